@@ -1,1 +1,1 @@
-"""Who may do what: people, their apps, API keys and the authorization server. It imports library_site alone."""
+"""Accounts, OAuth apps, API keys, scopes and the authorization server. It imports only library_site."""

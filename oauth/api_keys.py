@@ -1,4 +1,4 @@
-"""Creates, finds and revokes API keys. A key is `lib_`, a prefix that identifies it, and 256 random bits."""
+"""Creates, finds and revokes API keys. A key consists of `lib_`, a prefix that identifies it, and 256 random bits."""
 
 import re
 import secrets
@@ -24,7 +24,7 @@ from oauth.scopes import ScopeSet
 KEY_PATTERN = re.compile(r"lib_([0-9a-f]{12})_[A-Za-z0-9_-]{43}")
 # Keys that are neither revoked nor expired.
 MAX_KEYS_PER_USER = 100
-# `last_used_at` is updated at most once in this time.
+# `last_used_at` is updated at most once per interval.
 LAST_USED_PRECISION = timedelta(minutes=1)
 KEY_COLUMNS = ("pk", "digest", "scopes", "authorization")
 
@@ -41,16 +41,16 @@ class KeyNotFound(Refusal):
 
 
 class TooManyKeys(Refusal):
-    """The owner has MAX_KEYS_PER_USER keys."""
+    """The owner already has MAX_KEYS_PER_USER keys."""
 
     status = 409
     message = f"You have {MAX_KEYS_PER_USER} API keys: revoke one first"
 
 
 class ActiveKey(NamedTuple):
-    """A valid key, with those of the requested scopes that it has and its owner may have now.
+    """A valid key. `scopes` are the requested scopes that the key has and that its owner may have now.
 
-    `authorization` is that of the app that made the key; `is_use_due` says that `record_use` has work to do.
+    `authorization` is that of the app that created the key. `is_use_due` says whether to call `record_use`.
     """
 
     pk: int
@@ -70,7 +70,7 @@ def create_key(
 ) -> tuple[APIKey, str]:
     """Returns a new key and its text, which is not stored. Raises TooManyKeys, IssuerRevoked.
 
-    The key expires at the latest with `creator`, the credential that makes it.
+    The key expires no later than `creator`, the credential that creates it.
     """
     prefix = secrets.token_hex(6)
     text = f"lib_{prefix}_{secrets.token_urlsafe(32)}"
@@ -100,7 +100,7 @@ def get_active_keys(now: datetime) -> QuerySet[APIKey]:
 
 
 def find_key(text: str, now: datetime, requested_scopes: ScopeSet = scopes.ALL_SCOPES) -> ActiveKey:
-    """Finds the key with this text in one query, which looks only for the requested scopes. Raises InvalidKey."""
+    """Finds the key with this text in one query, which checks only the requested scopes. Raises InvalidKey."""
     rows = get_key_query(requested_scopes).fetch_all(**build_parameters(text, now))
     return check_row(text, rows[0] if rows else None, requested_scopes)
 
@@ -115,7 +115,7 @@ def find_key_and_rows(
 
 
 def build_parameters(text: str, now: datetime) -> dict[str, Any]:
-    """The parameters of the query. Raises InvalidKey."""
+    """Returns the parameters of the query. Raises InvalidKey."""
     match = KEY_PATTERN.fullmatch(text)
     if not match:
         raise InvalidKey
@@ -127,16 +127,16 @@ def check_row(text: str, row: Mapping[str, Any] | None, requested_scopes: ScopeS
     if not row or not compare_digest(row["key_digest"], sha256_hex(text)):
         raise InvalidKey
     current_scopes = scopes.select_allowed(requested_scopes.intersection(row["key_scopes"].split()), row)
-    # SQLite has no UUIDs: the driver returns their digits.
+    # SQLite has no UUID type: the driver returns the hexadecimal digits.
     authorization = row["key_authorization"] and UUID(str(row["key_authorization"]))
     return ActiveKey(row["key_pk"], row["pk"], current_scopes, authorization, bool(row["is_use_due"]))
 
 
 @cache
 def get_key_query(requested_scopes: ScopeSet) -> CompiledQuery:
-    """The key with the prefix `prefix` and its owner, if both are active at `now`.
+    """Selects the key with the prefix `prefix` and its owner, if both are active at `now`.
 
-    Most requests only read, for which no permission is needed: to look for permissions takes longer than for the key.
+    Only the permissions for `requested_scopes` are joined. Most requests only read and need none.
     """
     is_active = build_active_condition(Parameter("now"), "api_keys__")
     owners = User.objects.filter(is_active, is_active=True, api_keys__prefix=Parameter("prefix"))
@@ -163,7 +163,7 @@ def build_due_condition(used_before: datetime | Parameter, path: str = "") -> Q:
 
 
 def revoke_keys(keys: QuerySet[APIKey], now: datetime) -> int:
-    """Revokes keys, the keys that they made, and what all of them made. Returns the number of revoked keys."""
+    """Revokes keys, the keys that they created, and everything else that these created. Returns the number of keys."""
     count = 0
     with transaction.atomic():
         ids = list(keys.select_for_update(no_key=True).values_list("pk", flat=True))

@@ -21,7 +21,7 @@ from oauth.credentials import Credential
 from oauth.scopes import ALL_SCOPES, ScopeSet
 from oauth.tokens import access_tokens, revocations
 
-# Where clients look for what is said of the resource PUBLIC_URL/api (RFC 9728, 3.1).
+# The address of the metadata of the resource PUBLIC_URL/api (RFC 9728, 3.1).
 PROTECTED_RESOURCE_PATH = ".well-known/oauth-protected-resource/api"
 MISPLACED_KEY = "This is the form of an API key, which belongs into the header X-API-Key"
 
@@ -62,16 +62,16 @@ class APIKeyAuthentication(BaseAuthentication):
 
 
 def build_challenge(**parameters: str) -> str:
-    """Asks for a Bearer token (RFC 6750, 3), and says where clients learn who issues them (RFC 9728, 5.1)."""
+    """The Bearer challenge (RFC 6750, 3) with the address of the resource's metadata (RFC 9728, 5.1)."""
     metadata = f"{settings.PUBLIC_URL}/{PROTECTED_RESOURCE_PATH}"
     members = {"realm": "Library API", **parameters, "resource_metadata": metadata}
     return "Bearer " + ", ".join(f'{name}="{value}"' for name, value in members.items())
 
 
 def find_credential(environ: Mapping[str, Any], requested_scopes: ScopeSet) -> Credential | None:
-    """Returns the credential of a request outside REST framework, if it has one. Raises InvalidCredential.
+    """Returns the credential in the headers of a request, or None. Raises InvalidCredential.
 
-    Its other scopes are not looked up, which would take longer.
+    Only `requested_scopes` are looked up: more would take longer.
     """
     if "HTTP_AUTHORIZATION" in environ:
         return authenticate_bearer(environ)
@@ -96,7 +96,7 @@ def authenticate_bearer(environ: Mapping[str, Any]) -> Credential:
 
 
 def is_key(token: str) -> bool:
-    """Whether a text has the form of an API key, valid or not."""
+    """Whether the text looks like an API key."""
     return bool(api_keys.KEY_PATTERN.fullmatch(token.strip()))
 
 
@@ -113,7 +113,7 @@ def authenticate_key(environ: Mapping[str, Any], requested_scopes: ScopeSet = AL
 def authenticate_key_and_read(
     environ: Mapping[str, Any], requested_scopes: ScopeSet, statement: PreparedStatement, parameters: Sequence[Any]
 ) -> tuple[Credential, list[Row]]:
-    """Does as `authenticate_key`, and fetches the rows of a statement in the same round trip to the database.
+    """Like `authenticate_key`, but fetches the rows of another statement in the same round trip to the database.
 
     Raises InvalidKey.
     """
@@ -139,6 +139,6 @@ def verify_token(token: str, now: float) -> tuple[int, access_tokens.Claims, Sco
 
 
 def build_user(pk: int) -> User:
-    """Returns a user without a query; reading any other field than the id makes one."""
+    """Returns a user without a query; reading any field except the id makes one."""
     user: User = User.from_db("default", ["id"], [pk])
     return user

@@ -8,11 +8,11 @@ from oauth.scopes import ScopeSet
 
 
 class Credential(NamedTuple):
-    """What a request may do, and in whose name.
+    """The scopes of a request, and the user that it acts for.
 
-    `user_id` is the user for whom it acts, `key` the id of an API key, `authorization` that of an app or of an app's
-    key, and `client_id` that of an app. `name` and the text are the same for all requests of one API key, or of one
-    app for one user.
+    `key` is the id of the API key, `authorization` the id of the authorization of the app or of the app that created
+    the key, and `client_id` the client id of the app. `name` and `str()` are the same for all requests of one API key,
+    or of one app for one user.
     """
 
     name: str

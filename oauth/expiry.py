@@ -14,16 +14,16 @@ from oauth.models import CONSENT_LIFETIME, AccountMail, APIKey, Authorization, C
 from oauth.passwords import lockout
 from oauth.tokens import revocations
 
-# Owners can still see ended keys in the admin for this time.
+# For how long the admin still shows ended keys to their owners.
 KEY_RETENTION = timedelta(days=30)
-# Longer than it is tried to send a mail, and than mails are counted.
+# Longer than the retries of a mail, and than the period of the mail limit.
 MAIL_RETENTION = timedelta(days=1)
 
 
 def iter_expired(now: datetime) -> Iterator[tuple[str, QuerySet[Any]]]:
-    """Yields each kind with its rows; rows with a foreign key come before the rows that they refer to."""
+    """Yields a name and its queryset. Rows with a foreign key come before the rows that they refer to."""
     cutoff = now - revocations.RETENTION
-    # For a while, a late client still receives `code_expired`.
+    # Expired codes stay for a while, so that a late client still gets `code_expired`.
     yield "codes", Grant.objects.filter(expires__lte=cutoff)
     yield "refresh tokens", RefreshToken.objects.filter(build_unusable_condition(now))
     yield "access tokens", AccessToken.objects.filter(expires__lte=now, refresh_token=None)
@@ -38,9 +38,9 @@ def iter_expired(now: datetime) -> Iterator[tuple[str, QuerySet[Any]]]:
 
 
 def build_unusable_condition(now: datetime) -> Q:
-    """A condition for refresh tokens that have no use.
+    """Returns the condition for refresh tokens that can be deleted.
 
-    A replaced token has one: if a client sends it again, it was stolen, and its authorization must end.
+    A replaced token must stay: if a client sends it again, it was stolen, and its authorization must end.
     """
     idle_since = now - timedelta(seconds=oauth2_settings.REFRESH_TOKEN_EXPIRE_SECONDS)
     is_ended = ~Exists(Authorization.objects.active(now).filter(pk=OuterRef("token_family")))

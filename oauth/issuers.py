@@ -1,4 +1,4 @@
-"""What a credential makes, such as API keys and endpoints, belongs to it and ends with it."""
+"""Rows that a credential creates, such as API keys and endpoints, are revoked together with it."""
 
 from datetime import datetime
 from typing import NamedTuple
@@ -13,11 +13,11 @@ from oauth.models import CONSENT_LIFETIME, APIKey, Authorization, build_active_c
 
 
 class IssuerRevoked(Exception):
-    """The access of the credential that makes something has ended."""
+    """The credential that creates a row is itself revoked."""
 
 
 class Issuer(NamedTuple):
-    """The columns of a row that say what made it, and when it ends at the latest. A row of a person has none."""
+    """The columns for the credential that created a row and for its expiry; all null if a person created the row."""
 
     creator_id: int | None = None
     authorization_id: UUID | None = None
@@ -28,11 +28,11 @@ PERSON = Issuer()
 
 
 def lock_issuer(credential: Credential | None, now: datetime) -> Issuer:
-    """Returns the columns of what this credential makes; None stands for a person. Raises IssuerRevoked.
+    """Returns the columns for a row that this credential creates; None means a person. Raises IssuerRevoked.
 
-    The credential's access cannot end before the transaction does: so an end finds all rows that were made before it.
-    Lock it first: an end locks in the order authorization, keys, rows, user. Without `no_key`, the foreign keys of a
-    new row could wait for an end that waits for the row.
+    The credential stays locked until the transaction ends, so a revocation finds every row that it created. Take this
+    lock first: a revocation locks authorization, keys, rows and user in this order. Without `no_key`, the foreign keys
+    of a new row could deadlock with a revocation.
     """
     if credential is None:
         return PERSON
@@ -48,14 +48,14 @@ def lock_issuer(credential: Credential | None, now: datetime) -> Issuer:
 
 
 def build_issued_condition(credential: Credential) -> Q:
-    """Returns the condition for the rows of its user that a credential sees: an app sees those that it made.
+    """Returns the condition for the user's rows that a credential can see: an app sees the rows that it created.
 
-    A person's own key sees all of them, like the person.
+    A key that a person created sees all rows of that person.
     """
     return Q(authorization=credential.authorization) if credential.authorization else Q()
 
 
 def revoke_issued(made: Q) -> None:
-    """Calls the handlers of ACCESS_END_HANDLERS, in the transaction that ends access, with a condition for its rows."""
+    """Calls ACCESS_END_HANDLERS with a condition for the revoked rows, in the transaction of the revocation."""
     for name in settings.ACCESS_END_HANDLERS:
         import_string(name)(made)

@@ -1,4 +1,4 @@
-"""What a scrape reads of the accounts."""
+"""The metrics of accounts."""
 
 from collections.abc import Iterable
 

@@ -11,12 +11,12 @@ from oauth2_provider.models import Application
 
 from library_site.db.sql import Parameter
 
-# After this time an app must ask the person again, however often it refreshed its token.
+# After this time an app needs a new consent, however often it refreshed its token.
 CONSENT_LIFETIME = timedelta(days=90)
 
 
 class Allowance(models.Model):
-    """The scopes that an app may be granted."""
+    """The scopes that users may grant to an app."""
 
     application = models.OneToOneField(Application, models.CASCADE, primary_key=True, related_name="allowance")
     scopes = models.CharField(max_length=200)
@@ -27,14 +27,14 @@ class Allowance(models.Model):
 
 class AuthorizationQuerySet(models.QuerySet["Authorization"]):
     def active(self, now: datetime) -> "AuthorizationQuerySet":
-        """Authorizations that are neither ended nor too old. The refresh token of one can still have expired."""
+        """Authorizations that are neither ended nor too old. Their refresh token may still have expired."""
         return self.filter(ended_at=None, created_at__gt=now - CONSENT_LIFETIME)
 
 
 class Authorization(models.Model):
-    """The access that a person gave an app at one time. Its tokens carry its id as `sid`.
+    """One grant of a user to an app. Its tokens carry its id in the claim `sid`.
 
-    An ended one is stored until its last access token has expired, even if its person or app is deleted.
+    An ended authorization stays until its last access token has expired, even if its user or app is deleted.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid4, editable=False)
@@ -56,7 +56,7 @@ class Authorization(models.Model):
 
 
 class ChangedRights(models.Model):
-    """The scopes that a user may have since they changed; older access tokens can name more."""
+    """The current scopes of a user whose permissions changed; older access tokens can contain more."""
 
     user_id = models.BigIntegerField(primary_key=True)
     scopes = models.CharField(max_length=200, blank=True)
@@ -86,7 +86,7 @@ class APIKey(models.Model):
     expires_at = models.DateTimeField(_("expires at"), null=True, blank=True)
     last_used_at = models.DateTimeField(_("last used at"), null=True, editable=False)
     revoked_at = models.DateTimeField(_("revoked at"), null=True, editable=False)
-    # The key and the app's access that made this key, which ends with them. A key that an app's key made has both.
+    # The key and the authorization that created this key and that revoke it. Both are set if an app's key created it.
     creator = models.ForeignKey(
         "self", models.CASCADE, null=True, editable=False, related_name="made", db_column="maker_id"
     )
@@ -100,16 +100,16 @@ class APIKey(models.Model):
 
 
 class SecondFactor(models.Model):
-    """The app that shows a person's sign-in codes (TOTP, RFC 6238). Who has one is asked for a code.
+    """A user's authenticator app (TOTP, RFC 6238). Users with a second factor enter a code at sign-in.
 
-    Sessions carry its id: they end when the person has another one, or none.
+    Sessions store its id and end when the factor is replaced or turned off.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid4, editable=False)
     user = models.OneToOneField(settings.AUTH_USER_MODEL, models.CASCADE, related_name="second_factor")
     encrypted_secret = models.CharField(max_length=200)
     created_at = models.DateTimeField()
-    # The time step of the last accepted code: a code is good for one sign-in.
+    # The time step of the last accepted code: each code is valid once.
     last_step = models.BigIntegerField()
     wrong_codes = models.PositiveIntegerField(default=0)
     first_wrong_at = models.DateTimeField(null=True)
@@ -122,7 +122,7 @@ class SecondFactor(models.Model):
 
 
 class RecoveryCode(models.Model):
-    """A code for a person who has no access to the app. It is deleted when it is used; `digest` is its SHA-256."""
+    """A code for a user who has lost the app. It is deleted when it is used; `digest` is its SHA-256."""
 
     factor = models.ForeignKey(SecondFactor, models.CASCADE, related_name="recovery_codes")
     digest = models.CharField(max_length=64)
@@ -135,9 +135,9 @@ class RecoveryCode(models.Model):
 
 
 class AccountMail(models.Model):
-    """A mail to a person about the account. Requests write rows, and a worker sends the mails.
+    """A queued mail about an account. Requests write the rows, and a worker sends the mails.
 
-    So a request takes as long for an address that nobody has as for one that somebody has.
+    So the duration of a request does not reveal whether an address belongs to a user.
     """
 
     class Kind(models.TextChoices):
@@ -150,17 +150,17 @@ class AccountMail(models.Model):
         FACTOR_OFF = "factor_off", "two-factor sign-in turned off"
 
     kind = models.CharField(max_length=10, choices=Kind.choices)
-    # A request for a forgotten password has no user, but the address that was entered, and who entered it. A notice has
-    # the address from before the change.
+    # A reset mail has no user, but the address that was entered and the network of the client. A notice has the address
+    # from before the change.
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, null=True)
     address = models.CharField(max_length=254, blank=True)
     network = models.CharField(max_length=64, blank=True)
     created_at = models.DateTimeField(db_index=True)
-    # The time of the next attempt; null if there is none.
+    # The time of the next attempt; null if there is no further attempt.
     due_at = models.DateTimeField(null=True, db_index=True)
     attempts = models.PositiveSmallIntegerField(default=0)
     sent_at = models.DateTimeField(null=True)
-    # Of the page on which it was asked for.
+    # The language of the page where the mail was requested.
     language = models.CharField(max_length=10, blank=True, db_default="")
 
     class Meta:
@@ -171,7 +171,7 @@ class AccountMail(models.Model):
 
 
 class Profile(models.Model):
-    """What a person chose for pages and mails."""
+    """A user's settings for pages and mails."""
 
     user = models.OneToOneField(settings.AUTH_USER_MODEL, models.CASCADE, primary_key=True, related_name="profile")
     language = models.CharField(max_length=10)

@@ -1,4 +1,4 @@
-"""REST framework's permission classes: which scope a request needs (LIBRARY_ACCESS)."""
+"""REST framework's permission classes. LIBRARY_ACCESS says which requests need a scope."""
 
 from typing import Any, cast
 
@@ -10,7 +10,7 @@ from library_site.cached_settings import cached_settings
 from oauth.authentication import build_challenge
 from oauth.credentials import Credential
 
-# By LIBRARY_ACCESS: the scopes that need no credential.
+# The scopes that need no credential, by the value of LIBRARY_ACCESS.
 ANONYMOUS_SCOPES: dict[str, set[str]] = {"open": {"read", "write"}, "protect-writes": {"read"}, "protected": set()}
 
 
@@ -55,7 +55,7 @@ class HasViewScope(BasePermission):
 
 
 def require_permission(credential: Credential | None, scope: str) -> None:
-    """Raises NotAuthenticated, InsufficientScope unless a request with this credential may do what needs the scope."""
+    """Raises NotAuthenticated or InsufficientScope unless a request with this credential has the scope."""
     if credential is None:
         if not is_open_to_anonymous(scope):
             raise NotAuthenticated

@@ -33,7 +33,7 @@ class UnknownScope(Exception):
 
 
 class ScopesBackend(BaseScopes):
-    """The toolkit's SCOPES_BACKEND_CLASS: apps may request every scope; `limit_to_allowance` decides."""
+    """The toolkit's SCOPES_BACKEND_CLASS: apps may request every scope, and `limit_to_allowance` removes some."""
 
     def get_all_scopes(self) -> dict[str, Any]:
         return {name: scope.sentence for name, scope in SCOPES.items()}
@@ -46,7 +46,7 @@ class ScopesBackend(BaseScopes):
 
 
 def parse_scopes(text: str) -> ScopeSet:
-    """Returns the scopes of a space-separated text. Raises UnknownScope."""
+    """Parses a space-separated text. Raises UnknownScope."""
     names = frozenset(text.split())
     if unknown_names := sorted(names - SCOPES.keys()):
         raise UnknownScope(f"There is no scope {unknown_names[0]!r}; there are {', '.join(SCOPES)}.")
@@ -81,12 +81,12 @@ def build_permission_columns(scopes: ScopeSet) -> dict[str, Q]:
 
 
 def select_allowed(scopes: ScopeSet, row: Mapping[str, Any]) -> ScopeSet:
-    """Returns those of the scopes that an active user may have; the row has their permission columns."""
+    """Returns the scopes that the active user of this row may have; the row has their permission columns."""
     return frozenset(name for name in scopes if SCOPES[name].permission is None or row[f"may_{name}"])
 
 
 def build_permission_condition(permission: str) -> Q:
-    """A condition for users, as in Django's ModelBackend: superusers, and who has the permission or a group with it."""
+    """The condition of Django's ModelBackend: superusers, and users with the permission or a group that has it."""
     app, codename = permission.split(".")
     permissions = Permission.objects.filter(content_type__app_label=app, codename=codename)
     user_permissions = permissions.filter(user=OuterRef("pk"))

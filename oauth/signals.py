@@ -1,4 +1,4 @@
-"""Receivers of changes to users, groups and apps: they end access, so that no token may do more than its person."""
+"""Receivers of changes to users, groups and apps: they revoke access, so that no token can do more than its user."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -17,7 +17,7 @@ from oauth.tokens import revocations
 
 
 def revoke_all_access(users: QuerySet[User]) -> None:
-    """Ends all access that these users granted, and deletes unused codes."""
+    """Ends all authorizations of these users, and deletes unused codes."""
     with transaction.atomic():
         Grant.objects.filter(user__in=users).delete()
         revocations.revoke_authorizations(Authorization.objects.filter(user__in=users), timezone.now())
@@ -25,7 +25,7 @@ def revoke_all_access(users: QuerySet[User]) -> None:
 
 @receiver(pre_save, sender=User)
 def revoke_before_save(instance: User, update_fields: Any, **others: Any) -> None:
-    """Runs before the change is saved: a failure in between ends access too early, never too late."""
+    """Runs before the change is saved: after a failure, access ends too early, but never too late."""
     stored_user = (
         User.objects.filter(pk=instance.pk).first() if saves_any_of(update_fields, "password", "is_active") else None
     )
@@ -47,7 +47,7 @@ def saves_any_of(update_fields: Any, *names: str) -> bool:
 
 
 def has_new_password(stored_user: User, user: User, update_fields: Any) -> bool:
-    """Whether the password changes, and not only its hash, as when Django upgrades the hash at sign-in."""
+    """Whether the password itself changes: Django can upgrade the hash at sign-in."""
     is_hash_only = user._password is None  # type: ignore[attr-defined]  # not in the stubs
     is_rehash = is_hash_only and user.has_usable_password() and set(update_fields or ()) == {"password"}
     return stored_user.password != user.password and not is_rehash
@@ -78,7 +78,7 @@ def announce_deleted_authorization(instance: Authorization, **others: Any) -> No
 @receiver(m2m_changed, sender=Group.permissions.through)
 def update_rights_of_relation(instance: Any, model: Any, action: str, pk_set: set[int] | None, **others: Any) -> None:
     if action == "pre_clear":
-        # After the change, the database no longer knows who was in the group.
+        # After the change, the members of the group are no longer in the database.
         instance.affected_users = list(find_affected_users(instance, model, pk_set))
     elif action == "post_clear":
         update_rights(instance.affected_users)
@@ -97,7 +97,7 @@ def update_rights_of_group(instance: Any, **others: Any) -> None:
 
 
 def find_affected_users(instance: Any, model: Any, pk_set: set[int] | None) -> Iterable[int]:
-    """Returns the ids of the users whose rights depend on a changed relation; `pk_set` None means all its rows."""
+    """Returns the ids of users whose permissions depend on a changed relation; `pk_set` None means all its rows."""
     if isinstance(instance, User):
         return [instance.pk]
     if model is User:

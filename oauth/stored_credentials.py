@@ -1,4 +1,4 @@
-"""Credentials of requests whose work is done later. What they may do is asked again when it is done."""
+"""Credentials of requests that a worker completes later. Their scopes are checked again at that time."""
 
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -15,11 +15,11 @@ class StoredCredential(NamedTuple):
     authorization: str
 
     def is_valid(self, now: datetime) -> bool:
-        """Whether it has not ended, and still has the scope. A key ends with what made it."""
+        """Whether the key or authorization is still active and has the scope."""
         return any(self.scope in scopes.split() for scopes in self.find_scopes(now))
 
     def find_scopes(self, now: datetime) -> list[str]:
-        """Returns the scopes of the key or the authorization, if it is active."""
+        """Returns the scopes of the key or the authorization; none if it is not active."""
         if self.key is not None:
             keys = APIKey.objects.filter(build_active_condition(now), pk=self.key)
             return list(keys.values_list("scopes", flat=True))
@@ -28,5 +28,5 @@ class StoredCredential(NamedTuple):
 
 
 def describe_credential(credential: Credential, scope: str) -> dict[str, Any]:
-    """Returns the members of a StoredCredential, as JSON has them."""
+    """Returns the fields of a StoredCredential for JSON."""
     return StoredCredential(scope, credential.key, str(credential.authorization))._asdict()

@@ -1,5 +1,5 @@
-"""The rate limit (API_RATE_LIMIT) with its headers (draft-ietf-httpapi-ratelimit-headers-10), and the limit of files
-that are sent at the same time.
+"""The rate limit (API_RATE_LIMIT) with its headers (draft-ietf-httpapi-ratelimit-headers-10), and the limit on
+concurrent streamed responses.
 """
 
 import time
@@ -19,12 +19,12 @@ from library_site.http.refusals import Refusal
 from library_site.http.streams import get_stream_limit
 from library_site.rate_limit.counters import HEADERS_KEY, WAIT_KEY, get_counter
 
-# What is refused for its version, its credential or its method never reaches the throttle.
+# Requests with a wrong version, credential or method are rejected before the throttle.
 REFUSED_STATUSES = {400, 401, 403, 405}
 
 
 class CallerThrottle(BaseThrottle):
-    """Counts each request, and leaves the headers for `count_refusals`."""
+    """Counts each request, and stores the headers for `count_refusals`."""
 
     timer = staticmethod(time.monotonic)
 
@@ -37,9 +37,9 @@ class CallerThrottle(BaseThrottle):
 
 
 def count_request(request: HttpRequest | Request, caller: str) -> int:
-    """Returns the seconds until the caller may send a request again; 0 if this one is within the limit.
+    """Returns the seconds until the caller may send the next request; 0 if this one is within the limit.
 
-    A request is counted once: Django answers what the compiled path has counted.
+    A request is counted once, also if the compiled path counts it and then passes it to Django.
     """
     if WAIT_KEY in request.META:
         return cast("int", request.META[WAIT_KEY])
@@ -55,9 +55,9 @@ def count_request(request: HttpRequest | Request, caller: str) -> int:
 
 
 def count_refusals(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
-    """Django middleware: counts by address what is refused before it is counted, and adds the headers of the limit.
+    """Django middleware: adds the limit's headers, and counts by address what is rejected before the throttle.
 
-    The refusal stays what it is: 405, 400, 401 and 403 come before 429.
+    The status of such a response stays the same: 405, 400, 401 and 403 come before 429.
     """
 
     def wrapper(request: HttpRequest) -> HttpResponse:
@@ -74,9 +74,9 @@ def count_refusals(get_response: Callable[[HttpRequest], HttpResponse]) -> Calla
 def bound_streams(
     get_response: Callable[[HttpRequest], HttpResponseBase],
 ) -> Callable[[HttpRequest], HttpResponseBase]:
-    """Django middleware: refuses a streamed answer where this process, or its address, has too many already.
+    """Django middleware: rejects a streamed response if this process or the client's address has too many of them.
 
-    A FileResponse is a static file. A page asks for many of these, and the server takes the library's own at once.
+    A FileResponse is a static file and does not count: a page loads many, and the server reads them at once.
     """
 
     def wrapper(request: HttpRequest) -> HttpResponseBase:

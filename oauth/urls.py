@@ -18,7 +18,7 @@ server_patterns = [
     re_path(r"^oauth/introspect/?$", views.introspect, name="introspect"),
     path(".well-known/oauth-authorization-server", metadata.metadata, name="metadata"),
     path(PROTECTED_RESOURCE_PATH, metadata.protected_resource, name="protected-resource"),
-    # Clients that know the server alone look here.
+    # For clients that only know the server's address.
     path(".well-known/oauth-protected-resource", metadata.protected_resource, name="protected-server"),
     path(".well-known/jwks.json", metadata.public_jwks, name="jwks"),
 ]
@@ -44,7 +44,7 @@ account_patterns = [
 urlpatterns = [
     path("", include((server_patterns, "oauth"))),
     path("accounts/", include((account_patterns, "accounts"))),
-    # Before the admin's own pages.
+    # These come before the admin's own pages.
     path("admin/login/", sign_in.sign_in_to_admin),
     path("admin/password_change/", RedirectView.as_view(pattern_name="accounts:password")),
 ]

@@ -1,1 +1,1 @@
-"""Events, sent and received. It imports oauth and library_site; books register their kinds and handlers."""
+"""Webhooks: sends events and receives them. It imports oauth and library_site; books registers kinds and handlers."""

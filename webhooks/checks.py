@@ -12,10 +12,10 @@ from webhooks.stream import is_from_elsewhere
 
 @checks.register
 def check_restored_stream(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
-    """Other processes than the library's own must start: `after_restore` sets the stream right."""
+    """Only for `serve` and `deliver_webhooks`: other commands must start, such as `after_restore`, the repair."""
     if settings.LIBRARY_PROCESS == "command":
         return []
-    # Other checks say that the database is away or not migrated.
+    # Other checks report a database that is down or not migrated.
     with suppress(OperationalError, ProgrammingError):
         if is_from_elsewhere():
             return [

@@ -1,1 +1,1 @@
-"""The pages on which people sign in, choose passwords, and manage their account; and the mails to them."""
+"""The pages to sign in, choose a password and manage an account, and the mails about accounts."""

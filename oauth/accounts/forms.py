@@ -55,7 +55,7 @@ class AppCodeField(forms.CharField):
 
 
 class PasswordField(forms.CharField):
-    """The person's present password."""
+    """The person's current password."""
 
     widget = forms.PasswordInput(attrs={"autocomplete": "current-password"})
 
@@ -64,7 +64,7 @@ class PasswordField(forms.CharField):
 
 
 class CodeForm(AutofocusMixin, forms.Form):
-    """Takes a code of the person's app or a recovery code. When it is valid, `factor` is the person's."""
+    """Accepts a code of the app or a recovery code. If the form is valid, `factor` is the user's factor."""
 
     code = AppCodeField(required=False)
     recovery_code = forms.CharField(
@@ -104,7 +104,7 @@ class CodeForm(AutofocusMixin, forms.Form):
 
 
 class SetUpForm(AutofocusMixin, forms.Form):
-    """Takes the first code of a new app, and the password of a person who has been signed in for a while."""
+    """Accepts the first code of a new app. A person who signed in long ago also enters the password."""
 
     code = AppCodeField()
     password = PasswordField()
@@ -128,11 +128,11 @@ class SetUpForm(AutofocusMixin, forms.Form):
 
 
 class ResetRequestForm(AutofocusMixin, auth_forms.PasswordResetForm):
-    """Django's, of which only the address is used: the worker finds the people."""
+    """Django's form, but only the address is used: the worker finds the users."""
 
 
 class NewPasswordForm(AutofocusMixin, auth_forms.SetPasswordForm):
-    """Offers to revoke the person's API keys, which a new password does not end."""
+    """Offers to revoke the person's API keys: a new password alone does not revoke them."""
 
     revoke_keys = forms.BooleanField(label=_("Revoke my API keys too"), required=False)
 
@@ -147,7 +147,7 @@ class PasswordChangeForm(AutofocusMixin, auth_forms.PasswordChangeForm):
 
 
 class ProfileForm(AutofocusMixin, forms.ModelForm):
-    """Whoever can change the mail address can have a new password mailed: that needs the present one."""
+    """A new mail address needs the current password: a reset link would go to the new address."""
 
     focuses_first_field = False
 

@@ -1,4 +1,4 @@
-"""The page with the apps to which a person gave access."""
+"""The page that lists the apps with access to the person's account."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ from oauth.tokens import revocations
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def list_apps(request: HttpRequest) -> HttpResponse:
-    """Shows the apps to which a person gave access; POST with `app` ends the access of one."""
+    """Shows the apps with access; POST with `app` revokes the access of one app."""
     user: Any = request.user
     if request.method == "POST":
         revoke_access(request, user)
@@ -34,7 +34,7 @@ def list_apps(request: HttpRequest) -> HttpResponse:
 def revoke_access(request: HttpRequest, user: User) -> None:
     app = find_application(request.POST.get("app", ""))
     with transaction.atomic():
-        # An unused code would give it access again.
+        # The app could exchange an unused code for new tokens.
         Grant.objects.filter(user=user, application=app).delete()
         count = app and revocations.revoke_authorizations(
             Authorization.objects.filter(user=user, application=app), timezone.now()
@@ -44,12 +44,12 @@ def revoke_access(request: HttpRequest, user: User) -> None:
 
 
 def find_application(client_id: str) -> Application | None:
-    # PostgreSQL cannot compare with NUL.
+    # PostgreSQL rejects NUL in a parameter.
     return None if "\0" in client_id else Application.objects.filter(client_id=client_id).first()
 
 
 def list_granted_apps(user: User) -> list[dict[str, Any]]:
-    """Lists the apps, each with a sentence per scope, the time of its first access, and of its last token request."""
+    """Returns the apps with a sentence per scope, the time of the first access and of the last token request."""
     active = Authorization.objects.active(timezone.now())
     authorizations = active.filter(user=user, application__isnull=False).select_related("application")
     apps: dict[Any, dict[str, Any]] = {}

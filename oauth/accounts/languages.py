@@ -1,4 +1,4 @@
-"""The language that a person chooses: the browser keeps it, and the account for mails and the next sign-in."""
+"""The language that a person chooses. A cookie stores it, and the account stores it for mails and the next sign-in."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from oauth.models import Profile
 
 @require_POST
 def change_language(request: HttpRequest) -> HttpResponse:
-    """Changes the language of the pages, and of the mails to who is signed in, and leads back to the page."""
+    """Changes the language of the pages and, for a signed-in user, of mails. Redirects back to the page."""
     language = request.POST.get("language", "")
     if language in dict(settings.LANGUAGES):
         choose_language(request, language)

@@ -1,4 +1,4 @@
-"""Mails to people about their accounts: requests ask for them, and `deliver_webhooks` sends them."""
+"""Mails to people about their accounts. Requests write them to a queue, and `deliver_webhooks` sends them."""
 
 import logging
 from datetime import datetime, timedelta
@@ -29,16 +29,16 @@ log = logging.getLogger(__name__)
 # More mails to one mailbox would only annoy its owner.
 MAX_MAILS_PER_ADDRESS, MAX_MAILS_PER_NETWORK, MAIL_PERIOD = 3, 20, timedelta(hours=1)
 BATCH = 20
-# After the last failure nothing more is tried.
+# After the last failure the mail is not sent.
 RETRIES = RetrySchedule((60, 300, 1200, 3600))
 
 
 class TooManyMails(Exception):
-    """One network asked for too many mails."""
+    """One network requested too many mails."""
 
 
 class MailKind(NamedTuple):
-    """What is in the mails of one kind, and where their links lead: those with tokens to choose a password."""
+    """The texts of one kind of mail and the target of its link. A link with a token leads to the password form."""
 
     template: str
     page: str
@@ -56,9 +56,9 @@ MAIL_KINDS = {
 
 
 def request_reset(address: str, network: str, now: datetime) -> None:
-    """Asks for a mail to whoever has this address. Says nothing about whether somebody has it. Raises TooManyMails.
+    """Queues a reset mail for this address. The result does not reveal whether a user has it. Raises TooManyMails.
 
-    A request counts itself before it may send: of many at the same time no more than the limit see less than it.
+    A request is counted before the limit is checked, so concurrent requests cannot exceed the limit together.
     """
     kind, address = AccountMail.Kind.RESET, normalize_address(address)
     mail = AccountMail.objects.create(
@@ -79,7 +79,7 @@ def normalize_address(address: str) -> str:
 
 
 def invite(user: User, now: datetime) -> None:
-    """Asks for a mail with which the person chooses the first password."""
+    """Queues a mail with a link to choose the first password."""
     AccountMail.objects.create(
         kind=AccountMail.Kind.INVITATION, user=user, created_at=now, due_at=now, language=get_language() or ""
     )
@@ -95,7 +95,7 @@ def select_due_mails(now: datetime | Now) -> QuerySet[AccountMail]:
 
 
 def claim(mail: AccountMail, now: datetime) -> bool:
-    """Plans the next attempt, as if this one failed. Returns false if another worker was faster."""
+    """Schedules the next attempt as if this one failed. Returns false if another worker claimed the mail first."""
     attempt = mail.attempts + 1
     due_at = None if RETRIES.is_last(attempt) else now + RETRIES.get_delay(attempt)
     own = AccountMail.objects.filter(pk=mail.pk, due_at=mail.due_at)
@@ -103,7 +103,7 @@ def claim(mail: AccountMail, now: datetime) -> bool:
 
 
 def send(mail: AccountMail, now: datetime) -> bool:
-    """Returns whether the mail server took it. Failures are logged, and tried again later."""
+    """Returns whether the mail server accepted the mail. Failures are logged and retried later."""
     try:
         for user, address in find_recipients(mail):
             with override(find_language(user, mail.language or settings.LANGUAGE_CODE)):
@@ -118,9 +118,9 @@ def send(mail: AccountMail, now: datetime) -> bool:
 
 
 def find_recipients(mail: AccountMail) -> list[tuple[User, str]]:
-    """Returns people and addresses. Several people can have one address.
+    """Returns users and addresses. Several users can have the same address.
 
-    Who was never signed in is invited, and cannot forget a password.
+    A reset mail goes only to users who have a password; all others need an invitation.
     """
     if mail.kind == AccountMail.Kind.RESET:
         return [(user, user.email) for user in PasswordResetForm().get_users(mail.address)]
@@ -131,7 +131,7 @@ def find_recipients(mail: AccountMail) -> list[tuple[User, str]]:
 def write_account_mail(kind: MailKind, user: User, at: datetime) -> tuple[str, str]:
     """Returns subject and text. The link is built from PUBLIC_URL: a request could name any host.
 
-    `at` is when the mail was asked for.
+    `at` is when the mail was requested.
     """
     link = f"{settings.PUBLIC_URL}{reverse(kind.page)}"
     if kind.tokens:

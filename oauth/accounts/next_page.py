@@ -1,4 +1,4 @@
-"""The page to which a person goes on, as `next` in the query names it."""
+"""The page after the sign-in: the parameter `next`."""
 
 from urllib.parse import urlencode
 
@@ -10,7 +10,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 
 
 def get_next_page(request: HttpRequest) -> str:
-    """Returns an address of the library: a link could name any."""
+    """Returns only URLs of the library: a link could contain any URL (open redirect)."""
     url = request.GET.get("next", "")
     is_safe = url_has_allowed_host_and_scheme(url, {request.get_host()}, require_https=request.is_secure())
     return url if is_safe else resolve_url(settings.LOGIN_REDIRECT_URL)

@@ -1,4 +1,4 @@
-"""Mails that tell people of a change to how they sign in, so that nobody else makes one without their knowledge."""
+"""Mails about changes to the sign-in, so that people notice a change that they did not make."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from oauth.signals import has_new_password, saves_any_of
 
 
 def notify(user: User, kind: AccountMail.Kind) -> None:
-    """Asks for a mail to the address that the person has now; nothing happens without one."""
+    """Queues a mail to the person's current address. Does nothing if there is none."""
     if user.email:
         now, language = timezone.now(), get_language() or ""
         AccountMail.objects.create(
@@ -23,7 +23,7 @@ def notify(user: User, kind: AccountMail.Kind) -> None:
 
 @receiver(pre_save, sender=User)
 def notify_before_save(instance: User, update_fields: Any, **others: Any) -> None:
-    """Wherever the change is made. The mail about a new address goes to the old one."""
+    """Covers every way to change a user. The mail about a new address goes to the old one."""
     if instance.pk is None or not saves_any_of(update_fields, "password", "email"):
         return
     stored_user = User.objects.filter(pk=instance.pk).first()

@@ -1,4 +1,4 @@
-"""The pages on which people choose passwords: after a mail, and when they are signed in."""
+"""The pages to choose a password: with the link from a mail, or when signed in."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ LINK_KEY = "password_link_user"
 
 @method_decorator(never_cache, name="dispatch")
 class ResetRequestView(views.PasswordResetView):
-    """Asks for a mail. The answer is the same whether somebody has the address or not."""
+    """Queues a mail. The response is the same whether a user has the address or not."""
 
     template_name = "accounts/password_reset.html"
     form_class = ResetRequestForm
@@ -53,9 +53,9 @@ def render_too_many_mails(request: HttpRequest) -> HttpResponse:
 
 
 class NewPasswordView(views.PasswordResetConfirmView):
-    """Takes a password from who follows a mail's link. It does not sign in: a second factor is asked for as always.
+    """Sets a password through a link from a mail. It does not sign the user in, so the second factor stays required.
 
-    Django has the token in the path, which is in the log of requests; here it is in the query, and then in the session.
+    Django puts the token into the path, which the access log contains. Here it is in the query, then in the session.
     """
 
     template_name = "accounts/new_password.html"
@@ -78,7 +78,7 @@ class NewPasswordView(views.PasswordResetConfirmView):
         return user if user and user.is_active else None
 
     def form_valid(self, form: Any) -> HttpResponse:
-        """Ends sessions and the access of apps as each change of password does, and the lockout at all addresses."""
+        """Ends sessions and the access of apps, as every password change does. Clears the lockout at all addresses."""
         with transaction.atomic():
             response: HttpResponse = super().form_valid(form)
             if form.cleaned_data.get("revoke_keys"):
@@ -94,7 +94,7 @@ class PasswordSetView(views.PasswordResetCompleteView):
 
 @method_decorator(never_cache, name="dispatch")
 class PasswordChangeView(views.PasswordChangeView):
-    """The old password is counted as one at the sign-in, or a stolen session could guess it."""
+    """Failures count toward the lockout: otherwise a stolen session could guess the password."""
 
     template_name = "accounts/password_change.html"
     form_class = PasswordChangeForm

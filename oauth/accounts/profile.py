@@ -1,4 +1,4 @@
-"""The page on which people see their account and change their name and mail address."""
+"""The account page, where people change their name and mail address."""
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
@@ -20,7 +20,7 @@ from oauth.passwords import lockout
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def edit_profile(request: HttpRequest) -> HttpResponse:
-    # Not the person of the request, whose name the page shows: the form changes its object before it is saved.
+    # Not request.user: the form changes its instance before it is saved, and the page shows the name of request.user.
     user = get_object_or_404(User, pk=request.user.pk)
     if request.method == "POST":
         return save_profile(request, user)
@@ -28,7 +28,7 @@ def edit_profile(request: HttpRequest) -> HttpResponse:
 
 
 def save_profile(request: HttpRequest, user: User) -> HttpResponse:
-    """The password is counted as one at the sign-in, or a stolen session could guess it."""
+    """Failures count toward the lockout: otherwise a stolen session could guess the password."""
     has_password = bool(request.POST.get("password"))
     if has_password and not lockout.count_password_attempt(request, user.get_username()):
         return lockout.render_locked(request)

@@ -1,4 +1,4 @@
-"""What people may do, in words: the apps register a sentence for their permissions."""
+"""Describes permissions in sentences, which each app registers for its own permissions."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -8,11 +8,11 @@ from django.db.models import Q, QuerySet
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-# Sentences, and the permissions that each needs, such as `books.add_book`.
+# Each sentence with the permissions that it needs, such as `books.add_book`.
 ROLE_SENTENCES: dict[Any, frozenset[str]] = {}
 
 
-# Of the permissions that each table has.
+# The permissions that Django creates for each model.
 ACTION_NAMES = {
     "add": _("Can add %(name)s"),
     "change": _("Can change %(name)s"),
@@ -49,12 +49,12 @@ def describe_user(user: User) -> list[str]:
 
 
 def list_permissions(user: User) -> QuerySet[Permission]:
-    """Those of the person and of the person's groups; a superuser needs none."""
+    """Returns the permissions of the user and of the user's groups; a superuser needs none."""
     return Permission.objects.filter(Q(user=user) | Q(group__user=user)).distinct()
 
 
 def describe_permissions(permissions: QuerySet[Permission]) -> list[str]:
-    """Returns the sentences whose permissions are all there, and Django's name of each other permission."""
+    """Returns the sentences whose permissions are all granted, and Django's name of each remaining permission."""
     names = dict(list_names(permissions))
     sentences = [(str(sentence), needed) for sentence, needed in ROLE_SENTENCES.items() if needed <= names.keys()]
     described = frozenset().union(*(needed for _, needed in sentences))
@@ -67,7 +67,7 @@ def list_names(permissions: QuerySet[Permission]) -> Iterable[tuple[str, str]]:
 
 
 def describe_permission(permission: Permission) -> str:
-    """Returns Django's name of a permission, which it stores in English, in the reader's language."""
+    """Translates Django's name of a permission, which is stored in English."""
     action, _separator, model = permission.codename.partition("_")
     if action not in ACTION_NAMES or model != permission.content_type.model:
         return gettext(permission.name)

@@ -1,4 +1,4 @@
-"""The sessions of people: they count only with the second factor that the person has now."""
+"""The sessions of users. A session is valid only with the user's current second factor."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,16 +15,16 @@ from oauth.accounts import totp
 from oauth.models import SecondFactor
 
 FACTOR_KEY = "second_factor"
-# Of a person whose password was right, and whose code is still missing.
+# Session key of a user who entered the right password, but no code yet.
 PENDING_KEY = "pending_sign_in"
 PENDING_SECONDS = 15 * 60
 
 
 class AuthenticationMiddleware(DjangoAuthenticationMiddleware):
-    """Django's, but a session without the person's second factor is nobody's: no page needs to ask for it."""
+    """Django's, but a session without the user's second factor is anonymous, so no view has to check the factor."""
 
     def process_request(self, request: HttpRequest) -> None:
-        # Without `request.auser`: it would not ask for the factor, and no view is asynchronous.
+        # No `request.auser`: it would not check the factor, and no view is asynchronous.
         request.user = SimpleLazyObject(lambda: get_user(request))  # type: ignore[assignment]  # as Django's own
 
 
@@ -48,7 +48,7 @@ def is_complete(session: Any, user: User) -> bool:
 
 
 def begin_sign_in(request: HttpRequest, user: Any) -> None:
-    """Remembers that the password was right. Such a session opens no page but those for the code."""
+    """Stores in the session that the password was right. Until the code is entered, the user is anonymous."""
     request.session.flush()
     request.session[PENDING_KEY] = {
         "user": user.pk,
@@ -59,7 +59,7 @@ def begin_sign_in(request: HttpRequest, user: Any) -> None:
 
 
 def find_pending_user(request: HttpRequest) -> User | None:
-    """Returns the person whose password was right, unless it changed, or too much time passed."""
+    """Returns the user who entered the right password, or None if the password changed or the sign-in timed out."""
     pending = request.session.get(PENDING_KEY)
     if not pending or pending["at"] < timezone.now().timestamp() - PENDING_SECONDS:
         return None
@@ -70,7 +70,7 @@ def find_pending_user(request: HttpRequest) -> User | None:
 
 
 def get_session_user_id(session: Mapping[str, Any]) -> int | None:
-    """The person of a session's data, also of one whose sign-in is not complete."""
+    """Returns the user's id from session data, also if the sign-in is not complete."""
     user_id = session.get(auth.SESSION_KEY) or session.get(PENDING_KEY, {}).get("user")
     return int(user_id) if user_id else None
 
@@ -82,12 +82,12 @@ def complete_sign_in(request: HttpRequest, user: User, factor: SecondFactor) -> 
 
 
 def remember_factor(request: HttpRequest, factor: SecondFactor) -> None:
-    """Lets this session go on; the person's other sessions end."""
+    """Keeps this session valid; the user's other sessions end."""
     request.session.cycle_key()
     request.session[FACTOR_KEY] = str(factor.pk)
 
 
 def forget_factor(request: HttpRequest) -> None:
-    """Lets this session go on after the factor was turned off."""
+    """Keeps this session valid after the factor was turned off."""
     request.session.cycle_key()
     request.session.pop(FACTOR_KEY, None)

@@ -1,4 +1,4 @@
-"""The pages on which people sign in and out."""
+"""The pages to sign in and out."""
 
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,7 +21,7 @@ from oauth.server import redirect_uris
 
 
 class SignInView(LoginView):
-    """Signs a person in. A person who is already signed in is redirected to the next page."""
+    """Signs a user in. A user who is already signed in is redirected to the next page."""
 
     template_name = "accounts/login.html"
     redirect_authenticated_user = True
@@ -32,14 +32,14 @@ class SignInView(LoginView):
         return "" if url == self.request.path else url
 
     def form_valid(self, form: Any) -> HttpResponse:
-        """The password was right. A person with a second factor is signed in on the next page."""
+        """A user with a second factor is redirected to the form for the code."""
         user = form.get_user()
         has_factor = totp.find_factor(user) is not None
         if not has_factor and not totp.is_demanded(user):
-            # Another person may have begun to sign in: that one knows what the session holds.
+            # Another user may have begun to sign in with this session, and knows its contents.
             self.request.session.flush()
             return super().form_valid(form)
-        # The failures of the name stay: otherwise who knows the password could guess codes for ever.
+        # The failure counter is not reset: otherwise a client that knows the password could guess codes for ever.
         lockout.withdraw_attempt(self.request)
         next_page = self.get_redirect_url()
         sessions.begin_sign_in(self.request, user)
@@ -56,7 +56,7 @@ class SignInView(LoginView):
         return find_application(QueryDict(target.query).get("client_id", ""))
 
     def render_to_response(self, context: dict[str, Any], **options: Any) -> HttpResponse:
-        """Allows a redirect to the app after the form: it follows at once if the person may grant no scope."""
+        """Allows the form to redirect to the app: that happens at once if the user may grant no scope."""
         uris = context["application"].redirect_uris.split() if context["application"] else []
         page: Any = csp_update({"form-action": redirect_uris.list_form_action_sources(uris)})
         response: HttpResponse = page(super().render_to_response)(context, **options)
@@ -64,7 +64,7 @@ class SignInView(LoginView):
 
 
 class CodeView(SignInView):
-    """Asks a person whose password was right for a code, and signs the person in."""
+    """Asks for a code after the right password, and signs the user in."""
 
     template_name = "accounts/code.html"
     form_class: Any = CodeForm
@@ -76,7 +76,7 @@ class CodeView(SignInView):
         return redirect_with_next("accounts:login", self.get_redirect_url())
 
     def post(self, request: HttpRequest, *arguments: Any, **options: Any) -> HttpResponse:
-        """Codes are counted as passwords are, with the same name."""
+        """Wrong codes count toward the lockout like wrong passwords, under the same user name."""
         if not lockout.count_password_attempt(request, self.pending_user.get_username()):
             return lockout.render_locked(request)
         return super().post(request, *arguments, **options)
@@ -96,7 +96,7 @@ class CodeView(SignInView):
 
 
 def sign_in_to_admin(request: HttpRequest) -> HttpResponseBase:
-    """The admin's own page would sign in without the second factor."""
+    """Replaces the admin's login view, which knows no second factor."""
     if request.user.is_authenticated and not admin.site.has_permission(request):
         return render(request, "accounts/no_admin.html", status=403)
     return SignInView.as_view(next_page="admin:index")(request)

@@ -1,4 +1,4 @@
-"""The tokens in links to choose a password. Each ends when its person signs in, or changes password or mail address."""
+"""The tokens in links to choose a password. A sign-in or a new password or mail address invalidates them."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ reset_tokens = PasswordResetTokenGenerator()
 
 
 class InvitationTokenGenerator(PasswordResetTokenGenerator):
-    """Django's lifetime is one setting for all tokens; an invitation may wait longer in a mailbox."""
+    """Has its own lifetime, longer than PASSWORD_RESET_TIMEOUT: an invitation may wait in a mailbox."""
 
     key_salt = "oauth.accounts.invitation"
 

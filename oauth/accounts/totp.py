@@ -1,4 +1,4 @@
-"""Second factors: the codes of an app (TOTP, RFC 6238), and recovery codes for who has lost it."""
+"""Second factors: codes of an authenticator app (TOTP, RFC 6238), and recovery codes in case it is lost."""
 
 import logging
 import os
@@ -22,21 +22,21 @@ log = logging.getLogger(__name__)
 PURPOSE = "second factor"
 ISSUER = "Library"
 STEP_SECONDS = 30
-# A clock may be this many steps wrong, or the person slow.
+# How many time steps a code may be off: clocks differ, and people type slowly.
 TOLERANCE = 1
 SECRET_BYTES, RECOVERY_CODE_BYTES = 20, 10
 RECOVERY_CODE_COUNT = 10
-# From all addresses together. Then only recovery codes are accepted: who knows the password must neither guess for ever
-# nor lock the owner out.
+# From all addresses together. After that only recovery codes are accepted: an attacker with the password can neither
+# guess for ever nor lock the owner out.
 MAX_WRONG_CODES, WRONG_CODES_PERIOD = 20, timedelta(hours=1)
 
 
 class TooManyWrongCodes(Exception):
-    """No code of the app is accepted for a while."""
+    """Codes of the app are rejected for a while."""
 
 
 def is_demanded(user: User) -> bool:
-    """Whether this person must have a second factor."""
+    """Whether this user must have a second factor."""
     return settings.TWO_FACTOR_FOR_STAFF and user.is_staff
 
 
@@ -45,18 +45,18 @@ def find_factor(user: User) -> SecondFactor | None:
 
 
 def generate_totp_secret() -> str:
-    """The text that apps take: base32."""
+    """Returns the secret in base32, as authenticator apps expect it."""
     return b32encode(os.urandom(SECRET_BYTES)).decode()
 
 
 def build_uri(secret: str, username: str) -> str:
-    """The address in the QR code."""
+    """Returns the URI for the QR code."""
     label = quote(f"{ISSUER}:{username}")
     return f"otpauth://totp/{label}?{urlencode({'secret': secret, 'issuer': ISSUER})}"
 
 
 def find_step(secret: str, code: str, now: datetime, last_step: int = 0) -> int | None:
-    """Returns the time step whose code this is, among those that are neither used nor over."""
+    """Returns the time step of this code, if the code is neither used nor expired."""
     current_step = int(now.timestamp()) // STEP_SECONDS
     for step in range(max(current_step - TOLERANCE, last_step + 1), current_step + TOLERANCE + 1):
         if constant_time_compare(compute_code(secret, step), code):
@@ -81,7 +81,7 @@ def turn_on(user: User, secret: str, step: int, now: datetime) -> tuple[SecondFa
 
 @transaction.atomic
 def turn_off(user: User) -> bool:
-    """Ends the sessions too. Returns false if there was no factor."""
+    """Also ends the user's sessions. Returns false if there was no factor."""
     count, _ = SecondFactor.objects.filter(user=user).delete()
     if count:
         notify(user, AccountMail.Kind.FACTOR_OFF)
@@ -90,7 +90,7 @@ def turn_off(user: User) -> bool:
 
 @transaction.atomic
 def renew_recovery_codes(factor: SecondFactor) -> list[str]:
-    """Replaces all recovery codes. The new ones are stored as digests only."""
+    """Replaces all recovery codes. Only digests of the new codes are stored."""
     codes = [b32encode(os.urandom(RECOVERY_CODE_BYTES)).decode().lower() for _ in range(RECOVERY_CODE_COUNT)]
     SecondFactor.objects.select_for_update().get(pk=factor.pk)
     factor.recovery_codes.all().delete()
@@ -100,7 +100,7 @@ def renew_recovery_codes(factor: SecondFactor) -> list[str]:
 
 @transaction.atomic
 def use_recovery_code(user: User, code: str) -> SecondFactor | None:
-    """Returns the person's factor if this is one of its codes, and deletes the code."""
+    """Returns the user's factor if this is one of its recovery codes, and deletes the code."""
     digest = sha256_hex(normalize_code(code).lower())
     factor = SecondFactor.objects.select_for_update().filter(user=user).first()
     count, _ = RecoveryCode.objects.filter(factor=factor, digest=digest).delete() if factor else (0, {})
@@ -109,7 +109,7 @@ def use_recovery_code(user: User, code: str) -> SecondFactor | None:
 
 @transaction.atomic
 def use_code(user: User, code: str, now: datetime) -> SecondFactor | None:
-    """Returns the person's factor if its app shows this code, which is good once. Raises TooManyWrongCodes."""
+    """Returns the user's factor if the code is valid. A code is accepted once. Raises TooManyWrongCodes."""
     factor = SecondFactor.objects.select_for_update().filter(user=user).first()
     if factor is None:
         return None
@@ -138,5 +138,5 @@ def read_secret(factor: SecondFactor) -> str:
 
 
 def normalize_code(code: str) -> str:
-    """People type the spaces and hyphens of a code, or leave them out."""
+    """Removes spaces and hyphens: users type them or leave them out."""
     return "".join(character for character in code if character.isalnum())

@@ -1,4 +1,4 @@
-"""The page on which people turn two-factor sign-in on and off, and get recovery codes."""
+"""The page to turn two-factor sign-in on and off, and to get recovery codes."""
 
 import segno
 from django.contrib import messages
@@ -19,7 +19,7 @@ from oauth.accounts.next_page import get_next_page
 from oauth.models import SecondFactor
 from oauth.passwords import lockout
 
-# The secret of an app that is being set up, encrypted as in the table of second factors.
+# Session key of the secret during the setup, encrypted as in the table of second factors.
 SETUP_KEY = "second_factor_setup"
 
 
@@ -27,7 +27,7 @@ SETUP_KEY = "second_factor_setup"
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def manage_two_factor(request: HttpRequest) -> HttpResponse:
-    """Serves who is signed in, and who must turn two-factor sign-in on to be signed in."""
+    """For signed-in users, and for users who must turn two-factor sign-in on before they can sign in."""
     if isinstance(request.user, User):
         factor = totp.find_factor(request.user)
         return change_factor(request, request.user, factor) if factor else set_up_factor(request, request.user)
@@ -56,7 +56,7 @@ def set_up_factor(request: HttpRequest, user: User) -> HttpResponse:
 
 
 def get_setup_secret(request: HttpRequest) -> str:
-    """Returns the secret that the person's page shows; it stays the same when the page is loaded again."""
+    """Returns the secret that the page shows. It stays the same when the page is reloaded."""
     try:
         return encryption.decrypt(request.session[SETUP_KEY], totp.PURPOSE)
     except (KeyError, encryption.DecryptionError):
@@ -104,5 +104,5 @@ def render_factor(request: HttpRequest, user: User, factor: SecondFactor, form: 
 
 
 def render_codes(request: HttpRequest, codes: list[str]) -> HttpResponse:
-    """Shows the recovery codes, this once."""
+    """Shows the new recovery codes. They cannot be shown again."""
     return render(request, "accounts/recovery_codes.html", {"codes": codes, "next": get_next_page(request)})

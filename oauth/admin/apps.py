@@ -17,7 +17,7 @@ from oauth.models import Authorization
 from oauth.scopes import DEFAULT_SCOPE
 from oauth.server import registration
 
-# The toolkit has no German: our catalog translates those of its texts that the pages show.
+# The toolkit has no German translation: our catalog translates the texts that the pages show.
 TOOLKIT_TEXTS = [
     *(
         gettext_noop("client type"),
@@ -32,7 +32,7 @@ TOOLKIT_TEXTS = [
 Application._meta.verbose_name = _("application")
 Application._meta.verbose_name_plural = _("applications")
 
-# Tokens have no pages: to end a token, an admin ends its authorization.
+# Tokens have no admin pages: to revoke a token, an admin ends its authorization.
 admin.site.unregister([Application, AccessToken, RefreshToken, Grant, IDToken])
 
 
@@ -87,7 +87,7 @@ class AppAdmin(OwnedAdmin):
 
     @admin.action(description=_("Make a new secret"), permissions=["change"])
     def make_new_secret(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
-        """Only for one app at a time: programs with the old secret fail from now on."""
+        """Only for one app at a time: the old secret stops working at once."""
         apps = list(queryset[:2])
         try:
             (app,) = apps
@@ -101,7 +101,7 @@ class AppAdmin(OwnedAdmin):
     def get_deleted_objects(
         self, objs: Iterable[Any], request: HttpRequest
     ) -> tuple[list[str], dict[str, int], set[str], list[str]]:
-        """Lists the apps with the number of people whose access ends; Django would list every token."""
+        """Lists the apps and how many users each has; Django would list every token."""
         authorizations = Authorization.objects.filter(ended_at=None)
         lines = [describe_end(app, authorizations.filter(application=app).count()) for app in objs]
         return lines, {str(self.opts.verbose_name_plural): len(lines)}, set(), []

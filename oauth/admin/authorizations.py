@@ -42,7 +42,7 @@ class AuthorizationAdmin(ReadOnlyAdmin, OwnedAdmin):
 
     @admin.action(description=_("End the selected access"), permissions=["change"])
     def end(self, request: HttpRequest, queryset: QuerySet[Authorization]) -> None:
-        # A search joins other tables, and their rows must not be locked.
+        # A search joins other tables; their rows must not be locked.
         count = revocations.revoke_authorizations(
             Authorization.objects.filter(pk__in=queryset.values("pk")), timezone.now()
         )

@@ -1,6 +1,6 @@
-"""Which rights people may give to others: only those that they have themselves.
+"""Users may grant only the permissions that they have themselves.
 
-Django lets everybody who may change users make superusers, and choose the password of one.
+In Django, everyone who may change users can make a superuser, or set a superuser's password.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ from oauth.admin.forms import PermissionsField, RowsField
 
 
 class DelegatingAdmin(ValidatingAdmin):
-    """Nobody changes or deletes users and groups that have more rights than they have, or gives such rights."""
+    """A user cannot change or delete users and groups that have more permissions, or grant more than their own."""
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return super().has_change_permission(request, obj) and may_manage(request.user, obj)
@@ -26,7 +26,7 @@ class DelegatingAdmin(ValidatingAdmin):
         return super().has_delete_permission(request, obj) and may_manage(request.user, obj)
 
     def find_missing(self, request: HttpRequest, objs: Iterable[Any]) -> set[str]:
-        """Returns the name of the table if some of these rows have more rights than who wants to delete them."""
+        """Returns the name of the model if some of these rows have more permissions than the user who deletes them."""
         pks = [obj.pk for obj in objs]
         is_allowed = list_manageable(self.model, request.user).filter(pk__in=pks).count() == len(pks)
         return set() if is_allowed else {str(self.opts.verbose_name)}
@@ -37,19 +37,19 @@ class DelegatingAdmin(ValidatingAdmin):
         options |= {
             "queryset": list_manageable(db_field.related_model, request.user),
             "form_class": PermissionsField if db_field.related_model is Permission else RowsField,
-            # Django's two lists have no names that a screen reader says, and are wider than a telephone.
+            # Django's two lists have no accessible names, and do not fit on a phone.
             "widget": CheckboxSelectMultiple,
         }
         return super().formfield_for_manytomany(db_field, request, **options)
 
 
 def may_manage(manager: Any, obj: Any) -> bool:
-    """Whether this user or group has no more rights than the manager; the list of all, without one, has none."""
+    """Whether this user or group has no more permissions than the manager; true for the list, where `obj` is None."""
     return obj is None or list_manageable(type(obj), manager).filter(pk=obj.pk).exists()
 
 
 def list_manageable(model: Any, manager: Any) -> QuerySet[Any]:
-    """Returns the users, groups or permissions that include no right which the manager has not."""
+    """Returns the users, groups or permissions without any permission that the manager lacks."""
     if manager.is_superuser:
         rows: QuerySet[Any] = model._default_manager.all()
         return rows

@@ -33,7 +33,7 @@ class ScopesFormField(forms.MultipleChoiceField):
 
 
 def list_scope_choices(scopes: ScopeSet) -> list[tuple[str, str]]:
-    """Called when a form is rendered: the sentences are in the reader's language."""
+    """A callable, so that the sentences are in the language of the request."""
     return [(name, f"{name}: {SCOPES[name].sentence}") for name in format_scopes(scopes).split()]
 
 
@@ -64,7 +64,7 @@ class AppForm(forms.ModelForm):
 
 
 class APIKeyForm(forms.ModelForm):
-    """Offers the scopes that the owner may have; if the form asks for the owner too, it refuses the others later."""
+    """Offers the scopes that the owner may have. If the owner is a field of the form, `clean` rejects other scopes."""
 
     # Set on the class that the admin makes for each request.
     creator: User
@@ -97,12 +97,12 @@ class APIKeyForm(forms.ModelForm):
         return expires_at
 
 
-# Groups that the library comes with.
+# The groups that the library creates.
 GROUP_NAMES = [gettext_noop("Librarians"), gettext_noop("Developers"), gettext_noop("Head librarians")]
 
 
 class RowsField(forms.ModelMultipleChoiceField):
-    """Refuses ids on which the database fails, because no row can have them."""
+    """Rejects ids that no row can have and that make the database fail."""
 
     def clean(self, value: Any) -> Any:
         rows: Any = self.queryset
@@ -130,9 +130,9 @@ class RolesField(RowsField):
 
 
 class InvitationForm(forms.ModelForm):
-    """Adds a person, who chooses the password by a mail."""
+    """Adds a user, who gets a mail with a link to choose the password."""
 
-    # The groups that the inviting person may give.
+    # The groups that the inviting user may grant.
     grantable_groups = Group.objects.none()
 
     email = forms.EmailField(label=_("Email address"), help_text=_("The invitation goes there."))
@@ -160,7 +160,7 @@ class InvitationForm(forms.ModelForm):
         return address
 
     def save(self, commit: bool = True) -> User:
-        """Roles need the admin. Nobody knows a password yet."""
+        """Roles need access to the admin. The new user has no usable password yet."""
         self.instance.set_unusable_password()
         self.instance.is_staff = self.instance.is_superuser or bool(self.cleaned_data["groups"])
         user: User = super().save(commit)

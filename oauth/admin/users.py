@@ -17,7 +17,7 @@ from oauth.accounts import mails
 from oauth.admin.delegation import DelegatingAdmin, list_manageable
 from oauth.admin.forms import InvitationForm
 
-# Django's German lacks these texts of its pages, or has another word than ours: our catalog translates them.
+# Django's German translation lacks these texts or uses another term: our catalog translates them.
 DJANGO_TEXTS = [
     gettext_noop("Conflicting form data submitted. Please try again."),
     gettext_noop("Disable password-based authentication"),
@@ -42,7 +42,7 @@ admin.site.unregister([User, Group])
 
 @admin.register(User)
 class LibraryUserAdmin(DelegatingAdmin, UserAdmin):
-    """Adds people by invitation: they choose their passwords themselves."""
+    """Adds users by invitation: they choose their passwords themselves."""
 
     allowed_lookups = ("is_staff__exact", "is_superuser__exact", "is_active__exact", "groups__id__exact")
     add_form: Any = InvitationForm
@@ -56,7 +56,7 @@ class LibraryUserAdmin(DelegatingAdmin, UserAdmin):
         return super().add_view(request, form_url, context)
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        """Only superusers make superusers."""
+        """Only superusers can make superusers."""
         fieldsets = super().get_fieldsets(request, obj)
         if obj or not request.user.is_superuser:
             return fieldsets
@@ -77,7 +77,7 @@ class LibraryUserAdmin(DelegatingAdmin, UserAdmin):
 
     def response_add(self, request: HttpRequest, obj: User, post_url_continue: str | None = None) -> HttpResponse:
         self.message_user(request, gettext("An invitation goes to %(address)s.") % {"address": obj.email})
-        # Not Django's for users, which leads to a second page.
+        # Not the response of Django's UserAdmin, which redirects to a second page.
         return super(UserAdmin, self).response_add(request, obj, post_url_continue)
 
     @admin.display(description=_("signs in with"))
@@ -88,7 +88,7 @@ class LibraryUserAdmin(DelegatingAdmin, UserAdmin):
 
     @admin.action(description=_("Invite the selected people again"), permissions=["change"])
     def invite_again(self, request: HttpRequest, users: QuerySet[User]) -> None:
-        """Only who has no password is invited: others ask for a new password themselves."""
+        """Invites only users without a password: others can request a reset link."""
         invited = [user for user in users.filter(is_active=True) if user.email and not user.has_usable_password()]
         for user in invited:
             mails.invite(user, timezone.now())
@@ -107,7 +107,7 @@ class LibraryUserAdmin(DelegatingAdmin, UserAdmin):
     def get_deleted_objects(
         self, objs: Iterable[Any], request: HttpRequest
     ) -> tuple[list[str], dict[str, int], set[str], list[str]]:
-        """Lists the people. Django would list every token, and require permissions to delete each."""
+        """Lists the users. Django would list every token, and require the permission to delete each."""
         lines = [gettext("%(user)s, with the apps and API keys that are theirs") % {"user": user} for user in objs]
         return lines, {str(self.opts.verbose_name_plural): len(lines)}, self.find_missing(request, objs), []
 

@@ -1,1 +1,1 @@
-"""What the OpenAPI documents say of credentials, and the API keys of people in version 2."""
+"""The description of credentials in the OpenAPI documents, and API keys in version 2."""

@@ -36,7 +36,7 @@ class APIKeyScheme(OpenApiAuthenticationExtension):
         return {"type": "apiKey", "in": "header", "name": "X-API-Key", "description": "A program's key."}
 
     def get_security_requirement(self, auto_schema: Any) -> list[Requirement]:
-        """Also says whether a credential is optional: drf-spectacular cannot see that from our permission classes."""
+        """Also says whether a credential is optional: drf-spectacular cannot see that in our permission classes."""
         needs_no_credential = has_library_access(auto_schema) and is_open_to_anonymous(
             get_required_scope(auto_schema.method)
         )

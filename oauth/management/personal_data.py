@@ -1,6 +1,6 @@
-"""All that the library knows of a person, to export and to forget it.
+"""Exports and deletes the personal data of a user.
 
-The modules in PERSONAL_DATA know the parts of other apps, by functions of the same names: `export_data` and `forget`.
+The modules in PERSONAL_DATA do the same for other apps, with the functions `export_data` and `forget`.
 """
 
 from collections import Counter
@@ -43,11 +43,11 @@ AUTHORIZATION_COLUMNS = ("id", "scopes", "created_at", "refreshed_at", "ended_at
 
 
 class LastSuperuser(Exception):
-    """Without this account, nobody could give others their rights."""
+    """The last superuser: without this account, no user could grant permissions."""
 
 
 def export_person(person: Person) -> Iterator[tuple[str, Any]]:
-    """Yields the names of members and their values for JSON. An iterator stands for an array that can be long."""
+    """Yields names and values of a JSON object. An iterator as a value stands for an array that can be long."""
     yield from export_data(person)
     for name in settings.PERSONAL_DATA:
         yield from import_module(name).export_data(person)
@@ -89,14 +89,14 @@ def export_account(user_id: int) -> dict[str, Any] | None:
 
 
 def list_log_entries(person: Person) -> QuerySet[LogEntry]:
-    """Returns what the person did, and what others did to the account."""
+    """Returns the log entries by the user, and the entries about the account."""
     return LogEntry.objects.select_related("content_type").filter(
         Q(user=person.user_id) | build_about_condition(person)
     )
 
 
 def build_about_condition(person: Person) -> Q:
-    """The condition for entries about accounts with this name, and about what they granted, even if it is deleted."""
+    """The condition for entries about accounts with this name and their grants, also if these are deleted."""
     accounts, authorizations = (
         Q(content_type=ContentType.objects.get_for_model(model)) for model in (User, Authorization)
     )
@@ -115,7 +115,7 @@ def export_entry(entry: LogEntry) -> dict[str, Any]:
 
 
 def list_session_keys(user_id: int) -> list[str]:
-    """Reads all sessions, since what a session holds is encoded."""
+    """Decodes all sessions: the user's id is inside the encoded data."""
     sessions = Session.objects.iterator()
     return [session.pk for session in sessions if get_session_user_id(session.get_decoded()) == user_id]
 
@@ -131,9 +131,9 @@ def list_attempts(person: Person) -> QuerySet[AccessAttempt]:
 
 
 def forget_person(person: Person) -> Counter[str]:
-    """Deletes the account and all names. What the person did stays. Returns the numbers of rows by kind.
+    """Deletes the account and removes its name everywhere; the user's changes stay. Returns numbers of rows by name.
 
-    Once the account is locked, nothing that refers to it can come: see `books.history.actors`. Raises LastSuperuser.
+    While the account is locked, no new row can refer to it: see `books.history.actors`. Raises LastSuperuser.
     """
     session_keys = list_session_keys(person.user_id)
     with transaction.atomic():
@@ -148,14 +148,14 @@ def forget_person(person: Person) -> Counter[str]:
 
 
 def end_access(user_id: int) -> None:
-    """Ends what the account granted, and what was made with it; locks it in the order of `lock_issuer`."""
+    """Revokes the account's authorizations and keys, in the lock order of `lock_issuer`."""
     revoke_all_access(User.objects.filter(pk=user_id))
     api_keys.revoke_keys(APIKey.objects.filter(owner=user_id).order_by("pk"), timezone.now())
     revoke_issued(Q(owner=user_id))
 
 
 def lock_account(user_id: int) -> None:
-    """Locks the superusers too, so that of two commands the second finds the last one. Raises LastSuperuser."""
+    """Also locks all superusers, so that two commands cannot delete the last two. Raises LastSuperuser."""
     users = User.objects.filter(Q(pk=user_id) | Q(is_superuser=True, is_active=True)).order_by("pk")
     superusers = [user.pk for user in users.select_for_update() if user.is_superuser and user.is_active]
     if superusers == [user_id]:

@@ -1,4 +1,4 @@
-"""Finds the users and persons that commands name."""
+"""Finds users by the name in a command's arguments."""
 
 from typing import NamedTuple
 
@@ -7,7 +7,7 @@ from django.core.management.base import CommandError
 
 
 class Person(NamedTuple):
-    """A user name and the id of the account that has it, 0 if there is none: then deleted accounts had it."""
+    """A user name and the id of its account; the id is 0 if only deleted accounts had this name."""
 
     name: str
     user_id: int

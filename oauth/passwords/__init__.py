@@ -1,1 +1,1 @@
-"""The passwords of people and apps: how they are hashed, and what stops guessing."""
+"""Password hashers for users and apps, and the lockout against guessing."""

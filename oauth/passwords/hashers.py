@@ -1,4 +1,4 @@
-"""The password hashers: for people's passwords, and for generated client secrets."""
+"""The password hashers: for passwords of users, and for generated client secrets."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,9 +12,9 @@ from django.utils.crypto import constant_time_compare
 
 from library_site.http.refusals import Refusal
 
-# More hashes at the same time would not end sooner: each takes a processor for half a second.
+# More concurrent hashes would not finish sooner: each keeps a processor busy for half a second.
 MAX_HASHES = 2
-# Seconds that a thread waits until it may hash.
+# The longest wait for a turn, in seconds.
 MAX_WAIT_SECONDS = 2.0
 
 
@@ -27,7 +27,7 @@ class HashingBusy(Refusal):
 
 
 class HashLimiter:
-    """Lets a few threads hash, some others wait for a limited time, and refuses all others at once."""
+    """Lets a few threads hash, lets some more wait for a limited time, and rejects all others at once."""
 
     def __init__(self, max_hashing: int, max_threads: int, max_wait: float) -> None:
         self.hashing = BoundedSemaphore(max_hashing)
@@ -50,12 +50,12 @@ class HashLimiter:
             self.threads.release()
 
 
-# Half of the process's threads at most hash or wait, so the others can answer.
+# At most half of the threads of a process hash or wait, so the others can handle requests.
 HASH_LIMITER = HashLimiter(MAX_HASHES, max(1, settings.WEB_THREADS // 2), MAX_WAIT_SECONDS)
 
 
 class BoundedPBKDF2Hasher(PBKDF2PasswordHasher):
-    """Django's hasher, which few threads may use at the same time: one hash costs as much as a thousand requests."""
+    """Django's hasher with a limit on concurrent hashes: one hash costs as much as a thousand requests."""
 
     def encode(self, password: str, salt: str, iterations: int | None = None) -> str:
         """Raises HashingBusy."""
@@ -64,7 +64,7 @@ class BoundedPBKDF2Hasher(PBKDF2PasswordHasher):
 
 
 class GeneratedSecretHasher(BasePasswordHasher):
-    """One salted SHA-256. Nobody can guess 128 random characters, and every token request pays for the hash."""
+    """One salted SHA-256. A secret of 128 random characters cannot be guessed, and every token request checks it."""
 
     algorithm = "generated_secret"
 
@@ -85,4 +85,4 @@ class GeneratedSecretHasher(BasePasswordHasher):
         return False
 
     def harden_runtime(self, password: str, encoded: str) -> None:
-        """Does nothing: all hashes cost the same."""
+        """Does nothing: the work factor is constant."""

@@ -1,7 +1,7 @@
-"""The lockout of clients that guess secrets: django-axes counts failures by name and address, for all processes.
+"""The lockout against guessing: django-axes counts failures by name and address, for all processes together.
 
-People's passwords are counted before they are evaluated, so that guesses at the same time cannot pass the limit
-together. They are counted by address too, because one address can try many names.
+An attempt with a user's password is counted before the password is checked, so that concurrent guesses cannot exceed
+the limit together. Attempts are also counted per address, because one address can try many names.
 """
 
 import logging
@@ -24,37 +24,37 @@ from oauth.passwords.hashers import HashingBusy
 
 log = logging.getLogger(__name__)
 
-# Users of a public app who share an address can all send expired codes or tokens; nobody mistypes a client secret.
+# Many users of a public app can share an address and send expired codes or tokens. Client secrets are never mistyped.
 MAX_CLIENT_FAILURES = {"client": 10, "public client": 100}
 MAX_LOGIN_FAILURES = 5
-# Of all names together. Many people can share an address; a sign-in deletes the failures of its own name alone.
+# For all names together. Many users can share an address; a sign-in deletes only the failures of its own name.
 MAX_ADDRESS_FAILURES = 20
 COOLOFF = timedelta(minutes=5)
-# No client's name begins like this, so nobody can sign in under a name that is counted as a client's.
+# No client id begins like this, so the counters of users and clients stay separate.
 USER_PREFIX = "user:"
 
 
 class Failures(NamedTuple):
-    """The recent attempts of one address that were no sign-in: with one name, and with all names."""
+    """The recent failed attempts from one address: with one name, and with all names."""
 
     by_name: int
     by_address: int
 
 
 class LockoutHandler(AxesDatabaseHandler):
-    """django-axes' AXES_HANDLER. It is asked before a password is evaluated, and learns the outcome."""
+    """django-axes' AXES_HANDLER. axes calls it before a password is checked, and reports the result."""
 
     def is_allowed(self, request: Any, credentials: dict[str, Any] | None = None) -> bool:
-        """Counts an attempt, unless the limit is reached: a refused attempt does not make the wait longer."""
+        """Counts an attempt, unless the limit is reached: a rejected attempt does not extend the lockout."""
         if is_exhausted(find_failures(request, credentials)):
             return False
         count_attempt(request, credentials)
-        # Each of several concurrent attempts sees itself and those that were counted before it.
+        # A concurrent attempt sees itself and the attempts that were counted before it.
         failures = find_failures(request, credentials)
         return failures.by_name <= MAX_LOGIN_FAILURES and failures.by_address <= MAX_ADDRESS_FAILURES
 
     def user_login_failed(self, sender: Any, credentials: Any, request: Any = None, **options: Any) -> None:
-        """Counts a client's failure. A person's is counted already; after the last allowed one the page says so."""
+        """Counts a client's failure; a user's is already counted. After the last one the page shows the lockout."""
         if "client" in credentials:
             super().user_login_failed(sender, credentials, request, **options)
         elif is_exhausted(find_failures(request, credentials)):
@@ -69,7 +69,7 @@ def get_counted_name(request: HttpRequest, credentials: dict[str, Any] | None = 
 
 
 def find_failures(request: Any, credentials: dict[str, Any] | None) -> Failures:
-    """Counts the attempts that are not older than COOLOFF; a sign-in has deleted its own."""
+    """Counts the attempts within COOLOFF. A sign-in has deleted the attempts before it."""
     attempts = select_recent_attempts(request.axes_attempt_time).filter(
         ip_address=request.axes_ip_address, username__startswith=USER_PREFIX
     )
@@ -82,7 +82,7 @@ def find_failures(request: Any, credentials: dict[str, Any] | None) -> Failures:
 
 
 def select_recent_attempts(now: datetime) -> QuerySet[AccessAttempt]:
-    """Those that count at this moment."""
+    """Selects the attempts within COOLOFF."""
     return AccessAttempt.objects.filter(attempt_time__gt=now - COOLOFF)
 
 
@@ -91,7 +91,7 @@ def is_exhausted(failures: Failures) -> bool:
 
 
 def count_attempt(request: Any, credentials: dict[str, Any] | None) -> None:
-    """Adds one to the row of this name and address, which is locked meanwhile, and commits it."""
+    """Locks the row of this name and address, increments it and commits."""
     with transaction.atomic():
         row, _ = AccessAttempt.objects.select_for_update().get_or_create(
             username=get_counted_name(request, credentials),
@@ -107,14 +107,14 @@ def count_attempt(request: Any, credentials: dict[str, Any] | None) -> None:
 
 
 def withdraw_attempt(request: Any) -> None:
-    """Takes the request's attempt back: its password was not evaluated."""
+    """Removes the request's attempt from the count: its password was not checked."""
     if pk := getattr(request, "counted_attempt", None):
         row = AccessAttempt.objects.filter(pk=pk, failures_since_start__gt=0)
         row.update(failures_since_start=F("failures_since_start") - 1)
 
 
 class HashingBusyMiddleware:
-    """Shows a page to people whose password cannot be evaluated now."""
+    """Shows an error page if the password cannot be checked now."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -138,12 +138,12 @@ def render_busy(request: HttpRequest) -> HttpResponse:
 
 
 def count_password_attempt(request: HttpRequest, username: str) -> bool:
-    """Counts an attempt, as at the sign-in. Returns false if the limit is reached."""
+    """Counts an attempt like one at the sign-in. Returns false if the limit is reached."""
     return bool(AxesProxyHandler.is_allowed(request, {"username": username}))
 
 
 def report_failure(request: HttpRequest, username: str) -> None:
-    """Reports an attempt that was counted and was wrong: after the last allowed one the page says so."""
+    """Reports a counted attempt as failed: after the last one the page shows the lockout."""
     user_login_failed.send(__name__, credentials={"username": username}, request=request)
 
 
@@ -164,7 +164,7 @@ def get_failure_limit(request: HttpRequest, credentials: dict[str, Any]) -> int:
 
 
 def get_cooloff(request: HttpRequest | None = None) -> timedelta:
-    """django-axes' AXES_COOLOFF_TIME: the time between the last failure and the next allowed try."""
+    """django-axes' AXES_COOLOFF_TIME: the time between the last failure and the next allowed attempt."""
     return COOLOFF
 
 
@@ -174,18 +174,18 @@ def get_lockout_parameters(request: HttpRequest, credentials: dict[str, Any] | N
 
 
 def build_client_key(client_id: str, secret: bool) -> str:
-    """The name by which a client's failures are counted. Guesses with a secret are counted separately."""
+    """The name under which a client's failures are counted. Requests with a client secret have a separate count."""
     return f"{'client' if secret else 'public client'}:{client_id}"[:200]
 
 
 def is_failed_guess(client: str, response: HttpResponse) -> bool:
-    """Whether a response reports a failed guess: of a secret, or of a code or token by a public client."""
+    """Whether a response reports a wrong secret, or a wrong code or token of a public client."""
     is_failed_grant = client.startswith("public") and b'"invalid_grant"' in response.content
     return response.status_code == 401 or is_failed_grant
 
 
 def seconds_until_allowed(request: HttpRequest, client: str) -> int:
-    """The seconds until this client may try again from this address; 0 if it may now."""
+    """The seconds until this client may retry from this address; 0 if it may retry now."""
     is_locked = AxesProxyHandler.is_locked(strip_parameters(request), {"client": client})
     return int(COOLOFF.total_seconds()) if is_locked else 0
 
@@ -204,7 +204,7 @@ def strip_parameters(request: HttpRequest) -> HttpRequest:
 
 @never_cache
 def render_locked(request: HttpRequest, *arguments: Any) -> HttpResponse:
-    """django-axes' AXES_LOCKOUT_CALLABLE: the page for people who must wait."""
+    """django-axes' AXES_LOCKOUT_CALLABLE: the page for locked-out users."""
     seconds = int(COOLOFF.total_seconds())
     page = render(request, "accounts/locked.html", {"minutes": seconds // 60}, status=429)
     page["Retry-After"] = str(seconds)

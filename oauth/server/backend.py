@@ -28,7 +28,7 @@ class AuthorizationServer(WebApplicationServer):
         self.refresh_grant.custom_validators.post_token = [narrow_scopes]
 
 
-# oauthlib turns every parameter into an attribute of its request, so only these are passed on.
+# oauthlib sets every parameter as an attribute of its request, so only these are passed on.
 AUTHORIZATION_PARAMETERS = {
     *("client_id", "redirect_uri", "response_type", "response_mode", "scope", "state"),
     *("code_challenge", "code_challenge_method"),
@@ -77,8 +77,8 @@ def validate_request(request: Request) -> dict[str, Any]:
 
 
 def narrow_scopes(request: Request) -> None:
-    """Removes the scopes that app or person may no longer have. Raises InvalidScopeError if none is left."""
-    # Locked, so that the allowance cannot shrink while the token is being made.
+    """Removes the scopes that the app or the user may no longer have. Raises InvalidScopeError if none is left."""
+    # Locked, so that the allowance cannot change before the token is saved.
     allowance = Allowance.objects.select_for_update(no_key=True).filter(application=request.client).first()
     granted_scopes = frozenset(request.scopes) & get_allowance_scopes(allowance) & scopes.get_user_scopes(request.user)
     if not granted_scopes:
@@ -87,7 +87,7 @@ def narrow_scopes(request: Request) -> None:
 
 
 def limit_to_allowance(application: Any, requested_scopes: ScopeSet) -> ScopeSet:
-    """Returns the requested scopes that the app may have. Without an allowance that is only `read`."""
+    """Returns the requested scopes that the app may have: only `read` for an app without an allowance."""
     return requested_scopes & get_allowance_scopes(getattr(application, "allowance", None))
 
 

@@ -1,4 +1,4 @@
-"""The authorization endpoint (RFC 6749, 4.1.1). It reports errors in a request before the person must sign in."""
+"""The authorization endpoint (RFC 6749, 4.1.1). It reports errors in a request before the user signs in."""
 
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -25,7 +25,7 @@ from oauth.server import redirect_uris
 from oauth.server.backend import QueryBackend, limit_to_allowance
 from oauth.server.error_responses import error_response, malformed_reason
 
-# oauthlib's errors that are answered here, without a redirect to the requested address.
+# oauthlib's errors that get an error page and no redirect to the requested URI.
 ERRORS_SHOWN_HERE = (errors.FatalClientError, errors.UnsupportedResponseTypeError, errors.UnauthorizedClientError)
 METHODS = ["GET", "HEAD", "OPTIONS", "POST"]
 UNKNOWN_CLIENT_ERRORS = (errors.InvalidClientIdError, errors.MissingClientIdError)
@@ -36,10 +36,10 @@ APP_REFUSED = Explanation(
 )
 
 
-# The method is checked before the token of the form: a wrong method is 405.
+# The method is checked before the CSRF token: a wrong method gets 405.
 @method_decorator([csrf_exempt, require_http_methods(METHODS), csrf_protect, never_cache], name="dispatch")
 class AuthorizationView(TemplateResponseMixin, BaseAuthorizationView):
-    """Asks a person for consent."""
+    """The consent page."""
 
     template_name = "oauth/authorize.html"
     oauthlib_backend_class: Any = QueryBackend
@@ -55,7 +55,7 @@ class AuthorizationView(TemplateResponseMixin, BaseAuthorizationView):
         return self.validate() or self.complete(allow="allow" in request.POST)
 
     def validate(self) -> HttpResponse | None:
-        """Returns a refusal of the request; otherwise sets `application`, `credentials` and `granted_scopes`."""
+        """Returns an error response, or None; then it has set `application`, `credentials` and `granted_scopes`."""
         if problem := malformed_reason(self.request.GET):
             return self.refuse("invalid_request", problem)
         try:
@@ -69,7 +69,7 @@ class AuthorizationView(TemplateResponseMixin, BaseAuthorizationView):
         if self.request.user.is_authenticated:
             self.granted_scopes &= scopes.get_user_scopes(self.request.user)
         if self.request.method == "POST":
-            # Not more than the page showed: the app's allowance can have grown since.
+            # No more than the page showed: the app's allowance may have changed since.
             self.granted_scopes &= frozenset(self.request.POST.get("scopes", "").split())
         return None if self.granted_scopes else self.redirect_error("invalid_scope")
 
@@ -104,7 +104,7 @@ class AuthorizationView(TemplateResponseMixin, BaseAuthorizationView):
         return self.redirect(append_query(self.credentials["redirect_uri"], query), self.application)
 
     def error_response(self, error: OAuthToolkitError, application: Application | None, **_: Any) -> HttpResponse:
-        """Answers 400 for errors in client, address or response type; redirects to the client for all others."""
+        """Returns 400 for a wrong client, redirect URI or response type; redirects to the client for other errors."""
         oauth_error = error.oauthlib_error
         if isinstance(oauth_error, ERRORS_SHOWN_HERE):
             code = "invalid_client" if isinstance(oauth_error, UNKNOWN_CLIENT_ERRORS) else oauth_error.error
@@ -113,7 +113,7 @@ class AuthorizationView(TemplateResponseMixin, BaseAuthorizationView):
         return self.redirect(body["url"], application)
 
     def refuse(self, error: str, description: str | None) -> HttpResponse:
-        """Answers 400: with a page in a browser, and with the specification's JSON to everyone else."""
+        """Returns 400: a page for browsers, and the JSON of the specification for other clients."""
         if prefers_page(self.request):
             return render_error_page(self.request, Failure(400, description or error), APP_REFUSED)
         return error_response(400, error, description)

@@ -1,4 +1,4 @@
-"""Registers the documentation as an app: the public client of the Authorize button of /docs."""
+"""Registers the documentation as an app: the public client for the Authorize button of /docs."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ def sync_docs_client(apps: Any = current_apps, using: str = DEFAULT_DB_ALIAS, **
     try:
         allowances = apps.get_model("oauth", "Allowance").objects.using(using)
     except LookupError:
-        # The table does not exist yet, or no longer.
+        # The table does not exist yet, or does not exist any more.
         return
     documentation: Any = settings.SPECTACULAR_SETTINGS
     application, _ = (

@@ -13,7 +13,7 @@ def error_response(status: int, error: str, description: str | None = None, **he
 
 
 def malformed_reason(parameters: QueryDict) -> str:
-    """Says why a query or form is malformed (RFC 6749, 3.1 and 3.2); returns "" if it is not."""
+    """Returns why a query or form is malformed (RFC 6749, 3.1 and 3.2), or "" if it is valid."""
     for name, values in parameters.lists():
         if len(values) > 1:
             return "A parameter is there twice."

@@ -17,7 +17,7 @@ INACTIVE = {"active": False}
 
 
 def introspect_token(token: str, client: Application, now: datetime) -> dict[str, Any]:
-    """Describes any access token, or a refresh token of this client; all other tokens are inactive."""
+    """Describes any access token, and refresh tokens of this client; all other tokens are inactive."""
     try:
         claims = access_tokens.verify_access_token(token, now.timestamp())
     except access_tokens.InvalidToken:
@@ -40,7 +40,7 @@ def introspect_token(token: str, client: Application, now: datetime) -> dict[str
 
 
 def get_current_scopes(claims: access_tokens.Claims) -> scopes.ScopeSet | None:
-    """Returns a token's current scopes from the database: the list of revocations can be seconds old."""
+    """Reads a token's current scopes from the database: the list of revocations can be seconds old."""
     is_active = Authorization.objects.filter(pk=claims.sid, ended_at=None).exists()
     scopes_by_user = scopes.get_allowed_scopes(User.objects.filter(pk=claims.user_id)) if is_active else {}
     rights = scopes_by_user.get(claims.user_id)

@@ -1,4 +1,4 @@
-"""Rules for redirect URIs: which may be registered, which requested ones match, and the form-action sources of each."""
+"""Rules for redirect URIs: which can be registered, which ones match, and their form-action sources."""
 
 import re
 from collections.abc import Iterable
@@ -13,9 +13,9 @@ MAX_REDIRECT_URIS = 20
 URI_PATTERN = re.compile(
     r"https?://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]+)?([/?][A-Za-z0-9._~:/?@!$&'()*+,;=%\[\]-]*)?", re.ASCII
 )
-# RFC 8252, 7.3: a redirect to them stays on the person's own machine.
+# RFC 8252, 7.3: a redirect to these hosts stays on the user's machine.
 LOOPBACK_HOSTS = {"127.0.0.1", "::1", "localhost"}
-# Any port is allowed (RFC 8252, 7.3), but not for localhost, which can be another machine (8.3).
+# Any port matches (RFC 8252, 7.3), except for localhost, which can be another machine (8.3).
 LOOPBACK_URI = re.compile(r"(http://(?:127\.0\.0\.1|\[::1\]))(?::[0-9]{1,5})?((?:[/?].*)?)")
 
 
@@ -35,7 +35,7 @@ def validate_redirect_uris(text: str) -> None:
 def is_allowed_uri(uri: str) -> bool:
     try:
         parts = urlsplit(uri)
-        # This raises ValueError for an invalid port; later comparisons do not check it.
+        # Reading the port raises ValueError if it is invalid; later comparisons do not check it.
         parts.port  # noqa: B018
     except ValueError:
         return False
@@ -43,7 +43,7 @@ def is_allowed_uri(uri: str) -> bool:
 
 
 def is_registered(uri: str, registered_uris: Iterable[str]) -> bool:
-    """Compares exactly (RFC 9700, 2.1), except a loopback port, which the app's system chooses each time."""
+    """Compares exactly (RFC 9700, 2.1), except for a loopback port: the operating system chooses it each time."""
     return strip_loopback_port(uri) in map(strip_loopback_port, registered_uris)
 
 
@@ -53,16 +53,16 @@ def strip_loopback_port(uri: str) -> str:
 
 
 def list_form_action_sources(redirect_uris: Iterable[str]) -> list[str]:
-    """Lists the form-action sources of a Content-Security-Policy for a form that gives an app access.
+    """Returns the form-action sources of a Content-Security-Policy for the consent form.
 
-    Chromium checks every redirect after a form against form-action: to the app, and from there to other pages. Those
-    are unknown, so all of https is allowed; on the person's own machine only the registered address.
+    Chromium checks every redirect after a form against form-action: to the app, and from the app to other pages. The
+    other pages are unknown, so all of https is allowed; on the user's machine only the registered address.
     """
     uris = list(redirect_uris)
     return [*(["https:"] if uris else []), *(get_local_source(uri) for uri in uris if uri.startswith("http:"))]
 
 
 def get_local_source(redirect_uri: str) -> str:
-    """The URI's host with any port. A policy cannot name IPv6 addresses (CSP 3, 2.3.1), so they allow all of http."""
+    """The URI's host with any port. A policy cannot contain IPv6 addresses (CSP 3, 2.3.1): they allow all of http."""
     hostname = urlsplit(redirect_uri).hostname or ""
     return "http:" if ":" in hostname else f"http://{hostname}:*"

@@ -22,7 +22,7 @@ class NoSecret(Exception):
 
 
 def register_app(app: Application, allowed_scopes: ScopeSet) -> str:
-    """Saves a new app that has its name, type, redirect URIs and owner. Returns its secret, "" for a public app.
+    """Saves a new app, whose name, type, redirect URIs and owner are set. Returns its secret, or "" for a public app.
 
     Raises ValidationError.
     """
@@ -39,7 +39,7 @@ def register_app(app: Application, allowed_scopes: ScopeSet) -> str:
 
 
 def change_app(app: Application, allowed_scopes: ScopeSet, now: datetime) -> None:
-    """Saves a changed name, owner, redirect URIs and scopes. Raises ValidationError.
+    """Saves a changed app and its scopes. Raises ValidationError.
 
     Authorizations with other scopes end: otherwise their tokens and keys would keep those scopes.
     """
@@ -54,7 +54,7 @@ def change_app(app: Application, allowed_scopes: ScopeSet, now: datetime) -> Non
 
 
 def renew_secret(app: Application) -> str:
-    """Returns a new secret; the old one is invalid from now on. Raises NoSecret."""
+    """Replaces the secret, and returns the new one. Raises NoSecret."""
     if not is_confidential(app):
         raise NoSecret
     secret: str = generate_client_secret()
@@ -77,7 +77,7 @@ def validate_app(app: Application, allowed_scopes: ScopeSet) -> None:
 
 
 def validate_name(name: str) -> None:
-    """Refuses names that people could misread, such as blank or invisible ones. Raises ValidationError."""
+    """Rejects misleading names, such as blank or invisible ones. Raises ValidationError."""
     if not name.strip() or len(name) > MAX_NAME_LENGTH or not name.isprintable():
         raise ValidationError(
             _("A name takes 1 to %(count)d characters that can be seen."), params={"count": MAX_NAME_LENGTH}

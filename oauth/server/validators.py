@@ -29,7 +29,7 @@ class RequestValidator(OAuth2Validator):
     """The toolkit's OAUTH2_VALIDATOR_CLASS. The views run its token requests inside a transaction."""
 
     def client_authentication_required(self, request: Request, *arguments: Any, **options: Any) -> bool:
-        """Only a known public client that sends no secret needs no authentication."""
+        """False only for a registered public client that sends no secret."""
         application = self._load_application(request.client_id, request) if request.client_id else None
         return (
             uses_basic_auth(request)
@@ -39,7 +39,7 @@ class RequestValidator(OAuth2Validator):
         )
 
     def authenticate_client(self, request: Request, *arguments: Any, **options: Any) -> bool:
-        """Authenticates a confidential client by its secret, in the header or in the body."""
+        """Authenticates a confidential client by its secret in the header or in the body."""
         if uses_basic_auth(request) and request.client_secret:
             raise InvalidRequestError(description="Use one way to authenticate the client.", request=request)
         client_id, secret = (
@@ -54,7 +54,7 @@ class RequestValidator(OAuth2Validator):
         )
 
     def rotate_refresh_token(self, request: Request) -> bool:
-        """Only for public clients (RFC 9700, 4.14.2): the specification's response has no new refresh token."""
+        """Only for public clients (RFC 9700, 4.14.2): for others, the specified response has no new refresh token."""
         return is_public_client(request.client)
 
     def is_pkce_required(self, client_id: str, request: Request) -> bool:
@@ -169,7 +169,7 @@ class RequestValidator(OAuth2Validator):
         return True
 
     def get_original_scopes(self, refresh_token: str, request: Request, *arguments: Any, **options: Any) -> str:
-        """Returns the scopes that the person granted, even if an earlier token had fewer."""
+        """Returns the scopes that the user granted, even if an earlier token had fewer."""
         scopes: str = request.original_scopes
         return scopes
 
@@ -206,7 +206,7 @@ def find_authorization(token: RefreshToken) -> Authorization | None:
 
 
 def is_usable(token: RefreshToken, authorization: Authorization, now: datetime) -> bool:
-    """Whether the authorization is neither ended nor too old, the token not idle too long, and the person active."""
+    """Whether the authorization is active, the token was used recently enough, and the user is active."""
     max_idle_time = timedelta(seconds=oauth2_settings.REFRESH_TOKEN_EXPIRE_SECONDS)
     return bool(
         authorization.ended_at is None
@@ -226,7 +226,7 @@ def uses_basic_auth(request: Request) -> bool:
 
 
 def parse_basic_auth(request: Request) -> tuple[str, str]:
-    """Returns id and secret of an Authorization header (RFC 6749, 2.3.1); both are "" if it is malformed."""
+    """Returns the id and the secret of a Basic header (RFC 6749, 2.3.1); both are "" if it is malformed."""
     try:
         text = base64.b64decode(request.headers["HTTP_AUTHORIZATION"][6:], validate=True).decode()
     except ValueError:

@@ -29,7 +29,7 @@ View = Callable[[HttpRequest], HttpResponse]
 
 
 def client_endpoint(endpoint: View) -> View:
-    """Decorates an endpoint to which apps post forms with credentials. Clients that guess secrets are locked out."""
+    """Decorates an endpoint for forms with client credentials. Clients that guess secrets are locked out."""
 
     @csrf_exempt
     @require_POST
@@ -72,7 +72,7 @@ def token(request: HttpRequest) -> HttpResponse:
 
 @client_endpoint
 def refresh(request: HttpRequest) -> HttpResponse:
-    """The address of the refresh grant in the specification."""
+    """The specification's own address for the refresh grant."""
     return issue_token(request, "refresh_token")
 
 
@@ -82,7 +82,7 @@ def issue_token(request: HttpRequest, *grant_types: str) -> HttpResponse:
         return error_response(400, "invalid_request", "Missing grant_type parameter.")
     if grant_type not in grant_types:
         return error_response(400, "unsupported_grant_type")
-    # A refusal is committed too, because it can revoke tokens; only an exception is rolled back.
+    # An error response is committed too, because it can revoke tokens; only an exception rolls back.
     with transaction.atomic():
         _, _, body, status = get_backend().create_token_response(request)
     return build_response(request, status, body)
@@ -98,7 +98,7 @@ def revoke(request: HttpRequest) -> HttpResponse:
 
 @client_endpoint
 def introspect(request: HttpRequest) -> HttpResponse:
-    """RFC 7662. Confidential clients may ask about any access token, and about refresh tokens of their own."""
+    """RFC 7662. Confidential clients can introspect any access token, and their own refresh tokens."""
     client_request = ClientRequest("", "POST", dict(get_backend().extract_body(request)), dict(request.META))
     try:
         is_authenticated = get_backend().server.request_validator.authenticate_client(client_request)
@@ -118,7 +118,7 @@ def get_backend() -> OAuthBackend:
 
 
 def build_response(request: HttpRequest, status: int, body: str) -> HttpResponse:
-    """Turns oauthlib's answer into a response. A failed Basic authentication gets its challenge (RFC 6749, 5.2)."""
+    """Builds Django's response from oauthlib's. A failed Basic authentication gets a challenge (RFC 6749, 5.2)."""
     response = HttpResponse(body, "application/json", status, headers=NO_STORE)
     if status == 401 and "HTTP_AUTHORIZATION" in request.META:
         response["WWW-Authenticate"] = 'Basic realm="Library API", charset="UTF-8"'

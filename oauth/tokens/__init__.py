@@ -1,1 +1,1 @@
-"""Access tokens: `access_tokens` makes and verifies them, `jwks` keeps their keys, `revocations` knows what ended."""
+"""Access tokens: `access_tokens` generates and verifies them, `jwks` has the keys, `revocations` the revoked ones."""

@@ -20,19 +20,19 @@ ALGORITHM = "RS256"
 TOKEN_TYPE = "at+jwt"  # noqa: S105  # no secret
 REGISTRY = jws.JWSRegistry(algorithms=[ALGORITHM])
 AUDIENCE = f"{settings.PUBLIC_URL}/api"
-# Seconds by which the clocks of machines may differ.
+# The allowed difference between the clocks of machines, in seconds.
 LEEWAY = 30
 MAX_TOKEN_LENGTH = 4096
-# A process remembers at most so many tokens with a valid signature: the check takes longer than the rest.
+# The size of the cache of verified tokens: checking a signature takes most of the time.
 MAX_VERIFIED_TOKENS = 1000
 
 
 class InvalidToken(Exception):
-    """The token is not one of ours."""
+    """The library did not issue this token."""
 
 
 class TokenExpired(InvalidToken):
-    """The token is one of ours, and has expired."""
+    """The library issued this token, and it has expired."""
 
 
 class Header(msgspec.Struct):
@@ -112,15 +112,15 @@ def verify_signature(token: str, now: float) -> Claims:
 
 @lru_cache(maxsize=100)
 def read_kid(header: str) -> str | None:
-    """Returns the key's name in the encoded header of a token. All tokens of a key have the same header."""
+    """Returns the `kid` of a token's encoded header. All tokens of a key have the same header."""
     return msgspec.json.decode(urlsafe_b64decode(header + "=="), type=Header).kid
 
 
 @lru_cache(maxsize=MAX_VERIFIED_TOKENS)
 def read_claims(token: str, key: jwks.CacheableKey) -> Claims:
-    """Returns the claims of a token that is signed with this key. Raises InvalidToken and joserfc's errors.
+    """Returns the claims of a token signed with this key. Raises InvalidToken and joserfc's errors.
 
-    A client sends its token many times, so valid ones are cached. Whatever can change later is checked elsewhere.
+    Valid tokens are cached, because a client sends its token many times. Expiry and revocation are checked elsewhere.
     """
     jws_object = jws.extract_compact(token.encode())
     if not is_acceptable_header(jws_object.headers()) or not jws.validate_compact(jws_object, key, registry=REGISTRY):

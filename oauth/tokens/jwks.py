@@ -1,6 +1,6 @@
 """Reads and rotates the keys that sign access tokens. They are in one private JWKS file (RFC 7517).
 
-A key with `exp` (Unix seconds) has been replaced, and verifies until then. A key with `prepared` only verifies until
+A key with `exp` (Unix seconds) is replaced, and verifies until that time. A key with `prepared` only verifies, until
 the next rotation. The first of the other keys signs.
 """
 
@@ -30,26 +30,26 @@ class NoSigningKey(Exception):
 
 
 class CacheableKey(RSAKey):
-    """A key that can be the argument of a cached function. A file that is read again gives other keys."""
+    """A key that is hashable, for cached functions. Rereading the file creates new keys."""
 
     def __hash__(self) -> int:
         return id(self)
 
 
 class KeySet(NamedTuple):
-    """The keys of the file, by kid; `expires` has the Unix seconds at which replaced keys end."""
+    """The keys of the file by kid; `expires` has the expiry of replaced keys in Unix seconds."""
 
     signing_key: CacheableKey
     keys_by_kid: dict[str, CacheableKey]
     expires: dict[str, int]
 
     def find(self, kid: Any, now: float) -> CacheableKey | None:
-        """Returns the key with this kid, if it still verifies."""
+        """Returns the key with this kid if it can still verify, else None."""
         return None if kid in self.expires and self.expires[kid] <= now else self.keys_by_kid.get(kid)
 
 
 class KeyFile:
-    """The keys of a file. It is read again when it has changed; the test for that costs microseconds."""
+    """The keys of a file. The file is reread when it has changed; the check costs microseconds."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -86,7 +86,7 @@ class KeyFile:
 
 
 def describe_missing_key(path: Path) -> str:
-    """A new key in place of one that this user may not read would end all tokens."""
+    """Distinguishes a missing file from an unreadable one: replacing an unreadable key would invalidate all tokens."""
     if path.exists() and not os.access(path, os.R_OK):
         return f"{path} cannot be read by the user with the id {os.geteuid()}; the library's user must own it."
     return f"{path} has no signing key; `manage.py rotate_signing_key` makes one."
@@ -117,7 +117,7 @@ def read_key_file(path: Path) -> list[dict[str, Any]]:
 
 
 def rotate_key(path: Path, now: int, overlap: int) -> str:
-    """Makes the prepared key sign, or else a new key; old keys verify for `overlap` seconds. Returns the new kid."""
+    """Makes the prepared key or a new key sign. Old keys verify for `overlap` seconds. Returns the new kid."""
     with edit_key_file(path) as members:
         signing_key = next((member for member in members if member.pop("prepared", False)), None) or generate_key(now)
         others = [member for member in members if member is not signing_key]
@@ -129,7 +129,7 @@ def rotate_key(path: Path, now: int, overlap: int) -> str:
 
 
 def prepare_key(path: Path, now: int) -> str:
-    """Adds a key that verifies, and signs from the next rotation on. Returns its kid."""
+    """Adds a key that only verifies until the next rotation, and then signs. Returns its kid."""
     with edit_key_file(path) as members:
         members.append(generate_key(now) | {"prepared": True})
     return str(members[-1]["kid"])
@@ -142,7 +142,7 @@ def generate_key(now: int) -> dict[str, Any]:
 
 @contextmanager
 def edit_key_file(path: Path) -> Iterator[list[dict[str, Any]]]:
-    """Yields the file's keys, and replaces the file when the block ends; until then readers see the old keys."""
+    """Yields the file's keys, and replaces the file at the end of the block. Until then readers see the old keys."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with lock_file(path.with_name(f"{path.name}.lock")):
         members = read_key_file(path) if path.exists() else []
@@ -158,7 +158,7 @@ def edit_key_file(path: Path) -> Iterator[list[dict[str, Any]]]:
 
 @contextmanager
 def lock_file(path: Path) -> Iterator[None]:
-    """Without the lock, two rotations at the same time would lose a key."""
+    """Without the lock, two concurrent rotations would lose a key."""
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)) as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -1,6 +1,6 @@
-"""Lists the authorizations that have ended and the users whose rights have changed: access tokens cannot say that.
+"""The list of ended authorizations and of users with changed permissions: an access token cannot contain these.
 
-Each process keeps the short list in memory, and reads it again before it is five seconds old.
+Each process caches the short list in memory, and reads it again before it is five seconds old.
 """
 
 import time
@@ -22,26 +22,26 @@ from oauth.issuers import revoke_issued
 from oauth.models import APIKey, Authorization, ChangedRights
 from oauth.scopes import ScopeSet
 
-# Seconds for which the list may be used. The rest of the five seconds is for reading it.
+# The list is used for this many seconds. The rest of the five seconds is for reading it.
 MAX_AGE_SECONDS = 4
-# After this time all access tokens from before have expired, even if the clocks of machines differ.
+# After this time all older access tokens have expired, even if the clocks of machines differ.
 RETENTION = timedelta(seconds=oauth2_settings.ACCESS_TOKEN_EXPIRE_SECONDS) + timedelta(minutes=5)
 
 
 class Revocations(NamedTuple):
-    """The ids of ended authorizations, and the current scopes of users whose rights have changed."""
+    """The ids of ended authorizations, and the current scopes of users with changed permissions."""
 
     ended_ids: Collection[UUID]
     rights: dict[int, ScopeSet]
 
     def get_remaining_scopes(self, sid: UUID, user_id: int, token_scopes: ScopeSet) -> ScopeSet | None:
-        """Returns the scopes of a token that remain; None if it is revoked, or its user has no rights any more."""
+        """Returns the remaining scopes of a token; None if it is revoked or its user has no permissions any more."""
         rights = self.rights.get(user_id, token_scopes)
         return token_scopes & rights if rights and sid not in self.ended_ids else None
 
 
 class RevocationList:
-    """The list of this process."""
+    """The cached list of this process."""
 
     def __init__(self) -> None:
         self.lock = Lock()
@@ -59,7 +59,7 @@ class RevocationList:
         return self.revocations
 
     def invalidate(self) -> None:
-        """Makes the next use read the list. Waits while it is being read, because that read can be older."""
+        """Makes the next caller reread the list. Waits for a read in progress, because its result may be outdated."""
         with self.lock:
             self.read_at = -inf
 
@@ -78,10 +78,10 @@ def load_revocations(now: datetime) -> Revocations:
 
 
 def revoke_authorizations(authorizations: QuerySet[Authorization], now: datetime) -> int:
-    """Ends authorizations, their tokens and what they made. Returns the number of ended ones."""
+    """Ends authorizations with their tokens and the rows that they created. Returns the number of authorizations."""
     active = authorizations.filter(ended_at=None)
     with transaction.atomic():
-        # This comes first: it waits for what one of them is making, which holds a lock until it is saved.
+        # This comes first: it waits for transactions that create rows with these authorizations (`lock_issuer`).
         ids = list(active.order_by("pk").select_for_update(no_key=True, of=("self",)).values_list("pk", flat=True))
         Authorization.objects.filter(pk__in=ids).update(ended_at=now)
         api_keys.revoke_keys(APIKey.objects.filter(authorization__in=ids), now)
@@ -91,9 +91,9 @@ def revoke_authorizations(authorizations: QuerySet[Authorization], now: datetime
 
 
 def record_changed_rights(users: QuerySet[User], now: datetime) -> None:
-    """Limits all tokens of these users to what the users may do now."""
+    """Limits all tokens of these users to the users' current scopes."""
     with transaction.atomic():
-        # Locked, so that the later of two concurrent changes sees the earlier.
+        # Locked, so that the second of two concurrent changes sees the first.
         user_ids = list(users.order_by("pk").select_for_update(no_key=True).values_list("pk", flat=True))
         scopes_by_user = scopes.get_allowed_scopes(User.objects.filter(pk__in=user_ids))
         rows = [ChangedRights(pk, scopes.format_scopes(user_scopes), now) for pk, user_scopes in scopes_by_user.items()]

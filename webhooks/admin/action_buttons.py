@@ -15,18 +15,18 @@ from django.utils.translation import gettext as _
 from library_site.admin.model_admins import BaseAdmin
 from library_site.http.refusals import Refusal
 
-# The most rows of a selection: each row is locked, changed and logged separately.
+# The largest selection: each row is locked, changed and logged separately.
 MAX_SELECTED = 1_000
-# Characters of a URL in a list.
+# How many characters of a URL a list shows.
 MAX_URL_SHOWN = 40
 
 
 class SelectionRefused(Exception):
-    """The action does not take so many rows."""
+    """The action does not support this number of rows."""
 
 
 class ActionButtonsAdmin(BaseAdmin):
-    """Also shows its actions as buttons on the page of a row."""
+    """Also shows the actions as buttons on the page of a row."""
 
     change_form_template = "admin/webhooks/change_form.html"
     sortable_by = ()
@@ -40,16 +40,16 @@ class ActionButtonsAdmin(BaseAdmin):
         return super().render_change_form(request, context, *arguments, **options)
 
     def list_buttons(self, request: HttpRequest, row: Any) -> dict[str, str]:
-        """The labels of the actions that can be done to the row now, by name."""
+        """The labels of the actions that are possible for the row now, by name."""
         actions = self.get_action_choices(request, default_choices=[])
         return {name: label for name, label in actions if name != "delete_selected" and self.is_possible(name, row)}
 
     def is_possible(self, action: str, row: Any) -> bool:
-        """Whether the action would do something to the row as it is now."""
+        """Whether the action would change anything for the row now."""
         return True
 
     def get_links(self, request: HttpRequest, obj: Any) -> dict[str, str]:
-        """The titles of pages that belong to the row, by address."""
+        """The titles of related pages of the row, by URL."""
         return {}
 
     def response_action(self, request: HttpRequest, queryset: QuerySet[Any], *others: Any) -> HttpResponse | None:
@@ -64,7 +64,7 @@ class ActionButtonsAdmin(BaseAdmin):
         return HttpResponseRedirect(request.get_full_path())
 
     def redirect_with_message(self, request: HttpRequest, message: str, rows: Sequence[Any]) -> HttpResponse | None:
-        """To the page of the row if there is only one, else back to the list."""
+        """Redirects to the page of the row if there is only one, else to the list."""
         self.message_user(request, message, messages.SUCCESS if rows else messages.WARNING)
         return HttpResponseRedirect(get_change_url(rows[0])) if len(rows) == 1 else None
 
@@ -92,12 +92,12 @@ def get_change_url(row: Any) -> str:
 
 
 def decode_text(body: Any) -> str:
-    """Bytes that may be no UTF-8 as text for a page, without NUL."""
+    """Decodes bytes for a page. Replaces invalid UTF-8 and NUL."""
     return bytes(body).decode(errors="replace").replace("\0", "\ufffd")
 
 
 def format_json(body: Any) -> str:
-    """Indented JSON, or the body as it is if it cannot be decoded or is nested too deep."""
+    """Returns indented JSON, or the unchanged text if it is not valid JSON or is nested too deep."""
     try:
         return render_pre(decode_text(msgspec.json.format(bytes(body), indent=2)))
     except (msgspec.DecodeError, RecursionError):

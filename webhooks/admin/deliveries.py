@@ -34,7 +34,7 @@ DELIVERY_TONES: dict[str, Tone] = {
 
 
 class EndpointFilter(admin.RelatedFieldListFilter):
-    """Lists the newest endpoints that the user may see. The address of a page can name any endpoint."""
+    """Lists the newest endpoints that the user may see. The parameter in the URL can be the id of any endpoint."""
 
     def field_choices(self, field: Any, request: HttpRequest, model_admin: Any) -> list[Any]:
         rows = Endpoint.objects.not_deleted().order_by("-pk")
@@ -46,7 +46,7 @@ class EndpointFilter(admin.RelatedFieldListFilter):
         ]
 
     def has_output(self) -> bool:
-        """Otherwise Django ignores a filter in the address."""
+        """Otherwise Django ignores the filter in the URL."""
         return True
 
 
@@ -73,7 +73,7 @@ class AttemptInline(admin.StackedInline):
 
     @admin.display(description=_("headers"))
     def headers(self, attempt: Attempt) -> str:
-        """In the endpoint's present form. The signature is not stored, so it is not shown."""
+        """Shows the headers in the endpoint's current form. Signatures are not stored, so they are not shown."""
         delivery, seconds = attempt.delivery, int(attempt.started_at.timestamp())
         if delivery.endpoint.form == SignatureForm.C:
             signed = [(STANDARD_ID, str(delivery.event.uuid)), (STANDARD_TIMESTAMP, seconds)]

@@ -54,7 +54,7 @@ ENDPOINT_TONES: dict[str, Tone] = {Endpoint.State.ACTIVE: "good", Endpoint.State
 
 
 class ReplayQuestion(NamedTuple):
-    """How many events a replay sends, and what its answer must hold: it is about these events and no others."""
+    """The number of events in a replay, and the values that its confirmation must repeat."""
 
     total: int
     token: str
@@ -62,7 +62,7 @@ class ReplayQuestion(NamedTuple):
 
 class StateFilter(admin.ChoicesFieldListFilter):
     def choices(self, changelist: Any) -> Iterator[Any]:
-        """Deleted endpoints are not listed, so their state is no choice."""
+        """Leaves out the state of deleted endpoints, which are not listed."""
         return (choice for choice in super().choices(changelist) if choice["display"] != Endpoint.State.DELETED.label)
 
 
@@ -186,7 +186,7 @@ class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
         }
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """Runs in the transaction of Django's own view. Raises TooManyEndpoints."""
+        """Runs in the transaction of Django's view. Raises TooManyEndpoints."""
         values = {"owner": request.user, **form.cleaned_data}
         if change:
             endpoints.change_endpoint(obj, {name: values[name] for name in form.changed_data})
@@ -216,7 +216,7 @@ class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
     def get_deleted_objects(
         self, objs: Iterable[Any], request: HttpRequest
     ) -> tuple[list[str], dict[str, int], set[str], list[str]]:
-        """Lists each endpoint; Django would list every delivery too."""
+        """Lists only the endpoints; Django would also list every delivery."""
         line = gettext("%(endpoint)s: is sent nothing more, not even what waits")
         lines = [line % {"endpoint": endpoint} for endpoint in objs]
         return lines, {str(self.opts.verbose_name_plural): len(lines)}, set(), []
@@ -248,7 +248,7 @@ class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
 
     @admin.action(description=_("Make a new secret"), permissions=["change"])
     def rotate(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
-        """Takes one endpoint. The active secret signs until the new one is promoted."""
+        """For one endpoint only. The active secret signs until the new one is promoted."""
         endpoint = require_one(queryset)
         with transaction.atomic():
             secret = endpoints.add_endpoint_secret(endpoint, None, timezone.now())
@@ -303,21 +303,21 @@ class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
     def ask_about_replay(
         self, endpoint: Any, form: ReplayForm, span: dict[str, Any], now: datetime
     ) -> ReplayQuestion | None:
-        """Returns the question how many events are to be sent, None if they would be refused; the form says why."""
+        """Returns the confirmation of a replay, or None if the replay is not possible; then the form has the error."""
         try:
             with transaction.atomic():
                 count = endpoints.lock_for_replay(endpoint, **span, now=now).total
         except Refusal as error:
             form.add_error(None, describe_refusal(error))
             return None
-        # In one zone: the form has read the times in the person's, and the end of now is in UTC.
+        # In one zone: the form parses times in the user's zone, but the default end, now, is in UTC.
         times = f"{span['after'].timestamp()} {span['before'].timestamp()}"
         return ReplayQuestion(count, f"{count} {times} {span['kinds']}")
 
     def replay(
         self, request: HttpRequest, endpoint: Any, form: ReplayForm, span: dict[str, Any], now: datetime
     ) -> bool:
-        """Returns false if it is refused; the form says why."""
+        """Returns false if the replay is not possible; then the form has the error."""
         try:
             with transaction.atomic():
                 count = endpoints.replay_events(endpoint, **span, now=now)
@@ -332,12 +332,12 @@ class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
 
 
 def describe_refusal(error: Refusal) -> str:
-    """Says why nothing was replayed, and what can be done."""
+    """Explains why nothing was replayed, and what the user can do."""
     if isinstance(error, endpoints.TooManyEvents):
         count = number_format(endpoints.MAX_REPLAYED_EVENTS, force_grouping=True)
         reason = gettext("These are more than %(count)s events.") % {"count": count}
     else:
         reason = f"{gettext(error.message)}."
-    # xgettext does not look into f-strings.
+    # xgettext does not parse f-strings.
     nothing = gettext("Nothing was replayed.")
     return f"{nothing} {reason} {REPLAY_ADVICE.get(type(error), '')}"

@@ -23,14 +23,14 @@ from webhooks.ssrf import INVALID_URL_MESSAGE, MAX_URL_LENGTH, validate_url
 
 
 def list_kind_choices() -> list[tuple[str, str]]:
-    """Called when a form is created: the admin is imported before the apps register their kinds."""
+    """A callable, because the admin is imported before the apps register their kinds."""
     kinds = [(kind.name, f"{kind.name}: {gettext(kind.sentence)}") for kind in EVENT_KINDS.values()]
     all_kinds = gettext("All that happens.")
     return [(ALL_KINDS, f"{ALL_KINDS}: {all_kinds}"), *kinds]
 
 
 class KindsFormField(forms.MultipleChoiceField):
-    """A choice of kinds, or of ALL_KINDS; its value is one text, as in Endpoint.kinds."""
+    """A choice of kinds or ALL_KINDS. The value is one string, as in Endpoint.kinds."""
 
     widget = forms.CheckboxSelectMultiple
 
@@ -95,7 +95,7 @@ class ReplayForm(forms.Form):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         for name in ("after", "before"):
-            # Such inputs take ISO 8601 alone, whatever the language.
+            # Inputs of type datetime-local accept only ISO 8601, in every language.
             widget = forms.SplitDateTimeWidget(
                 date_attrs={"type": "date"},
                 time_attrs={"type": "time", "step": "1"},
@@ -109,13 +109,13 @@ class ReplayForm(forms.Form):
         after, before = self.cleaned_data.get("after"), self.cleaned_data.get("before")
         if after and before and before <= after:
             raise ValidationError(gettext(EMPTY_SPAN_MESSAGE))
-        # An end that is left empty by mistake would send everything.
+        # Required, because a field left empty by mistake would replay everything.
         if "before" in self.cleaned_data and not before and not self.cleaned_data["until_now"]:
             self.add_error("before", gettext("Give an end or choose “until now”."))
         return self.cleaned_data
 
     def read_span(self, now: datetime) -> dict[str, Any]:
-        """Returns what is to be replayed. Its end is fixed, so that it is the same when it is asked about."""
+        """Returns the range to replay. Its end is fixed, so that the confirmation is about the same events."""
         end = (now + timedelta(seconds=1)).replace(microsecond=0)
         return {
             "kinds": self.cleaned_data["kinds"],
@@ -125,7 +125,7 @@ class ReplayForm(forms.Form):
 
 
 class SourceForm(forms.ModelForm):
-    """A source that gets form C has a secret with which it can sign in that form."""
+    """A source can only change to form C if it has a secret for that form."""
 
     secret = forms.CharField(
         label=_("Add a secret"),
@@ -152,20 +152,20 @@ class SourceForm(forms.ModelForm):
         return self.cleaned_data
 
     def has_usable_secret(self, form: str | None) -> bool:
-        """Forms A and B can use any, and need none to be saved."""
+        """Always true for forms A and B, which accept any secret, and can be saved without one."""
         secrets = self.instance.secrets.values_list("sealed", flat=True)
         return form != SignatureForm.C or any(can_sign(SignatureForm.C, secret) for secret in secrets)
 
 
 def describe_key(form: str) -> str:
-    """Says what is the key of a secret that is shown."""
+    """Explains how to get the key from a secret."""
     if form == SignatureForm.C:
         return gettext("The key is the bytes whose base64 follows whsec_, as in all libraries of Standard Webhooks.")
     return gettext("The key is the whole text of the secret, in UTF-8.")
 
 
 def describe_forbidden(error: ForbiddenAddress) -> str:
-    """Says it in the reader's language: programs read the error in English."""
+    """Translates the error for people; API clients get it in English."""
     if str(error) != INVALID_URL_MESSAGE:
         return gettext(
             "A receiver is on the public internet and has https. The operator's setting WEBHOOKS_ALLOW_PRIVATE=true"

@@ -1,4 +1,4 @@
-"""The recent results of endpoints, at a cost that does not grow with their deliveries."""
+"""The recent results of endpoints, at a cost that does not depend on the number of deliveries."""
 
 from typing import Any
 
@@ -13,14 +13,14 @@ FAILING_CONDITION = Q(state=Delivery.State.DEAD) | Q(state=Delivery.State.WAITIN
 
 
 def annotate_health(endpoints: QuerySet[Endpoint]) -> QuerySet[Any]:
-    """Adds counts of the delivered and the failing ones among RECENT_DELIVERIES, and the last answer with its time."""
-    # A range, and both columns in the order, match one index. With a plain filter by endpoint, ordered by id,
-    # PostgreSQL would read the deliveries of all endpoints until it has enough for one with few deliveries.
+    """Annotates how many of RECENT_DELIVERIES succeeded and failed, and the last response with its time."""
+    # The range and the order by both columns match one index. With a plain filter by endpoint and an order by id,
+    # PostgreSQL would read the deliveries of all endpoints to find enough for an endpoint with few deliveries.
     pk = OuterRef(OuterRef("pk"))
     deliveries = Delivery.objects.filter(endpoint__gte=pk, endpoint__lte=pk).order_by("-endpoint_id", "-pk")
     newest_ids = deliveries.values("pk")[:RECENT_DELIVERIES]
     recent_deliveries = Delivery.objects.filter(pk__in=newest_ids)
-    # Not by an indexed column: PostgreSQL would read the newest attempts of all endpoints, maybe a million rows.
+    # The order uses no index on purpose: PostgreSQL would read the newest attempts of all endpoints, maybe a million.
     attempts = Attempt.objects.filter(delivery__in=newest_ids).order_by("-started_at")
     text = Coalesce(Cast("status", CharField()), "error")
     return endpoints.annotate(

@@ -88,7 +88,7 @@ class SourceAdmin(ActionButtonsAdmin):
         return {}
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """A deletion would delete all its events too: disable the source instead."""
+        """Deleting a source would also delete its events: disable it instead."""
         return False
 
     def get_inlines(self, request: HttpRequest, obj: Any) -> Any:
@@ -103,7 +103,7 @@ class SourceAdmin(ActionButtonsAdmin):
         return super().changeform_view(request, *arguments, **options)
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """Runs in the transaction of Django's own view."""
+        """Runs in the transaction of Django's view."""
         now, secret = timezone.now(), form.cleaned_data["secret"]
         if not change:
             obj.created_at = now
@@ -118,7 +118,7 @@ class SourceAdmin(ActionButtonsAdmin):
 
     @admin.action(description=_("Make a new secret"), permissions=["change"])
     def add_secret(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
-        """Takes one source. Its other secrets are accepted until they are deleted."""
+        """For one source only. Its other secrets stay valid until they are deleted."""
         source = require_one(queryset)
         with transaction.atomic():
             secret = inbox.add_source_secret(source, None, timezone.now())

@@ -1,1 +1,1 @@
-"""The address where other services send events, and what the OpenAPI documents say of those that are sent."""
+"""The endpoint that receives events of other services, and the OpenAPI description of outgoing events."""

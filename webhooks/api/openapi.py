@@ -1,4 +1,4 @@
-"""Describes the events that are sent, for the OpenAPI documents."""
+"""Describes outgoing events in the OpenAPI documents."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ PING = EventKind(PING_KIND, "Sent by hand, to try a webhook.", "webhooks.api.ope
 
 
 def event_schema(kinds: list[str], data: dict[str, Any]) -> dict[str, Any]:
-    """The body of an event of one of these kinds."""
+    """Returns the schema of the body of an event of one of these kinds."""
     properties = {
         "id": {"type": "string", "format": "uuid", "description": "The same at each attempt: deduplicate by it."},
         "event": {"type": "string", "enum": kinds, **({"title": "EventKind"} if len(kinds) > 1 else {})},
@@ -29,7 +29,7 @@ def event_schema(kinds: list[str], data: dict[str, Any]) -> dict[str, Any]:
 
 
 def stream_schema() -> dict[str, Any]:
-    """The body of an event of any kind of the stream."""
+    """Returns the schema of the body of any event in the stream."""
     payloads: list[dict[str, Any]] = []
     for kind in EVENT_KINDS.values():
         payload = import_string(kind.document).payload
@@ -50,7 +50,7 @@ def event_example(kind: EventKind) -> dict[str, Any]:
 
 
 def document_events(result: dict[str, Any], generator: Any, **_: Any) -> dict[str, Any]:
-    """A hook of drf-spectacular: adds the requests that receivers get to the API version of the event bodies."""
+    """A hook of drf-spectacular: adds the webhooks to the document of the version that their bodies have."""
     if generator.api_version == f"v{settings.EVENT_API_VERSION}":
         result["webhooks"] = {kind.name: {"post": document_event(kind)} for kind in (*EVENT_KINDS.values(), PING)}
     return result
@@ -76,7 +76,7 @@ def document_event(kind: EventKind) -> dict[str, Any]:
 
 
 def signature_headers() -> list[dict[str, Any]]:
-    """Those of forms A and B, and those of form C: a request has one or the other."""
+    """Returns the headers of forms A and B and those of form C. A request has only one of these sets."""
     signature = (
         "Forms A and B: HMAC-SHA256 with the whole secret as key, in hexadecimal: `t=<timestamp>,s=<hex>` over"
         " `<timestamp>.<body>` (form B), or `sha256=<hex>` over the body alone (form A), which anybody who has read the"

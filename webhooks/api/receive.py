@@ -1,4 +1,4 @@
-"""The address where other services send events (specification, Section 6; Standard Webhooks 1.0)."""
+"""The endpoint that receives events of other services (specification, Section 6; Standard Webhooks 1.0)."""
 
 import time
 from typing import Any
@@ -23,7 +23,7 @@ class SignatureRefused(Refusal):
 
     status = 401
     message = "The signature is not valid"
-    # RFC 9110, 11.6.1 wants a challenge.
+    # RFC 9110, 11.6.1 requires a challenge.
     headers = {"WWW-Authenticate": SIGNATURE}
 
 
@@ -68,7 +68,7 @@ class ReceiveView(APIView):
         except InvalidSignature as error:
             is_standard = sender.form == SignatureForm.C
             raise (StandardSignatureRefused if is_standard else SignatureRefused) from error
-        # In form C the id is signed, too; the body may have another one, or none.
+        # In form C the id in the header is signed. The body may have another id or none.
         signed_id = request.headers[STANDARD_ID] if sender.form == SignatureForm.C else None
         event = parse_event(body, signed_id)
         if request.headers.get(EVENT, event["event"]) != event["event"]:
@@ -78,13 +78,13 @@ class ReceiveView(APIView):
 
 
 def parse_event(body: bytes, signed_id: str | None) -> dict[str, str]:
-    """The members that every event has. Raises ParseError and ValidationError."""
+    """Returns the fields that every event has. Raises ParseError and ValidationError."""
     try:
         document = json.loads(body.decode())
     except (ValueError, RecursionError) as error:
         raise ParseError("The body is not valid JSON.", code="json_invalid") from error
     if signed_id is not None and isinstance(document, dict):
-        # Standard Webhooks recommends `type` for the kind.
+        # Standard Webhooks recommends the name `type`.
         kind = {"event": document["type"]} if "type" in document else {}
         document = {**kind, **document, "id": signed_id}
     event = EventSerializer(data=document)

@@ -1,4 +1,4 @@
-"""The address that has no version: where other services send events."""
+"""The URL without a version, where other services send events."""
 
 from django.urls import path
 

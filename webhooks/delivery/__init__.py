@@ -1,4 +1,4 @@
-"""Sends events to receivers: leases deliveries that are due, sends each without a transaction, records the result.
+"""Sends events to receivers: leases due deliveries, sends them outside of a transaction and records the results.
 
-The worker calls `leases`, `sending` and `attempts`. It imports endpoints and the queues of `library_site.jobs`.
+The worker calls `leases`, `sending` and `attempts`. They import endpoints and the queues of `library_site.jobs`.
 """

@@ -1,4 +1,4 @@
-"""Records the results of attempts, unless another worker has leased the delivery since."""
+"""Records the results of attempts, unless another worker leased the delivery in the meantime."""
 
 import os
 from collections import Counter
@@ -17,7 +17,7 @@ from webhooks.delivery.leases import LeasedDelivery
 from webhooks.endpoints import disable_endpoints
 from webhooks.models import Delivery, Endpoint
 
-# After so many dead deliveries in a row, an endpoint is disabled.
+# After this many dead deliveries in a row, an endpoint is disabled.
 MAX_DEAD_IN_A_ROW = 10
 DISABLED_REASON = gettext_noop("%(count)s deliveries in a row failed for good.") % {"count": MAX_DEAD_IN_A_ROW}
 INSERT_ATTEMPTS_SQL = "INSERT INTO webhooks_attempt (delivery_id, started_at, milliseconds, status, error, answer) {}"
@@ -26,7 +26,7 @@ VALUES_SQL = "VALUES (%s, %s, %s, %s, %s, %s)"
 UNNEST_SQL = (
     "SELECT * FROM unnest(%s::bigint[], %s::timestamptz[], %s::integer[], %s::smallint[], %s::text[], %s::bytea[])"
 )
-# Which row of DeliveryCount this process adds to.
+# The row of DeliveryCount that this process updates.
 COUNT_SHARDS = 16
 COUNT_SHARD = os.getpid() % COUNT_SHARDS
 ADD_COUNTS_SQL = (
@@ -58,11 +58,11 @@ class AttemptResult(NamedTuple):
 
 @transaction.atomic
 def record_results(results: Sequence[AttemptResult], chance: Callable[[], float]) -> list[Endpoint]:
-    """Returns the endpoints that it disabled.
+    """Records results, and returns the endpoints that it disabled.
 
     `chance` returns numbers from 0 to 1, which spread the times of the next attempts.
     """
-    # Endpoints are locked before deliveries, in the same order as in a claim.
+    # Endpoints are locked before deliveries, as in a claim: otherwise the two could deadlock.
     disabled_endpoints = count_dead(results)
     current = drop_stale(results, lock=True)
     insert_attempts(current)
@@ -71,13 +71,13 @@ def record_results(results: Sequence[AttemptResult], chance: Callable[[], float]
     for result in current:
         if not result.is_delivered and not is_dead(result):
             retry_row(Delivery, result.delivery.pk, get_next_delay(result, chance()))
-    # Last: other workers may wait for the row until the end of the transaction.
+    # This comes last: other workers may wait for the row until the transaction ends.
     add_delivery_counts(Counter(map(name_result, current)))
     return disabled_endpoints
 
 
 def drop_stale(results: Sequence[AttemptResult], lock: bool = False) -> list[AttemptResult]:
-    """Drops late results: those of deliveries that another worker has leased since."""
+    """Drops late results: another worker leased the delivery in the meantime."""
     leases = {result.delivery.pk: result.delivery.lease for result in results}
     leased_ids = select_leased(Delivery, leases, lock)
     return [result for result in results if result.delivery.pk in leased_ids]
@@ -93,25 +93,25 @@ def insert_attempts(results: Collection[AttemptResult]) -> None:
 
 
 def add_delivery_counts(counts: Counter[str]) -> None:
-    """Adds to what metrics report; `counts` is by the names of `name_result`."""
+    """Adds to the counts for the metrics; the keys of `counts` come from `name_result`."""
     if counts:
         execute(ADD_COUNTS_SQL, [COUNT_SHARD, *(counts[name] for name in ("sent", "failed", "dead"))])
 
 
 def build_attempt_row(result: AttemptResult) -> tuple[int | str | bytes | None, ...]:
-    """The parameters of INSERT_ATTEMPTS_SQL for one attempt."""
+    """Returns the parameters of INSERT_ATTEMPTS_SQL for one attempt."""
     started_at = connection.ops.adapt_datetimefield_value(result.started_at)
     return result.delivery.pk, started_at, result.milliseconds, result.status, result.error, result.answer
 
 
 def get_next_delay(result: AttemptResult, chance: float) -> timedelta:
-    """The delay before the next attempt: that of the schedule, or the longer one that the receiver requests."""
+    """Returns the delay before the next attempt: the schedule's, or a longer one if the receiver requests it."""
     requested_delay = timedelta(seconds=min(result.retry_after or 0, EVENT_RETRIES.delays[-1]))
     return max(EVENT_RETRIES.get_delay(result.delivery.attempted + 1, chance), requested_delay)
 
 
 def is_dead(result: AttemptResult) -> bool:
-    """Whether the delivery is given up: the failure is permanent, or the attempt was the last."""
+    """Whether there is no further attempt: the failure is permanent, or the attempt was the last."""
     return not result.is_delivered and (result.is_permanent or EVENT_RETRIES.is_last(result.delivery.attempted + 1))
 
 
@@ -130,7 +130,7 @@ def count_dead(results: Sequence[AttemptResult]) -> list[Endpoint]:
 
 
 def name_result(result: AttemptResult) -> str:
-    """The result in one word, for the counts of a report."""
+    """Returns the name of the result in reports and metrics."""
     if result.is_delivered:
         return "sent"
     return "dead" if is_dead(result) else "failed"

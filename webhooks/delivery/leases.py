@@ -1,4 +1,4 @@
-"""Claims due deliveries: while a lease lasts, no other worker sends them. All times are the database's."""
+"""Leases due deliveries. During a lease no other worker sends the delivery. All times are from the database's clock."""
 
 from collections.abc import Collection, Mapping
 from datetime import datetime
@@ -16,12 +16,12 @@ from webhooks.encryption import can_sign, decrypt_secret
 from webhooks.endpoints import UNREADABLE_SECRET, disable_endpoints, reachable_endpoints
 from webhooks.models import Delivery, Endpoint, EndpointSecret, Event, SignatureForm
 
-# A report counts no more waiting deliveries than these.
+# The upper limit of a count of waiting deliveries.
 MAX_BACKLOG_COUNT = 10_000
-# The most endpoints that a claim locks.
+# The largest number of endpoints that a claim locks.
 MAX_LOCKED_ENDPOINTS = 200
-# The deliveries that are due longest to each of these endpoints. PostgreSQL would plan each part of a union separately;
-# in SQLite a subquery cannot refer to the tables that it is joined to.
+# Selects the longest due deliveries of each endpoint. PostgreSQL would plan each part of a union separately; SQLite has
+# no lateral joins.
 DUE_LATERAL_SQL = (
     "SELECT due.id FROM (VALUES {1}) AS share (endpoint, most) CROSS JOIN LATERAL"
     " (SELECT id FROM webhooks_delivery WHERE endpoint_id = share.endpoint AND next_at <= {0}"
@@ -32,13 +32,13 @@ DUE_UNION_SQL = (
     " ORDER BY next_at LIMIT {})"
 )
 
-# A worker decrypts each secret once, and checks it once.
+# A worker decrypts and checks each secret only once.
 decrypt_cached = lru_cache(maxsize=10_000)(decrypt_secret)
 can_sign_cached = lru_cache(maxsize=10_000)(can_sign)
 
 
 class LeasedDelivery(NamedTuple):
-    """A delivery that this worker leases for LEASE_TIME, with everything that is needed to send it."""
+    """A delivery that this worker has leased for LEASE_TIME, with all data to send it."""
 
     pk: int
     lease: UUID
@@ -46,25 +46,25 @@ class LeasedDelivery(NamedTuple):
     endpoint_id: int
     url: str
     form: str
-    # Those that sign.
+    # The secrets that sign.
     secrets: tuple[str, ...]
     event_id: str
     kind: str
     body: bytes
     traceparent: str | None = None
-    # Too many workers died while they had it: it is not sent.
+    # Too many workers died during a lease of it: it is not sent.
     is_poisoned: bool = False
 
 
 class DeliveryClaim(NamedTuple):
-    """The deliveries to send, and the endpoints that were disabled because their secret cannot be used."""
+    """The deliveries to send, and the endpoints that were disabled because of an unusable secret."""
 
     deliveries: list[LeasedDelivery]
     disabled_endpoints: list[Endpoint]
 
 
 class LockedEndpoint(NamedTuple):
-    """An endpoint whose deliveries no other worker claims before the end of the transaction."""
+    """An endpoint that this transaction has locked: no other worker claims its deliveries."""
 
     pk: int
     url: str
@@ -74,17 +74,17 @@ class LockedEndpoint(NamedTuple):
     encrypted_pending_secret: str
 
     def decrypt(self) -> tuple[int, str, str, tuple[str, ...]]:
-        """The members of a LeasedDelivery that are the endpoint's."""
+        """Returns the fields of a LeasedDelivery that come from the endpoint."""
         return self.pk, self.url, self.form, tuple(map(decrypt_cached, self.list_signing_secrets()))
 
     def list_signing_secrets(self) -> list[str]:
-        """The active secret. In form C a pending one signs, too: so the receiver may change its own at any time."""
+        """Returns the active secret, in form C also a pending one: the receiver can change its own at any time."""
         pending = [self.encrypted_pending_secret] if self.form == SignatureForm.C else []
         return [self.encrypted_secret, *(secret for secret in pending if can_sign_cached(self.form, secret))]
 
 
 class LeasedRow(NamedTuple):
-    """The columns that are read of a leased delivery."""
+    """The columns of a leased delivery."""
 
     id: int
     endpoint_id: int
@@ -94,18 +94,18 @@ class LeasedRow(NamedTuple):
 
 
 class Backlog(NamedTuple):
-    """How many deliveries wait (MAX_BACKLOG_COUNT at most), and when the oldest of them was created."""
+    """The number of waiting deliveries (at most MAX_BACKLOG_COUNT), and when the oldest was created."""
 
     waiting: int
     oldest: datetime | None
 
 
 def claim_deliveries(concurrency: int, in_flight: Mapping[int, int]) -> DeliveryClaim:
-    """Claims due deliveries, in equal shares for the endpoints, and within the limit of each endpoint.
+    """Leases due deliveries, in equal shares for the endpoints, and within the limit of each endpoint.
 
-    `in_flight` has the number of deliveries that this worker has claimed, by endpoint; `concurrency` limits their sum.
+    `in_flight` is the number of this worker's deliveries in flight, by endpoint; `concurrency` limits their sum.
     """
-    # Checked without a transaction, which on SQLite would make writers wait.
+    # Checked outside of a transaction: on SQLite, a transaction would block other writers.
     if not select_due_deliveries().exists():
         return DeliveryClaim([], [])
     with transaction.atomic():
@@ -131,13 +131,13 @@ def claim_deliveries(concurrency: int, in_flight: Mapping[int, int]) -> Delivery
 def build_delivery(
     row: LeasedRow, lease: UUID, endpoint: LockedEndpoint, event: tuple[str, str, bytes, str | None]
 ) -> LeasedDelivery:
-    """`event` has id, kind, body and traceparent."""
+    """`event` consists of id, kind, body and traceparent."""
     poisoned = is_poisoned(row.attempted, row.claimed)
     return LeasedDelivery(row.id, lease, row.attempted, *endpoint.decrypt(), *event, poisoned)
 
 
 def pending_deliveries() -> QuerySet[Delivery]:
-    """Deliveries that wait or are in flight, to endpoints that can receive them."""
+    """Selects deliveries that wait or are in flight, to endpoints that can receive them."""
     return Delivery.objects.filter(next_at__isnull=False, endpoint__in=reachable_endpoints())
 
 
@@ -147,7 +147,7 @@ def select_due_deliveries() -> QuerySet[Delivery]:
 
 @cache
 def endpoints_due_sql() -> tuple[str, tuple[Any, ...]]:
-    """The statement that locks endpoints that have a due delivery, and returns the members of LockedEndpoint."""
+    """Builds the statement that locks endpoints with a due delivery, and returns the columns of LockedEndpoint."""
     due = Delivery.objects.filter(next_at__lte=Now(), endpoint=OuterRef("pk"))
     secrets = EndpointSecret.objects.filter(endpoint=OuterRef("pk"))
     encrypted_secrets = [
@@ -166,9 +166,9 @@ def endpoints_due_sql() -> tuple[str, tuple[Any, ...]]:
 
 @cache
 def in_flight_sql() -> tuple[str, tuple[Any, ...]]:
-    """The statement that counts the deliveries of all workers in flight, by endpoint.
+    """Builds the statement that counts the deliveries in flight of all workers, by endpoint.
 
-    It runs while the endpoints are locked, so no count grows meanwhile.
+    It runs while the endpoints are locked, so no count can grow.
     """
     in_flight = Delivery.objects.filter(lease__isnull=False, next_at__gt=Now())
     return in_flight.values_list("endpoint").annotate(count=Count("pk")).query.sql_with_params()
@@ -180,9 +180,9 @@ def divide_capacity(
     in_flight: Mapping[int, int],
     concurrency: int,
 ) -> dict[int, int]:
-    """The number of deliveries to claim for each endpoint: equal shares of the free capacity, within its own limit.
+    """Returns how many deliveries to claim for each endpoint: equal shares of the free capacity, within its limit.
 
-    One share stays free: endpoints that hang leave capacity for those that become due later.
+    One share stays free, so that slow endpoints leave capacity for endpoints that become due later.
     """
     max_share = max(1, concurrency // (len(endpoints) + 1))
     capacity = min(concurrency - sum(in_flight.values()), get_claim_limit(concurrency))
@@ -196,19 +196,19 @@ def divide_capacity(
 
 
 def get_claim_limit(concurrency: int) -> int:
-    """The most deliveries of one claim: a third, so that others are sent and others recorded at the same time."""
+    """The largest claim: a third, so that at any time one third is claimed, one is sent and one is recorded."""
     return -(-concurrency // 3)
 
 
 def lease_due(shares: Mapping[int, int]) -> tuple[UUID, list[LeasedRow]]:
-    """Leases the deliveries that are due longest to each endpoint."""
+    """Leases the longest due deliveries of each endpoint."""
     pks = [pk for (pk,) in fetch_all(due_sql(shares))] if shares else []
     lease, rows = lease_rows(Delivery, pks, LeasedRow._fields)
     return lease, [LeasedRow(*row) for row in rows]
 
 
 def due_sql(shares: Mapping[int, int]) -> str:
-    """The statement that selects the ids of these deliveries."""
+    """Builds the statement that selects the ids of these deliveries."""
     if connection.vendor == "postgresql":
         return DUE_LATERAL_SQL.format(now_plus(0), ", ".join(map(str, shares.items())))
     return " UNION ALL ".join(DUE_UNION_SQL.format(now_plus(0), endpoint, share) for endpoint, share in shares.items())

@@ -23,13 +23,13 @@ from webhooks.models import MAX_ANSWER_BYTES
 from webhooks.signing import EVENT, sign
 from webhooks.ssrf import validate_url
 
-# Seconds for the whole request: connection, headers and body.
+# The timeout of a whole request in seconds: connection, headers and body.
 REQUEST_TIMEOUT = 10
-# The bytes of one answer that are parsed: its headers, and what is stored of its body in any encoding of the transfer.
+# How many bytes of a response are parsed: its headers and the stored part of its body in any transfer encoding.
 MAX_ANSWER_TRAFFIC = 2 * MAX_ANSWER_BYTES
 HEADERS = {"Content-Type": "application/json"}
 
-# What the endpoint's owner reads about an error; the first match counts.
+# The texts of errors for the endpoint's owner; the first match is used.
 ERROR_MESSAGES: list[tuple[type[Exception], str]] = [
     (TimeoutError, "No whole answer came in time."),
     (ForbiddenAddress, "Not a public address with https, and WEBHOOKS_ALLOW_PRIVATE is off."),
@@ -42,12 +42,12 @@ ERROR_MESSAGES: list[tuple[type[Exception], str]] = [
 ]
 
 
-# A worker validates each URL once.
+# A worker validates each URL only once.
 validate_url_cached = lru_cache(maxsize=10_000)(validate_url)
 
 
 class DatabaseClock:
-    """The database's time, which all workers share. Between two calls of `set` this process measures the time."""
+    """The database's time, which all workers share. Between two calls of `set` the process's own clock continues it."""
 
     def __init__(self, now: datetime) -> None:
         self.set(now)
@@ -60,7 +60,7 @@ class DatabaseClock:
 
 
 class Sender(NamedTuple):
-    """What all requests need; `now` returns the time of their timestamps."""
+    """The shared state of all requests; `now` returns the time for their timestamps."""
 
     client: aiohttp.ClientSession
     allow_private: bool
@@ -77,7 +77,7 @@ async def open_sender(
 
 
 async def send_delivery(sender: Sender, delivery: LeasedDelivery) -> AttemptResult:
-    """Sends the trace of the change too, if there is one."""
+    """Sends the headers, too, of the trace of the change, if it has one."""
     with trace_delivery(delivery.kind, delivery.traceparent) as trace:
         result = await post_delivery(sender, delivery, {"traceparent": trace.traceparent} if trace.traceparent else {})
         trace.set_result(result.status)
@@ -85,7 +85,7 @@ async def send_delivery(sender: Sender, delivery: LeasedDelivery) -> AttemptResu
 
 
 async def post_delivery(sender: Sender, delivery: LeasedDelivery, extra_headers: Mapping[str, str]) -> AttemptResult:
-    """Any status but 2xx is a failure. Redirects are not followed: a receiver could point us inside."""
+    """Every status except 2xx is a failure. Redirects are not followed: they could lead into the internal network."""
     started_at, start = sender.now(), time.monotonic()
 
     def build_result(**values: Any) -> AttemptResult:
@@ -95,14 +95,14 @@ async def post_delivery(sender: Sender, delivery: LeasedDelivery, extra_headers:
         return build_result(error=POISONED_REASON, is_permanent=True)
     headers = {**extra_headers, **sign_headers(delivery, int(started_at.timestamp()))}
     try:
-        # The URL was valid when it was registered, but the setting may have changed since.
+        # The URL was valid at registration, but the setting may have changed.
         validate_url_cached(delivery.url, sender.allow_private)
         url = URL(delivery.url, encoded=True)
         async with sender.client.post(url, data=delivery.body, headers=headers, allow_redirects=False) as response:
             answer = await read_beginning(response.content, MAX_ANSWER_BYTES)
             retry_after = parse_retry_after(response.headers.get("Retry-After", ""), sender.now())
             return build_result(status=response.status, answer=answer, retry_after=retry_after)
-    # A receiver can cause any kind of error; each is recorded, and the delivery is retried.
+    # A receiver can cause any exception; each is recorded, and the delivery is retried.
     except Exception as error:
         cause = getattr(error, "os_error", error)
         return build_result(
@@ -111,13 +111,13 @@ async def post_delivery(sender: Sender, delivery: LeasedDelivery, extra_headers:
 
 
 def sign_headers(delivery: LeasedDelivery, timestamp: int) -> dict[str, str]:
-    """The headers (specification, Section 6)."""
+    """Builds the headers (specification, Section 6)."""
     signed = sign(delivery.form, delivery.secrets, delivery.event_id, timestamp, delivery.body)
     return {EVENT: delivery.kind, **signed}
 
 
 def parse_retry_after(retry_after: str, now: datetime) -> float | None:
-    """The seconds of the header, which is a number or a date (RFC 9110, 10.2.3); None if it is neither."""
+    """Parses Retry-After, a number or a date (RFC 9110, 10.2.3), into seconds; None if it is neither."""
     if not retry_after:
         return None
     if retry_after.isascii() and retry_after.isdigit() and len(retry_after) < 10:

@@ -1,1 +1,1 @@
-"""API keys in version 2. A later version serves the same."""
+"""API keys in version 2. Later versions reuse it."""

@@ -41,7 +41,7 @@ class APIKeyViewSet(APIViewSet):
         return JsonResponse({"results": results, "next": None, "previous": None}, headers=NO_STORE)
 
     def create(self, request: Request) -> HttpResponse:
-        """Raises InsufficientScope for a scope that the creator has not."""
+        """Raises InsufficientScope for a scope that the caller's credential lacks."""
         check_parameters(request, [])
         values, now = self.read_values(request), timezone.now()
         require_scopes(request, values["scopes"])
@@ -60,7 +60,7 @@ class APIKeyViewSet(APIViewSet):
         return JsonResponse(APIKeySerializer(self.get_key(request, key_id)).data, headers=NO_STORE)
 
     def destroy(self, request: Request, key_id: str) -> HttpResponse:
-        """Raises InsufficientScope for a key that may do more than this credential."""
+        """Raises InsufficientScope for a key with more scopes than the caller's credential."""
         check_parameters(request, [])
         key = self.get_key(request, key_id)
         require_scopes(request, frozenset(key.scopes.split()))
@@ -68,7 +68,7 @@ class APIKeyViewSet(APIViewSet):
         return make_empty_response()
 
     def get_own_keys(self, request: Request) -> QuerySet[APIKey]:
-        """Returns a person's active keys; an app sees only the keys that it and its keys made."""
+        """Returns the user's active keys; an app sees only the keys that it or its keys created."""
         made = issuers.build_issued_condition(cast("Credential", request.auth))
         return api_keys.get_active_keys(timezone.now()).filter(made, owner=request.user.pk)
 

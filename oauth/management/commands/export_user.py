@@ -25,7 +25,7 @@ class Command(CheckedCommand):
 
 
 def iter_object(members: Iterable[tuple[str, Any]]) -> Iterator[str]:
-    """Yields the parts of a JSON object. Where a value is an iterator, its array is never in memory as a whole."""
+    """Yields a JSON object in parts. An iterator as a value becomes an array that is never in memory as a whole."""
     separator = "{"
     for name, value in members:
         yield f"{separator}\n{encode_json(name).decode()}: "

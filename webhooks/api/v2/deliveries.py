@@ -60,7 +60,7 @@ class DeliveryViewSet(WebhookViewSet):
         return accepted_response(request, new_delivery)
 
     def get_object(self) -> Delivery:
-        """With its event and attempts. Raises EndpointNotFound, DeliveryNotFound, UnknownParameter."""
+        """Includes the event and the attempts. Raises EndpointNotFound, DeliveryNotFound, UnknownParameter."""
         deliveries = self.get_own_endpoint().deliveries.filter(pk=self.kwargs["delivery_id"])
         attempts = Prefetch("attempts", Attempt.objects.order_by("pk"))
         delivery = select_events(deliveries).prefetch_related(attempts).first()

@@ -141,7 +141,7 @@ class EndpointViewSet(WebhookViewSet):
         return json_response({"deliveries": count}, 202, NO_STORE)
 
     def get_object(self) -> Endpoint:
-        """Raises EndpointNotFound, and UnknownParameter: none of these addresses takes a parameter."""
+        """Raises EndpointNotFound, and UnknownParameter: these URLs accept no parameters."""
         endpoint = self.get_own_endpoint()
         check_parameters(self.request, [])
         return endpoint
@@ -149,7 +149,7 @@ class EndpointViewSet(WebhookViewSet):
 
 @contextmanager
 def name_refused_secret() -> Iterator[None]:
-    """Raises ValidationError for UnusableSecret: it names the member."""
+    """Turns UnusableSecret into a ValidationError of the field."""
     try:
         yield
     except endpoints.UnusableSecret as error:
@@ -157,13 +157,13 @@ def name_refused_secret() -> Iterator[None]:
 
 
 def get_own_endpoints(request: Request) -> QuerySet[Endpoint]:
-    """Returns those of the user that the credential sees."""
+    """Returns the user's endpoints that the credential can see."""
     made = issuers.build_issued_condition(cast("Credential", request.auth))
     return endpoints.own_endpoints(get_owner(request), made)
 
 
 def lock_issuer(request: Request) -> Issuer:
-    """Raises InvalidCredential: a process learns up to five seconds late that access has ended. Needs a transaction."""
+    """Raises InvalidCredential: a process may notice a revocation five seconds late. Needs a transaction."""
     try:
         return issuers.lock_issuer(cast("Credential", request.auth), timezone.now())
     except issuers.IssuerRevoked as error:
@@ -175,7 +175,7 @@ def get_owner(request: Request) -> User:
 
 
 def accepted_response(request: Request, delivery: Delivery) -> HttpResponse:
-    """The answer 202 with a delivery that is not sent yet."""
+    """Returns 202 with a delivery that is not sent yet."""
     arguments: dict[str, Any] = {"webhook_id": delivery.endpoint_id, "delivery_id": delivery.pk}
     location = reverse(f"{request.version}:delivery", kwargs=arguments)
     return json_response(DeliverySerializer(delivery).data, 202, {"Location": location, **RETRY_SOON, **NO_STORE})

@@ -21,7 +21,7 @@ from webhooks.models import MAX_IN_FLIGHT, MIN_IN_FLIGHT, Attempt, Delivery, End
 from webhooks.registry import ALL_KINDS, EVENT_KINDS, PING_KIND
 from webhooks.ssrf import MAX_URL_LENGTH, validate_url
 
-# The values of the filters of deliveries.
+# The values of the delivery filters.
 FILTER_CHOICES = {"state": Delivery.State.values, "kind": [*EVENT_KINDS, PING_KIND]}
 SECRET_HELP = f"The library makes it if it is absent. In form C it is {BASE64_SECRET_RULE}."
 KEY_ENCODINGS = ["utf-8", "base64"]
