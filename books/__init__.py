@@ -1,1 +1,1 @@
-"""The books: what they are, who changed them, and every door to them. It imports webhooks, oauth and library_site."""
+"""The books: models, history, search, files, API and admin pages. It imports webhooks, oauth and library_site."""

@@ -1,4 +1,4 @@
-"""Describes changes for the pages: the values side by side, who made them and through what, and links."""
+"""Describes changes for the pages: old and new values, actors, channels and links."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ from books.operations.tasks import get_kind
 from library_site.admin.badges import Tone
 
 LABELS = {field.name: field.verbose_name for field in Book._meta.concrete_fields}
-# In forms. What a checkbox says of one book is no name of its values.
+# Labels for forms. The label of the checkbox does not describe both of its values.
 FORM_LABELS = {name: capfirst(LABELS[name]) for name in MEMBERS} | {"available": _("Availability")}
 ACTOR_LABELS = {"user": _("user"), "app": _("app"), "api_key": _("API key"), "source": _("source")}
 
@@ -37,12 +37,12 @@ class Link(NamedTuple):
     address: str
 
     def __str__(self) -> str:
-        """Returns HTML, so that a template shows the link."""
+        """Returns HTML, so templates render the object as a link."""
         return format_html('<a href="{}">{}</a>', self.address, self.text)
 
 
 class ValueLine(NamedTuple):
-    """A value of a member in two states; None in a state without the book."""
+    """The value of a field in two states; None for a state in which the book does not exist."""
 
     label: str
     left: str | None
@@ -58,15 +58,15 @@ class Description(NamedTuple):
     kind: str
     book: Link
     names: Sequence[tuple[str, Link]]
-    # None if the operation says the same.
+    # None if the operation already shows the same.
     channel: Link | None
     operation: Link | None
-    # The number of books that the operation changed, if it is known.
+    # The number of books that the operation changed, None if unknown.
     operation_changed: int | None
     lines: Sequence[ValueLine]
-    # The page of the state after the change, None if there is none.
+    # The page of the state after the change, None if there is no such page.
     state: str | None
-    # The book into which this one was merged.
+    # The book that this one was merged into.
     merged_into: Link | None
 
     @property
@@ -75,15 +75,15 @@ class Description(NamedTuple):
 
     @property
     def has_after(self) -> bool:
-        """Whether the book has values after the change. What is stored of a merge is the other book alone."""
+        """Whether the book exists after the change. For a merge, `after` contains only the id of the other book."""
         return any(line.right is not None for line in self.lines)
 
 
 def describe_entries(entries: Sequence[Entry]) -> list[Description]:
-    """Takes three queries at most, however many entries there are."""
+    """Takes at most three queries, for any number of entries."""
     titles = find_titles({entry.book_id for entry in entries})
     operations = Operation.objects.in_bulk({entry.operation_id for entry in entries if entry.operation_id})
-    # An operation can expire, with its changes, after these were read.
+    # The operation may expire after its entries were read.
     return [describe_entry(entry, titles[entry.book_id], operations.get(entry.operation_id or 0)) for entry in entries]
 
 
@@ -112,7 +112,7 @@ def link_book(pk: int) -> Link:
 
 
 def find_titles(book_ids: Iterable[int]) -> dict[int, str]:
-    """Returns the titles of books; a deleted book has the one that it had at its end."""
+    """Returns the titles of books; for a deleted book its last title."""
     pks = set(book_ids)
     titles = dict(Book.objects.filter(pk__in=pks).values_list("pk", "title"))
     deletions = Change.objects.filter(book_id__in=pks - titles.keys(), kind__in=DELETIONS).order_by("version")
@@ -124,7 +124,7 @@ def find_titles(book_ids: Iterable[int]) -> dict[int, str]:
 
 
 def describe_names(actor: ActorNames) -> list[tuple[str, Link]]:
-    """Returns who made a change; nobody if it was made without a credential or on the command line."""
+    """Returns the names of the actor; empty for an anonymous change and for the command line."""
     names = {name: getattr(actor, name) for name in ACTOR_LABELS}
     return [
         (str(ACTOR_LABELS[name]), Link(text, changes_address(**{name: text}))) for name, text in names.items() if text
@@ -156,7 +156,7 @@ def label_member(name: str) -> str:
 
 
 def compare_members(left: Mapping[str, Any] | None, right: Mapping[str, Any] | None) -> list[ValueLine]:
-    """Returns the members that either state has, in the order of MEMBERS."""
+    """Returns the fields of either state, in the order of MEMBERS."""
     states = [state or {} for state in (left, right)]
     rows = [(name, [format_value(state[name]) if name in state else None for state in states]) for name in MEMBERS]
     return [ValueLine(label_member(name), *values) for name, values in rows if values != [None, None]]

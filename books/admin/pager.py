@@ -1,4 +1,4 @@
-"""The pages of a list of the admin: one has a cursor in its address, and links to those beside it."""
+"""Pagination for lists of the admin: a cursor in the address, and links to the first, previous and next page."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -19,7 +19,7 @@ M = TypeVar("M", bound=Model)
 
 
 class Pager:
-    """Reads one page. A cursor that is none of this list begins it anew."""
+    """Reads one page. An invalid cursor returns to the first page."""
 
     page: Page[Any] = Page([])
 
@@ -33,13 +33,13 @@ class Pager:
             self.start = Start()
 
     def read(self, read: Callable[[Start, int], Page[T]], limit: int) -> Sequence[T]:
-        """Returns the rows of the page that `read` returns for a start and a limit."""
+        """Returns the rows of the page. `read` takes a start and a limit."""
         page = read(self.start, limit)
         self.page = page
         return page.rows
 
     def read_rows(self, rows: QuerySet[M], limit: int) -> Sequence[M]:
-        """Returns a page of rows in the order of their ids."""
+        """Returns a page of rows, sorted by id."""
         return self.read(partial(read_page, rows, descending=self.is_newest_first), limit)
 
     @property
@@ -55,7 +55,7 @@ class Pager:
         return bool(self.page.before or self.page.behind)
 
     def list_links(self) -> Iterator[Link]:
-        """Yields the links to the first, the previous and the next page."""
+        """Yields the links to the first, previous and next page."""
         words = (
             (_("Newest"), _("Newer"), _("Older"))
             if self.is_newest_first

@@ -1,4 +1,4 @@
-"""Imports the modules that register pages: the admin imports this one with the URL patterns."""
+"""Imports the modules that register pages. The admin imports this module with its URL patterns."""
 
 from books.admin.book import model_admin
 

@@ -1,4 +1,4 @@
-"""What the pages have in common: their addresses, who may see them, and how they are rendered."""
+"""Shared by all pages: addresses, permissions and rendering."""
 
 from collections.abc import Callable, Iterable
 from functools import wraps
@@ -19,14 +19,14 @@ ADD_BOOK, CHANGE_BOOK = "books.add_book", "books.change_book"
 MERGE_BOOKS = "books.merge_books"
 IMPORT_BOOKS = "books.import_books"
 BULK_EDIT, UNDO_OTHERS = "books.bulk_edit_books", "books.undo_others_operations"
-# With any of these, Django shows the list of books.
+# Django shows the list of books to users with any of these permissions.
 SEE_BOOKS = ("books.view_book", CHANGE_BOOK)
 
 
 def build_route(route: str, view: Callable[..., HttpResponseBase], name: str, *permissions: str) -> URLPattern:
-    """Returns the address of a page, for people who are signed in to the admin and have one of these permissions.
+    """Returns the URL pattern of a page, for admin users with any of these permissions.
 
-    Without permissions, the view itself knows who may see it.
+    Without permissions, the view itself checks who may see the page.
     """
 
     @wraps(view)

@@ -1,1 +1,1 @@
-"""The form of one book, its history and earlier states, and the pages of what was deleted or changed."""
+"""The form of one book, its history and earlier states, and the pages of deleted books and recent changes."""

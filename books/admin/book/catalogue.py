@@ -1,4 +1,4 @@
-"""What the catalogues of other libraries say about the ISBN of a new book. The librarian takes it or not."""
+"""Shows what other libraries' catalogues know about the ISBN of a new book. The librarian may copy it."""
 
 import time
 from contextlib import closing
@@ -22,14 +22,14 @@ from library_site.http.refusals import Refusal
 from library_site.http.streams import get_stream_limit
 from library_site.rate_limit.counters import get_counter
 
-# Seconds for which a lookup keeps a thread of the server.
+# A lookup occupies a thread of the server for at most so many seconds.
 LOOKUP_SECONDS = 4
-# How many questions of a person are passed on to the catalogues in so many seconds.
+# Each user may send so many lookups to the catalogues in so many seconds.
 MAX_QUESTIONS, QUESTION_PERIOD = 30, 60
 
 
 class NoEntry(Exception):
-    """There is nothing to show; `status` is that of the answer, `message` says to people why."""
+    """There is nothing to show. `status` is the status of the response; `message` tells the user why."""
 
     def __init__(self, status: int, message: str, retry_after: int | None = None) -> None:
         self.status, self.message = status, message
@@ -37,13 +37,13 @@ class NoEntry(Exception):
 
 
 def find_catalogue_address() -> str:
-    """Returns where a form of a new book asks; empty if there is no catalogue."""
+    """Returns the address that the form of a new book sends lookups to; empty if no catalogue is configured."""
     return reverse("admin:books_book_catalogue") if has_catalogues() else ""
 
 
 @require_POST
 def show_entry(request: HttpRequest) -> HttpResponse:
-    """Answers the part of the page that shows what was found, or says why nothing was."""
+    """Returns the part of the page with the record that was found, or with the reason why there is none."""
     if not has_catalogues():
         raise Http404
     lookup, status, message, headers = CatalogueLookup(), 200, "", {}
@@ -77,7 +77,7 @@ def ask(request: HttpRequest, isbn13: str) -> CatalogueLookup:
         message = _("You have asked very often. Try again in a minute, or fill in the form by hand.")
         raise NoEntry(429, message, QUESTION_PERIOD)
     try:
-        # Who waits for another server keeps a thread as who sends a file does, and has its part of the same threads.
+        # A lookup occupies a thread while it waits, as an upload does, so both share the same limit of threads.
         place = get_stream_limit().open_stream(get_address_key(request), ())
     except Refusal as refusal:
         message = _("The library waits for other servers already. Try again in a moment.")

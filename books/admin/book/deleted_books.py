@@ -1,4 +1,4 @@
-"""The list of deleted books, and their restoration."""
+"""Lists deleted books and restores them."""
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
@@ -31,7 +31,7 @@ def show_deleted_books(request: HttpRequest) -> HttpResponse:
 
 
 def restore_deleted_book(request: HttpRequest, object_id: str) -> HttpResponse:
-    """Restores the book of a POST. The answer to it and to other requests is the history of the book."""
+    """Restores the book on a POST. Every request is redirected to the history of the book."""
     if not request.user.has_perm("books.add_book"):
         raise PermissionDenied
     book = find_known_book(object_id)

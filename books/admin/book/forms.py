@@ -1,6 +1,6 @@
-"""The form of a book: it writes what the librarian edited, and asks before it replaces what someone else saved.
+"""The form of a book. It writes only the fields that the librarian edited.
 
-It asks, too, before it saves what is probably wrong.
+It warns before it overwrites another user's change, and before it saves a value that is probably wrong.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,14 +19,13 @@ from books.isbn import hyphenate_isbn, normalize_isbn
 from books.models import Book
 from books.search.scans import read_scan
 
-# The name of the input with the tokens of the warnings that the page has shown, and of the box with the token of the
-# one to which the librarian says yes.
+# The input with the tokens of the warnings that the page has shown, and the checkbox that accepts a warning.
 SHOWN_WARNINGS = "shown_warnings"
 ACCEPTED_WARNING = "accepted_warning"
 
 
 class EditConflict(NamedTuple):
-    """A member that the librarian edited and that someone else changed after the page was opened."""
+    """A field that the librarian edited, and that another user changed after the page was opened."""
 
     label: str
     initial: str
@@ -37,11 +36,12 @@ class EditConflict(NamedTuple):
 class BookForm(forms.ModelForm):
     """The form of the page of a book.
 
-    Its hidden initial values are what the page showed. A value that is in the database by now, and is neither that nor
-    the librarian's, is someone else's: the form is refused once, and its next page has that value as the initial one.
+    Its hidden initial values are the values that the page showed. If the database has another value by now, and it is
+    not the value that the librarian entered, another user changed it. Then the form is rejected once, and the next page
+    shows the new value as the initial one.
     """
 
-    # An earlier state, which a new form shows instead of the book's own.
+    # An earlier state of the book. A new form shows it instead of the current state.
     state: Mapping[str, Any] | None = None
     conflicts: Sequence[EditConflict] = ()
     warnings: Sequence[BookWarning] = ()
@@ -50,21 +50,21 @@ class BookForm(forms.ModelForm):
         super().__init__(*arguments, **options)
         if self.state and not self.is_bound:
             self.data, self.is_bound = self.build_state_data(self.state), True
-            # Validation writes the values into the instance, which the page shows as the book.
+            # Validation writes the values into the instance, but the page must show the book as it is saved.
             self.instance = copy(self.instance)
 
     def build_state_data(self, state: Mapping[str, Any]) -> dict[str, str]:
-        """Returns what a browser would send if the librarian entered the state."""
+        """Returns the data that a browser would send if the librarian entered the values of the state."""
         initial_values = {self.add_initial_prefix(name): str(self.initial[name]) for name in state}
-        # An empty checkbox is not sent.
+        # Browsers do not send an empty checkbox.
         return initial_values | {name: str(value) for name, value in state.items() if value is not False}
 
     def list_state_lines(self) -> list[ValueLine]:
-        """The values that saving the state would change: the book's own and those of the state."""
+        """Lists the values that saving would change, each with the current value and the value of the state."""
         return [line for line in compare_members(self.initial, self.state) if line.differs]
 
     def clean_isbn(self) -> str:
-        """A valid ISBN of a new book gets its hyphens. Of another book an earlier writing may be restored."""
+        """Adds hyphens to the valid ISBN of a new book. Leaves that of an existing book as it was written."""
         isbn = self.cleaned_data["isbn"] if self.instance.pk else write_isbn(self.cleaned_data["isbn"])
         holder = Book.objects.filter(isbn=isbn).exclude(pk=self.instance.pk).values_list("pk", "title").first()
         if holder:
@@ -89,7 +89,7 @@ class BookForm(forms.ModelForm):
         return find_warnings(self.cleaned_data, edited, self.instance.pk, timezone.now().date())
 
     def ask_about_warnings(self) -> None:
-        """Refuses the form for each warning that its page has not shown yet, or that nobody has said yes to."""
+        """Rejects the form for each warning that was not shown yet, or that must be accepted and was not."""
         shown_tokens = str(self.data.get(SHOWN_WARNINGS, "")).split()
         for warning in self.warnings:
             if not self.is_accepted(warning) and (warning.needs_yes or warning.token not in shown_tokens):
@@ -99,15 +99,15 @@ class BookForm(forms.ModelForm):
         return bool(self.data.get(ACCEPTED_WARNING) == warning.token)
 
     def list_shown_tokens(self) -> list[str]:
-        """Returns the tokens of the warnings that need no more than to be shown."""
+        """Returns the tokens of the warnings that only have to be shown."""
         return [warning.token for warning in self.warnings if not warning.needs_yes]
 
     def list_accepted_tokens(self) -> list[str]:
-        """Returns the token to which the librarian has said yes, for the next page, which asks about something else."""
+        """Returns the token of the accepted warning. The next page keeps it while it shows another warning."""
         return [warning.token for warning in self.warnings if self.is_accepted(warning)]
 
     def has_only_questions(self) -> bool:
-        """Whether nothing has to be corrected: saving again is enough."""
+        """Whether the form has only warnings and no errors: then the user may simply save again."""
         problems = [problem for problems in self.errors.as_data().values() for problem in problems]
         return bool(problems) and all(problem.code in ("conflict", "warning") for problem in problems)
 
@@ -116,7 +116,7 @@ class BookForm(forms.ModelForm):
         return {name: self.cleaned_data[name] for name in self.list_edited_names()}
 
     def list_edited_names(self) -> list[str]:
-        """The members that the librarian edited, not only the browser, which drops line breaks in one-line inputs."""
+        """Returns the fields that the librarian edited. A line break that the browser dropped is not an edit."""
         return [
             name
             for name in self.changed_data
@@ -131,7 +131,7 @@ class BookForm(forms.ModelForm):
         ]
 
     def read_initial_value(self, name: str) -> Any:
-        """Returns the value that the page showed, as a one-line input shows it."""
+        """Returns the value that the page showed, without the line breaks that a one-line input drops."""
         field = self.fields[name]
         value = field.hidden_widget().value_from_datadict(self.data, self.files, self.add_initial_prefix(name))
         try:
@@ -148,7 +148,7 @@ class BookForm(forms.ModelForm):
 
 
 def build_question(warning: BookWarning) -> str:
-    """Returns HTML that asks about a warning, with a box to say yes where that is needed."""
+    """Returns the HTML of a warning, with a checkbox if the user must accept it."""
     if not warning.needs_yes:
         return format_html(_("{} Save again to keep it."), warning.message)
     return format_html(
@@ -161,7 +161,7 @@ def build_question(warning: BookWarning) -> str:
 
 
 def write_isbn(text: str) -> str:
-    """Returns a valid ISBN with its hyphens, without what a scanner added, and any other text as it is."""
+    """Adds hyphens to a valid ISBN and removes what a scanner added. Returns any other text unchanged."""
     if normalize_isbn(text):
         return hyphenate_isbn(text)
     scan = read_scan(text)
@@ -169,7 +169,7 @@ def write_isbn(text: str) -> str:
 
 
 def format_isbn_in_use(pk: int, title: str) -> str:
-    """Returns HTML that links to the book that has the ISBN."""
+    """Returns HTML with a link to the book that has the ISBN."""
     link = format_html('<a href="{}">{}</a>', reverse("admin:books_book_change", args=[pk]), title)
     return format_html(_("{} has this ISBN."), link)
 

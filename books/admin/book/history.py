@@ -1,4 +1,4 @@
-"""The history of a book, and its states side by side. The book may be deleted."""
+"""The history of a book, and a comparison of its states. The book may be deleted."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -36,13 +36,13 @@ from books.models import Book, Change
 from library_site.db.integers import BIGINT_MAX, parse_integer
 from library_site.db.keyset import Page, Start
 
-# On the page of a book.
+# The number of changes on the page of a book.
 MAX_LAST_CHANGES = 3
 UNKNOWN_STATE = gettext_noop("A state of the book with this version is not known.")
 
 
 class KnownBook(NamedTuple):
-    """A book that is there or was. `version` is that of its last state."""
+    """A book that exists or was deleted. `version` is its latest version."""
 
     pk: int
     name: str
@@ -53,14 +53,14 @@ class KnownBook(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """Versions that the history does not have."""
+    """Versions that are missing in the history."""
 
     first: int
     last: int
 
 
 class FirstState(NamedTuple):
-    """The state with which the history of a book begins, and the page that can restore it."""
+    """The first known state of a book, and the page that can restore it."""
 
     version: int
     lines: Sequence[ValueLine]
@@ -68,7 +68,7 @@ class FirstState(NamedTuple):
 
 
 class StateColumn(NamedTuple):
-    """A state of a book, and where it can be restored, None if it cannot."""
+    """A state of a book, and the address that restores it, None if it cannot be restored."""
 
     version: int
     is_present: bool
@@ -77,7 +77,7 @@ class StateColumn(NamedTuple):
 
 
 class VersionsForm(forms.Form):
-    """Two versions to compare. Without the other one it is the present state."""
+    """The two versions to compare. The second one defaults to the current version."""
 
     version = forms.IntegerField(label=_("Compare version"), min_value=1, max_value=MAX_VERSION)
     other = forms.IntegerField(label=_("with version"), min_value=1, max_value=MAX_VERSION, required=False)
@@ -110,14 +110,14 @@ def show_history(request: HttpRequest, object_id: str) -> HttpResponse:
 
 
 def list_last_changes(request: HttpRequest, book: Book | None) -> Sequence[Description]:
-    """Returns the last changes of a book, for the page of the book; none for who may not see them."""
+    """Returns the latest changes for the page of the book; empty for users who may not see the history."""
     if book is None or not request.user.has_perm(VIEW_HISTORY):
         return []
     return describe_entries(read_book_page(book.pk, Start(), MAX_LAST_CHANGES).rows)
 
 
 def find_first_state(book: KnownBook, oldest: Sequence[Entry]) -> FirstState | None:
-    """Returns the first state that is known, where no entry has it: that before the oldest change, or the only one."""
+    """Returns the first known state if no entry shows it: the state before the oldest change, or the only state."""
     if oldest and oldest[0].kind is Change.Kind.CREATED:
         return None
     version = oldest[0].version - 1 if oldest else book.version
@@ -129,19 +129,19 @@ def find_first_state(book: KnownBook, oldest: Sequence[Entry]) -> FirstState | N
 
 
 def list_merged(pk: int) -> list[Link]:
-    """Returns the books that were merged into this one, the last one first."""
+    """Returns the books that were merged into this one, latest first."""
     merges = Change.objects.filter(kind=Change.Kind.MERGED, **{f"after__{MERGED_INTO}": pk}).order_by("-at", "-pk")
     return [link_book(book_id) for book_id in merges.values_list("book_id", flat=True)[:PAGE_SIZE]]
 
 
 def find_previous_version(book: KnownBook, entries: Sequence[Entry]) -> int:
-    """Returns the version of the state before the last one."""
+    """Returns the version before the latest one."""
     versions = (entry.version for entry in entries if entry.kind not in DELETIONS)
     return next((version for version in versions if version < book.version), max(1, book.version - 1))
 
 
 def show_state(request: HttpRequest, object_id: str) -> HttpResponse:
-    """Shows a state beside another one, or beside the present one."""
+    """Compares a state with another one, or with the current state."""
     book = find_known_book(object_id)
     if book is None:
         return redirect_unknown(request)
@@ -199,17 +199,17 @@ def find_gaps(book: KnownBook, pager: Pager) -> Iterator[Gap | None]:
 
 
 def find_version_after(book: KnownBook, start: Start, page: Page[Entry]) -> int | None:
-    """Returns the version after the entries of a page, None if it is not known."""
+    """Returns the version after the newest entry of a page, None if it is not known."""
     if start.backward and page.before:
         return None
     if start.key and not start.backward:
         return int(start.key[0])
-    # A deletion is a version of its own.
+    # A deletion increases the version, too.
     return book.version + (1 if book.is_there else 2)
 
 
 def build_columns(request: HttpRequest, book: KnownBook, form: VersionsForm) -> list[StateColumn]:
-    """Returns the states with these versions, none if one of them is not known."""
+    """Returns the states with these versions; empty if one of them is unknown."""
     present = find_present_state(book.pk)
     versions = {form.cleaned_data["version"], form.cleaned_data["other"] or present.version or book.version}
     try:
@@ -229,5 +229,5 @@ def build_columns(request: HttpRequest, book: KnownBook, form: VersionsForm) -> 
 
 
 def change_address(pk: int, version: int) -> str:
-    """Returns the address of the form that is filled with this state."""
+    """Returns the address of the book's form, filled with this state."""
     return f"{reverse('admin:books_book_change', args=[pk])}?{urlencode({'state': version})}"

@@ -1,4 +1,4 @@
-"""The form of a book that was deleted while somebody filled it in: nothing of it is lost."""
+"""Handles a form of a book that was deleted while the user was editing. The input is not lost."""
 
 from collections.abc import Iterator
 
@@ -18,7 +18,7 @@ FLAGS = ("available",)
 
 
 def show_lost_form(request: HttpRequest, object_id: str) -> HttpResponse | None:
-    """Answers a POST of a form whose book is not there any more; None if there never was such a book."""
+    """Responds to a POST for a book that no longer exists. Returns None if it never existed."""
     book = find_known_book(object_id)
     if book is None or book.is_there:
         return None
@@ -40,7 +40,7 @@ def show_lost_form(request: HttpRequest, object_id: str) -> HttpResponse | None:
 
 def iter_typed_values(request: HttpRequest) -> Iterator[tuple[str, str]]:
     for name in MEMBERS:
-        # A box that is not ticked is not sent.
+        # Browsers do not send an empty checkbox.
         value = name in request.POST if name in FLAGS else request.POST.get(name, "")
         yield label_member(name), format_value(value)
 
@@ -50,7 +50,7 @@ def may_restore(request: HttpRequest) -> bool:
 
 
 def restore_lost_book(request: HttpRequest, object_id: str) -> None:
-    """Restores the book, so that its form can be saved as if nobody had deleted it, and tells how that went."""
+    """Restores the book so that its form can be saved, and shows the result as a message."""
     if not may_restore(request):
         raise PermissionDenied
     book = find_known_book(object_id)

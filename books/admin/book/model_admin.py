@@ -1,4 +1,4 @@
-"""The list and the form of books. `books.writing` makes all changes, and no page counts or sorts all books."""
+"""The list and the form of books. All changes go through `books.writing`. No page counts or sorts all books."""
 
 from collections.abc import Callable
 from typing import Any
@@ -45,13 +45,13 @@ from library_site.db.integers import parse_integer
 class BookAdmin(ValidatingAdmin):
     form = BookForm
     list_display = tuple(LIST_COLUMNS.values())
-    # The search is that of `BookList`; Django shows its box because of this.
+    # Django shows the search box only if this is set. `BookList` does the search.
     search_fields = ("title",)
     search_help_text = _(
         "An ISBN in any writing, the number of a book like #17, or words: each somewhere in title, author or genre, or"
         " at the start of the ISBN."
     )
-    # The isbn comes first: a scanner fills it in.
+    # The isbn comes first because a scanner types it.
     fields = ("isbn", *(name for name in MEMBERS if name != "isbn"))
     actions = ("edit_books", "mark_lent", "mark_available", "delete_books")
 
@@ -78,7 +78,7 @@ class BookAdmin(ValidatingAdmin):
     @admin.display(description=_("Availability"))
     def availability_column(self, book: Book) -> str:
         name = name_state(book.available)
-        # Most books are available: what stands out are the others.
+        # Most books are available, so the page marks only lent books.
         return str(STATES[name]) if book.available else format_badge(STATES[name], "warning")
 
     @admin.display(description=_("Added"))
@@ -116,19 +116,19 @@ class BookAdmin(ValidatingAdmin):
 
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
         actions = super().get_actions(request)
-        # Django's asks without the ISBNs, and knows no limit.
+        # Django's own action neither shows the ISBNs nor has a limit.
         actions.pop("delete_selected", None)
         return actions
 
     def formfield_for_dbfield(self, db_field: "Column[Any, Any]", request: HttpRequest, **options: Any) -> Field | None:
-        """Adds the initial values to the form, so that only what the librarian edits counts as changed.
+        """Adds hidden initial values to the form, so that only fields that the librarian edits count as changed.
 
-        Otherwise a change that someone else saves in the meantime would be undone.
+        Otherwise saving would overwrite a change that another user made in the meantime.
         """
         return super().formfield_for_dbfield(db_field, request, show_hidden_initial=True, **options)
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Book | None:
-        """Locks a book that is to be changed: nobody changes it between the comparison of its form and the change."""
+        """Locks a book for a change, so that no one changes it between the check of the form and the write."""
         if request.method == "POST" and self.is_valid_id(object_id):
             changes.lock_books([int(object_id)])
         book: Book | None = super().get_object(request, object_id, from_field)
@@ -140,7 +140,7 @@ class BookAdmin(ValidatingAdmin):
         return form
 
     def find_requested_state(self, request: HttpRequest, book: Book) -> dict[str, Any] | None:
-        """Returns the earlier state that the form is to be filled with."""
+        """Returns the earlier state that fills the form."""
         version = parse_integer(request.GET.get("state", ""))
         if version is None or not self.has_change_permission(request, book) or not request.user.has_perm(VIEW_HISTORY):
             return None
@@ -153,12 +153,12 @@ class BookAdmin(ValidatingAdmin):
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *arguments: Any, **options: Any
     ) -> HttpResponse:
-        """Leaves out the request to correct errors where the page only asks, and sets the focus."""
+        """Hides the message "correct the errors" if the form has only warnings, and sets the focus."""
         form = context["adminform"].form
         context["catalogue_address"] = find_catalogue_address() if options.get("add") else ""
         if options.get("change"):
             context["last_changes"] = list_last_changes(request, options["obj"])
-        # Saving leads back to the book in any case.
+        # Every save returns to the page of the book.
         context["show_save_and_continue"] = False
         if form.has_only_questions():
             context["errors"] = []
@@ -188,7 +188,7 @@ class BookAdmin(ValidatingAdmin):
 
     def changelist_view(self, request: HttpRequest, *arguments: Any, **options: Any) -> HttpResponse:
         if unknown_names := list_unknown_names(request.GET):
-            # What is not known must not look as if it narrowed the list: an action would then take more books.
+            # An unknown parameter must not look like a filter: an action would change more books than expected.
             self.message_user(request, describe_unknown(unknown_names), messages.ERROR)
             return HttpResponseRedirect(f"{request.path}?{change_query(request.GET)}")
         if not request.GET and request.method == "GET" and (view := find_default_view(request)):
@@ -199,13 +199,13 @@ class BookAdmin(ValidatingAdmin):
     def changeform_view(
         self, request: HttpRequest, object_id: str | None = None, *arguments: Any, **options: Any
     ) -> HttpResponse:
-        """Restores a deleted book first, if the page of a form that could not be saved asks for it."""
+        """Restores a deleted book first if the user asks for it on the page of a lost form."""
         if object_id and request.method == "POST" and RESTORE in request.POST:
             restore_lost_book(request, object_id)
         return self.report_conflict(request, super().changeform_view, object_id, *arguments, **options)
 
     def _get_obj_does_not_exist_redirect(self, request: HttpRequest, opts: Any, object_id: str) -> HttpResponse:
-        """Shows what was typed into the form of a book that was deleted meanwhile."""
+        """Shows the user's input if the book was deleted while it was being edited."""
         page = show_lost_form(request, object_id) if request.method == "POST" else None
         # The stubs of Django leave it out.
         return page or super()._get_obj_does_not_exist_redirect(request, opts, object_id)  # type: ignore[misc]
@@ -216,7 +216,7 @@ class BookAdmin(ValidatingAdmin):
     def report_conflict(
         self, request: HttpRequest, view: Callable[..., HttpResponse], *arguments: Any, **options: Any
     ) -> HttpResponse:
-        """Returns the view's answer, or redirects to the same page if someone else changed the book first."""
+        """Returns the view's response, or redirects to the same page if another request changed the book first."""
         try:
             return view(request, *arguments, **options)
         except (changes.BookNotFound, changes.IsbnInUse, changes.ConcurrentChange):

@@ -1,4 +1,4 @@
-"""The changes of all books, the newest first."""
+"""The recent changes of all books, newest first."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -19,8 +19,8 @@ from books.models import Actor
 from library_site.admin.moments import require_utc
 from library_site.db.integers import BIGINT_MAX
 
-# By their names in addresses.
-# As browsers write and read the value of such an input.
+# The filters, by their parameter names.
+# The format of the value of a `datetime-local` input.
 DATE_TIME_INPUT = forms.DateTimeInput({"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
 
 
@@ -48,14 +48,14 @@ class ChangeFilterForm(forms.Form):
 
 
 class ChangeGroup(NamedTuple):
-    """Changes one after the other: those of an operation, or a single one."""
+    """Consecutive changes of one operation, or a single change."""
 
     operation: Link | None
     changes: Sequence[Description]
 
 
 def group_changes(changes: Sequence[Description]) -> list[ChangeGroup]:
-    """An operation can fill a page, and hide the changes of others between its lines."""
+    """Groups the changes of an operation. Otherwise a large one would fill the page and hide other changes."""
     groups = groupby(changes, key=lambda change: change.operation or change.entry.id)
     return [ChangeGroup(key if isinstance(key, Link) else None, list(members)) for key, members in groups]
 

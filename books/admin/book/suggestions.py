@@ -1,4 +1,4 @@
-"""What the form of a book says while it is filled in: suggestions, warnings, and where the focus is."""
+"""Helps while a user fills in the form of a book: suggestions, warnings and the initial focus."""
 
 from django.contrib import admin
 from django.forms import BaseForm
@@ -12,14 +12,14 @@ from library_site.db.integers import BIGINT_MAX, parse_integer
 
 
 def show_suggestions(request: HttpRequest) -> HttpResponse:
-    """Answers a JSON array of texts that other books have in `member` and that begin with `text`."""
+    """Returns a JSON array of texts that begin with `text`, from the field `member` of other books."""
     member = request.GET.get("member", "")
     texts = suggest(member, request.GET.get("text", "")) if member in SUGGESTED_MEMBERS else []
     return JsonResponse(texts, safe=False)
 
 
 def show_warnings(request: HttpRequest) -> HttpResponse:
-    """Answers the parts of the page with the warnings about a form that is not saved yet; `book` is the book's id."""
+    """Returns the warnings about a form that is not saved yet, as parts of the page. `book` is the book's id."""
     pk = parse_integer(request.GET.get("book", ""))
     book = Book.objects.filter(pk=pk).first() if pk is not None and abs(pk) <= BIGINT_MAX else None
     form_class = admin.site.get_model_admin(Book).get_form(request, book, change=book is not None)
@@ -32,7 +32,7 @@ def show_warnings(request: HttpRequest) -> HttpResponse:
 
 
 def focus_first(form: BaseForm) -> None:
-    """Sets the focus on the first error, or on the first empty field of a form that adds something."""
+    """Sets the focus on the first error, or on the first empty field of a new book."""
     instance = getattr(form, "instance", None)
     names = [name for name in form.fields if name in form.errors]
     if not names and instance is not None and instance.pk is None:

@@ -1,4 +1,4 @@
-"""The addresses of what belongs to the page of a book, and of its history."""
+"""The addresses of the book form, its helpers and its history."""
 
 from books.admin.book.catalogue import show_entry
 from books.admin.book.deleted_books import restore_deleted_book, show_deleted_books

@@ -1,4 +1,4 @@
-"""What a librarian should know before a book is saved. Nothing of it is forbidden."""
+"""Warnings before a book is saved. The librarian may ignore them."""
 
 from collections.abc import Collection, Mapping
 from datetime import date
@@ -19,9 +19,9 @@ from books.search.matches import compare_rows, is_equal
 
 
 class BookWarning(NamedTuple):
-    """A warning about the value of a member. A message with links is safe HTML.
+    """A warning about the value of a field. A message with links is safe HTML.
 
-    One that `needs_yes` is not settled by being shown: a librarian has to say yes to it.
+    If `needs_yes` is set, showing the warning is not enough: the librarian must accept it.
     """
 
     member: str
@@ -31,14 +31,14 @@ class BookWarning(NamedTuple):
 
     @property
     def token(self) -> str:
-        """Stands in a form for a warning that its page has shown."""
+        """The form sends this token to tell that the page has shown the warning."""
         return blake2b(f"{self.member}\0{self.value}\0{self.message}".encode(), digest_size=8).hexdigest()
 
 
 def find_warnings(values: Mapping[str, Any], edited: Collection[str], pk: int | None, today: date) -> list[BookWarning]:
-    """Returns the warnings about the members that a librarian edited; `pk` is that of the book, None of a new one.
+    """Returns warnings about the fields that the librarian edited. `pk` is the id of the book, None for a new one.
 
-    Invalid values are missing. Takes two queries at most.
+    `values` leaves out invalid values. Takes at most two queries.
     """
     others = Book.objects.exclude(pk=pk) if pk else Book.objects.all()
     warnings: list[BookWarning | None] = []
@@ -57,7 +57,7 @@ def check_isbn(isbn: str) -> BookWarning | None:
 
 
 def check_same_isbn(isbn: str, others: QuerySet[Book]) -> BookWarning | None:
-    """Finds the same book under another writing of its ISBN. Under the same writing it is an error of the form."""
+    """Finds a book with the same ISBN in another notation. The same notation is an error of the form."""
     isbn13 = normalize_isbn(isbn)
     other = others.filter(isbn13=isbn13).first() if isbn13 else None
     message = _("{} has the same ISBN in another writing.")
@@ -77,6 +77,6 @@ def check_year(year: int, today: date) -> BookWarning | None:
 
 
 def format_warning(message: str, book: Book) -> str:
-    """Returns HTML that begins with a link to the book: nearly always that is what is wanted."""
+    """Returns HTML that begins with a link to the book, because users nearly always open it."""
     address = reverse("admin:books_book_change", args=[book.pk])
     return format_html('<a href="{}">{}</a>: {}', address, _("Open that book"), format_html(message, book))

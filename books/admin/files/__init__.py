@@ -1,1 +1,1 @@
-"""The pages on which librarians import and export files."""
+"""The pages for importing and exporting files."""

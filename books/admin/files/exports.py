@@ -1,4 +1,4 @@
-"""Downloads the list of books as a file; a workbook is written by a worker first."""
+"""Downloads the list of books as a file. A worker writes workbooks before they can be downloaded."""
 
 from django.contrib import messages
 from django.core.exceptions import BadRequest
@@ -29,7 +29,7 @@ from books.operations.selections import StoredFilter
 
 
 def export_list(request: HttpRequest) -> HttpResponseBase:
-    """Answers with the books of the list with these parameters, on all its pages, in the order of their ids."""
+    """Returns a file with the books of all pages of the list with these parameters, sorted by id."""
     format = FORMATS.get(request.GET.get("format", ""))
     if not format or (format is XLSX and request.method != "POST"):
         messages.error(request, _("Choose a format."))
@@ -39,7 +39,7 @@ def export_list(request: HttpRequest) -> HttpResponseBase:
         return HttpResponseRedirect(f"{reverse('admin:books_book_changelist')}?{change_query(request.GET)}")
     parameters = {name: request.GET[name] for name in LIST_PARAMETERS if name in request.GET}
     if any("\0" in text for text in parameters.values()):
-        # PostgreSQL cannot store it with the operation.
+        # PostgreSQL cannot store NUL in the operation.
         raise BadRequest(_("A filter has a NUL character."))
     selection = StoredFilter(LIST_FORM, resolve_filters(request.GET, timezone.now()))
     if format is XLSX:
@@ -55,7 +55,7 @@ def begin_export(request: HttpRequest, selection: StoredFilter) -> HttpResponseB
 
 
 def download_workbook(request: HttpRequest, operation_id: int) -> HttpResponseBase:
-    """Answers with the workbook of an operation that is done, to who began it."""
+    """Returns the workbook of a finished operation to the user who started it."""
     operations = Operation.objects.filter(kind=EXPORT, state=Operation.State.DONE, actor__user_id=request.user.pk)
     operation = operations.filter(pk=operation_id).first()
     if not operation or not ExportChunk.objects.filter(operation=operation).exists():

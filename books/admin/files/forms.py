@@ -1,4 +1,4 @@
-"""The forms of an import: where a file has the members of a book, and what becomes of its records."""
+"""The forms of an import: which column contains which field, and what the import does with the records."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,9 +16,9 @@ from books.files.parsing import ImportRules, require_mapped_members
 from books.members import MAX_LENGTHS
 
 MEMBER_LABELS = {"id": _("Number"), **FORM_LABELS}
-# Many files have a second column of ISBNs, under any name.
+# Many files have a second column of ISBNs, with any name.
 ALWAYS_SHOWN = ("isbn_2",)
-# What the form says for a rule that holds.
+# The value of a rule that is turned on.
 MARKED_CHOICES = {"leave_without_isbn": "leave"}
 
 
@@ -29,7 +29,7 @@ def label_place(place: str) -> str:
 
 
 class ImportRulesForm(forms.Form):
-    """The fields `column_…` are made of the columns of the file."""
+    """The fields `column_…` are created from the columns of the file."""
 
     default_genre = forms.CharField(
         label=_("Genre of records that have none"), required=False, max_length=MAX_LENGTHS["genre"]
@@ -61,7 +61,7 @@ class ImportRulesForm(forms.Form):
     )
 
     def __init__(self, format: str, columns: Sequence[str], mapping: Mapping[str, str], **options: Any) -> None:
-        """Shows the places of `mapping`, of what the names say, and one for each member."""
+        """Shows the columns of `mapping`, those guessed from their names, and at least one for each field."""
         super().__init__(**options)
         self.format = format
         self.profile, self.ignored = find_dialect(columns), list_ignored(columns, mapping)
@@ -84,7 +84,7 @@ class ImportRulesForm(forms.Form):
 
     @property
     def mapping(self) -> dict[str, str]:
-        """The column of each place that is shown, "" for what is not in the file."""
+        """Returns the column for each place on the form, "" if the file does not contain it."""
         return {place: self.cleaned_data[f"column_{place}"] for place in self.places}
 
     def clean(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Imports a file: it is uploaded, its columns are chosen, it is checked, and then imported by a worker."""
+"""The steps of an import: upload the file, choose its columns, check it, and import it with a worker."""
 
 import re
 from collections.abc import Mapping
@@ -65,7 +65,7 @@ MAX_FINGERPRINT_LENGTH = 300
 
 
 def show_import(request: HttpRequest) -> HttpResponse:
-    """The form of an upload, and what the script of the page and a browser without it send there."""
+    """Shows the upload form. The page's script uploads in parts; a browser without the script posts the whole file."""
     if request.method == "POST":
         try:
             return receive_whole_file(request) if request.FILES else begin_chunked_upload(request)
@@ -83,7 +83,7 @@ def show_import(request: HttpRequest) -> HttpResponse:
 
 
 def begin_chunked_upload(request: HttpRequest) -> HttpResponse:
-    """Answers the script with the number of the part to go on with. Raises UnreadableFile."""
+    """Returns the number of the next part to the script. Raises UnreadableFile."""
     name, size = request.POST.get("name", ""), parse_integer(request.POST.get("size", ""))
     if not name or size is None:
         raise UnreadableFile(_("Choose a file."))
@@ -100,7 +100,7 @@ def begin_chunked_upload(request: HttpRequest) -> HttpResponse:
 
 
 def receive_whole_file(request: HttpRequest) -> HttpResponse:
-    """Stores a small file, which a browser without the script sends at once. Raises UnreadableFile."""
+    """Stores a small file that a browser without the script sends in one request. Raises UnreadableFile."""
     upload = request.FILES.get("file")
     if not isinstance(upload, UploadedFile):
         raise UnreadableFile(_("Choose a file."))
@@ -118,14 +118,14 @@ def answer_refusal(request: HttpRequest, message: str) -> HttpResponse:
 
 
 def look_into_complete(request: HttpRequest, file: ImportFile) -> None:
-    """Begins the look into a file as soon as all its parts are there."""
+    """Starts the preview as soon as all parts of the file are stored."""
     if is_complete(file):
         begin_first_preview(file.pk, find_importer(request), timezone.now())
 
 
 @require_POST
 def receive_chunk(request: HttpRequest, file_id: int) -> HttpResponse:
-    """Stores a part of a file; answers with the number of the next one. The same part may come twice."""
+    """Stores a part of a file and returns the number of the next one. The same part may be sent twice."""
     file, number = find_own(request, file_id), parse_integer(request.POST.get("number", ""))
     chunk = request.FILES.get("chunk")
     try:
@@ -141,7 +141,7 @@ def receive_chunk(request: HttpRequest, file_id: int) -> HttpResponse:
 
 
 def show_mapping(request: HttpRequest, file_id: int) -> HttpResponse:
-    """Asks where the file has the members of a book, and what is to be done; then the check begins."""
+    """Asks which column contains which field, and which rules apply. Then it starts the check."""
     file = find_own(request, file_id)
     if not is_complete(file):
         return answer_refusal(request, _("The upload was cut off. Choose the same file again to go on."))
@@ -166,13 +166,13 @@ def show_mapping(request: HttpRequest, file_id: int) -> HttpResponse:
         head=head,
         form=form,
         encodings={name: ENCODINGS[name].name for name in FORMATS[head.format].encodings},
-        # Windows-1252 is what a text that is no UTF-8 nearly always has.
+        # A text file that is not UTF-8 is nearly always Windows-1252.
         chosen_encoding=file.encoding or ("windows-1252" if head.warning else "utf-8"),
     )
 
 
 def show_preview(request: HttpRequest, file: ImportFile) -> HttpResponse:
-    """Shows how far the look into the file is, and why there is none."""
+    """Shows the progress of the preview, or why it failed."""
     operation = file.preview_operation
     return render_page(
         request,
@@ -196,7 +196,7 @@ def build_form(request: HttpRequest, file: ImportFile, head: Head) -> ImportRule
 
 
 def describe_rules(rules: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the values of the form that stored rules were chosen with."""
+    """Returns the form values for stored rules."""
     choices = {name: value for name, value in MARKED_CHOICES.items() if rules.get(name)}
     return {
         **rules,
@@ -207,7 +207,7 @@ def describe_rules(rules: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def show_check(request: HttpRequest, file_id: int) -> HttpResponse:
-    """Shows what the check found, to correct it there and to import the file; later how far the import is."""
+    """Shows the result of the check, with its corrections, and later the progress of the import."""
     file = find_own(request, file_id)
     operation = file.import_operation or file.check_operation
     if not operation:
@@ -242,7 +242,7 @@ def show_check(request: HttpRequest, file_id: int) -> HttpResponse:
 
 
 def receive_check(request: HttpRequest, file: ImportFile) -> HttpResponse:
-    """Checks the file again with the corrections of the page, or imports it if the page has no new ones."""
+    """Checks the file again if the user sends new corrections. Otherwise it starts the import."""
     check_id, texts = parse_integer(request.POST.get("check", "")), read_fields(request.POST)
     wants_import = request.POST.get("action", "import") == "import"
     try:
@@ -259,7 +259,7 @@ def receive_check(request: HttpRequest, file: ImportFile) -> HttpResponse:
 
 
 def confirm_import(request: HttpRequest, file: ImportFile, check_id: int | None) -> None:
-    """Begins the import that the check on the page showed. Raises Refusal."""
+    """Starts the import for the check that the page showed. Raises Refusal."""
     take_doubtful, events = "take_doubtful" in request.POST, "no_events" not in request.POST
     begin_import(file.pk, check_id, find_importer(request), timezone.now(), take_doubtful=take_doubtful, events=events)
 
@@ -269,7 +269,7 @@ def find_importer(request: HttpRequest) -> ActorRef:
 
 
 def show_returned(request: HttpRequest, file_id: int) -> HttpResponseBase:
-    """The records that come back, of the import or, before it, of the check."""
+    """Downloads the rejected records of the import, or of the check if nothing was imported yet."""
     file = find_own(request, file_id)
     operation = file.import_operation or file.check_operation
     if not operation:
@@ -295,7 +295,7 @@ def delete_file(request: HttpRequest, file_id: int) -> HttpResponse:
 
 
 def find_own(request: HttpRequest, file_id: int) -> ImportFile:
-    """Raises Http404 for a file of somebody else, too."""
+    """Raises Http404 also for the file of another user."""
     files = ImportFile.objects.select_related("preview_operation", "check_operation", "import_operation")
     file = files.filter(pk=file_id, user=request.user.pk).first()
     if file is None:

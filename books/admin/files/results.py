@@ -1,4 +1,4 @@
-"""The table of a check or an import: what becomes of each record, and the cells that can be corrected."""
+"""The table of a check or an import: the result for each record, and the cells that can be corrected."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -21,19 +21,19 @@ from library_site.admin.badges import Tone, format_badge
 from library_site.db.integers import parse_integer
 from library_site.db.keyset import Key, Start, cut_page
 
-# As in the list of books; what else a book has follows.
+# The same columns as in the list of books. The other fields follow.
 COLUMNS = (*TEXT_COLUMNS, "isbn")
 OTHER_MEMBERS = tuple(name for name in MEMBERS if name not in COLUMNS)
-# So many records are looked through for those of one reason: the page comes at once.
+# To find records with one reason, at most so many are read, so that the page stays fast.
 MAX_SEARCHED_RECORDS = 20_000
-# What is shown first is what has to be looked at.
+# The page opens with the kind of records that needs attention.
 OPENED_FIRST = (Verdict.REFUSED, Verdict.DOUBTFUL)
 TONES: dict[str, Tone] = {"new": "good", "changed": "good", "doubtful": "warning", "refused": "bad"}
 FIELD_PREFIX = "cell"
 
 
 class ReportSection(NamedTuple):
-    """A tab: records of one kind, and how many the file has."""
+    """A tab: the records of one kind, and how many the file has."""
 
     kind: str
     title: str
@@ -43,7 +43,7 @@ class ReportSection(NamedTuple):
 
 
 class ReasonGroup(NamedTuple):
-    """A reason that several records have, and the page of these alone."""
+    """A reason that several records share, and the page with only these records."""
 
     reason: str
     total: int
@@ -52,7 +52,7 @@ class ReasonGroup(NamedTuple):
 
 
 class RowCell(NamedTuple):
-    """What a record has of a member. One with a field can be corrected, from `text` to `value`."""
+    """A cell of a record. With a form field the user can correct it: `text` is the old value, `value` the new one."""
 
     member: str
     label: str
@@ -71,12 +71,12 @@ class Row(NamedTuple):
     badge: str
     reason: str
     cells: Sequence[RowCell]
-    # Cells to correct of members that have no column of the table.
+    # Cells to correct whose fields have no column in the table.
     others: Sequence[RowCell]
 
 
 class Report(NamedTuple):
-    """`next_address` leads to the rows behind these. Of records that do not come back only the first are known."""
+    """`next_address` links to the next rows. Only the first of the records that are not rejected are stored."""
 
     sections: Sequence[ReportSection]
     groups: Sequence[ReasonGroup]
@@ -103,7 +103,7 @@ def name_verdict(kind: str) -> str:
 
 
 def build_report(file: ImportFile, operation: Operation, query: QueryDict) -> Report:
-    """Returns the rows that the query asks for: a `kind`, a `reason` of it, and the position `after` which they are."""
+    """Returns the rows for the query parameters `kind`, `reason` and `after` (a position)."""
     counts = get_counts(operation)
     kinds = [kind for kind in Verdict if counts.get(kind)]
     kind = choose_kind(query.get("kind", ""), kinds)
@@ -128,7 +128,7 @@ def build_report(file: ImportFile, operation: Operation, query: QueryDict) -> Re
 
 
 def group_address(kind: Verdict, group: str) -> str:
-    """Returns nothing for the rest, which is no group."""
+    """Returns "" for the reasons that have no group of their own."""
     return "" if group == _("other reasons") else build_address(kind=kind, reason=group)
 
 
@@ -144,7 +144,7 @@ def build_address(**query: Any) -> str:
 
 
 def find_page(findings: QuerySet[ImportFinding], reason: str, after: int) -> tuple[list[ImportFinding], int]:
-    """Returns findings behind a position, and the position behind which there may be more, else 0."""
+    """Returns the findings after a position, and the position for the next page, 0 if there is none."""
     rows = findings.filter(position__gt=after).order_by("position")
     if not reason:
         page = cut_page(list(rows[: MAX_SHOWN_RECORDS + 1]), MAX_SHOWN_RECORDS, Start((after,)), get_position_key)
@@ -183,7 +183,7 @@ def build_rows(file: ImportFile, operation: Operation, findings: Sequence[Import
 def build_cells(
     finding: ImportFinding, corrections: Mapping[Cell, str | None], *, can_correct: bool
 ) -> Iterator[RowCell]:
-    """Yields the cells of the columns, then the others."""
+    """Yields the cells of the table's columns, then the other cells."""
     after, before = finding.after or {}, finding.before or {}
     for member in (*COLUMNS, *OTHER_MEMBERS):
         cell = (finding.position, member)
@@ -206,7 +206,7 @@ def format_text(value: Any) -> str:
 
 
 def read_fields(form: QueryDict) -> dict[Cell, str]:
-    """Returns the texts of the fields of the table, by the cells that they correct."""
+    """Returns the submitted texts by the cells that they correct."""
     texts: dict[Cell, str] = {}
     for name, text in form.items():
         prefix, _dash, place = name.partition("-")

@@ -1,1 +1,1 @@
-"""The first page of the admin: numbers of books, charts, and the last changes."""
+"""The first page of the admin: numbers of books, charts and the latest changes."""

@@ -1,16 +1,16 @@
-"""The geometry of charts, for templates that draw them as SVG: columns and bars in a box of 100 units each way."""
+"""Computes charts that templates draw as SVG: columns and bars in a box of 100 by 100 units."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 Key = TypeVar("Key", bound=tuple[Any, ...])
 SIZE = 100.0
-# Of the place of a column, the part that it fills.
+# The share of its space that a column fills.
 FILLED = 0.76
 
 
 class Part(NamedTuple):
-    """A rectangle, in units of the box, of a series that is numbered from 1; `title` says what it shows."""
+    """A rectangle in units of the box. `series` counts from 1; `title` is its tooltip."""
 
     x: float
     y: float
@@ -21,7 +21,7 @@ class Part(NamedTuple):
 
 
 class Column(NamedTuple):
-    """A column of the chart, a row of its table."""
+    """A column of the chart, and a row of its table."""
 
     label: str
     total: int
@@ -31,7 +31,7 @@ class Column(NamedTuple):
 
 
 def build_columns(labels: Sequence[str], rows: Sequence[Sequence[int]], addresses: Sequence[str]) -> list[Column]:
-    """Returns a column for each label, whose values lie one on the other, the first at the bottom."""
+    """Returns a column for each label. Its values are stacked, the first at the bottom."""
     highest = max(map(sum, rows), default=0) or 1
     place = SIZE / (len(rows) or 1)
     return [
@@ -50,7 +50,7 @@ def stack(x: float, place: float, label: str, values: Sequence[int], highest: in
 
 
 def find_largest(counts: Mapping[Key, int], limit: int) -> list[Key]:
-    """Returns the keys of the largest counts; of equal ones, the first in the order of the keys."""
+    """Returns the keys with the largest counts. Ties are resolved by the order of the keys."""
     return sorted(counts, key=lambda key: (-counts[key], key))[:limit]
 
 

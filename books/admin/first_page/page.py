@@ -1,4 +1,4 @@
-"""What the first page of the admin shows of the books: numbers, charts, and the last changes."""
+"""Builds the first page of the admin: numbers of books, charts and the latest changes."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -29,14 +29,14 @@ from library_site.admin.paginator import count_rows
 MAX_CHANGES = 8
 MAX_SHOWN_OPERATIONS = 5
 MAX_SHOWN_GENRES = 8
-# The columns of the chart of decades, of which the first one has all earlier books.
+# The chart has so many decades. The first column includes all earlier books.
 MAX_DECADES = 28
-# The people whose changes have a colour of their own; the last colour is that of all others.
+# So many users have a colour of their own in the chart. All others share the last colour.
 MAX_PEOPLE = 4
 
 
 class Number(NamedTuple):
-    """A number of books, and the address of the list of them."""
+    """A number of books, and the address of the list that shows them."""
 
     label: str
     books: int
@@ -51,7 +51,7 @@ class GenreBar(NamedTuple):
 
 
 class Series(NamedTuple):
-    """The changes of one person, or of all others, whom no address lists."""
+    """The changes of one user, or of all other users together, for whom there is no link."""
 
     name: str
     number: int
@@ -60,7 +60,7 @@ class Series(NamedTuple):
 
 
 class FeedItem(NamedTuple):
-    """A change of a book, or all changes of an operation; `detail` says what it changed."""
+    """A single change, or all changes of an operation. `detail` says what changed."""
 
     word: str
     tone: Tone
@@ -71,7 +71,7 @@ class FeedItem(NamedTuple):
 
 
 def describe_first_page(request: HttpRequest) -> dict[str, Any]:
-    """Returns each part for those who may see it."""
+    """Returns the parts of the page that the user may see."""
     now = timezone.now()
     may_view, may_view_history = has_any_permission(request, SEE_BOOKS), request.user.has_perm(VIEW_HISTORY)
     return {
@@ -124,7 +124,7 @@ def list_address(**filters: Any) -> str:
 
 
 def count_new(now: datetime) -> Number:
-    """The books of the last seven days, which begin where the reader's days do."""
+    """Counts the books of the last seven days. Days begin at midnight in the user's time zone."""
     day = timezone.localdate(now) - timedelta(days=6)
     books = count_rows(Book.objects.filter(created_at__gte=begin_day(day)))
     return Number(_("Added in seven days"), books, list_address(added_since=day.isoformat()))
@@ -145,7 +145,7 @@ def build_genre_bars(genres: Sequence[tuple[str, int]], books: int) -> list[Genr
 
 
 def build_decades(decades: Sequence[tuple[int, int]], this_year: int) -> list[Column]:
-    """The decades of probable years; the rest is among what should be looked at."""
+    """Returns the decades of probable years. Improbable years appear under "needs attention"."""
     probable = {
         decade: books for decade, books in decades if MIN_PROBABLE_YEAR <= decade <= this_year + 1 and books > 0
     }
@@ -164,7 +164,7 @@ def build_decades(decades: Sequence[tuple[int, int]], this_year: int) -> list[Co
 
 
 def name_actors(pks: set[int]) -> dict[int, Link]:
-    """Returns who makes the changes of each actor, or through what."""
+    """Returns the name of each actor, or its channel if it has no name."""
     return {pk: name_actor(actor) for pk, actor in read_actor_names(pks).items()}
 
 
@@ -174,7 +174,7 @@ def name_actor(actor: ActorNames) -> Link:
 
 
 def count_by_name(counts: Mapping[str, int], names: Mapping[int, Link]) -> Counter[Link]:
-    """One person changes books through several channels, each an actor of its own."""
+    """Adds up the changes of a user, who is a separate actor in each channel."""
     counter = Counter[Link]()
     for pk, changes in counts.items():
         counter[names.get(int(pk)) or link_channel(Actor.Channel.COMMAND)] += changes
@@ -182,7 +182,7 @@ def count_by_name(counts: Mapping[str, int], names: Mapping[int, Link]) -> Count
 
 
 def list_series(totals: Counter[Link], people: Sequence[Link]) -> list[Series]:
-    """Those who changed most, and all others together."""
+    """Returns the users with the most changes, and all others together."""
     series = [Series(link.text, number, totals[link], link.address) for number, link in enumerate(people, 1)]
     if others := totals.total() - sum(totals[link] for link in people):
         series.append(Series(_("Others"), MAX_PEOPLE + 1, others, ""))
@@ -211,7 +211,7 @@ def describe_item(change: Description) -> FeedItem:
 
 
 def describe_change(change: Description) -> tuple[str, Tone]:
-    """Returns what was done in one word, and its colour."""
+    """Returns one word for the change, and its colour."""
     if change.operation:
         return _("many books"), ""
     if is_loan(change.entry.after):
@@ -229,7 +229,7 @@ def count_changed(change: Description) -> str:
 
 
 def describe_values(change: Description) -> str:
-    """The first value that changed, before and after."""
+    """Returns the first changed value, before and after."""
     lines = [line for line in change.lines if line.left is not None and line.right is not None]
     if is_loan(change.entry.after) or not lines or change.merged_into:
         return ""
@@ -238,6 +238,6 @@ def describe_values(change: Description) -> str:
 
 
 def list_operations() -> list[dict[str, Any]]:
-    """Returns the operations under way, the oldest first."""
+    """Returns the running operations, oldest first."""
     operations = Operation.objects.exclude(next_at=None).select_related("actor").order_by("pk")
     return [describe_row(operation) for operation in operations[:MAX_SHOWN_OPERATIONS]]

@@ -1,4 +1,4 @@
-"""The scan box and its answer: one book opens, several are numbered, and where there is none one can be added."""
+"""The scan box: it opens the only match, numbers several matches, and offers to add a book if there is none."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -16,12 +16,12 @@ from books.search.doubts import EXPLANATIONS
 from books.search.matches import find_first
 from books.search.scans import Scan, ScanKind, read_scan
 
-# As many as there are keys with digits.
+# One match for each digit key.
 MAX_NUMBERED_BOOKS = 9
 
 
 class Absence(NamedTuple):
-    """Why no book is shown, and the address of the form that adds one, None if that would be wrong."""
+    """Why no book is shown, and the address of the form that adds it, None if it should not be added."""
 
     explanation: str
     add_address: str | None = None
@@ -38,7 +38,7 @@ def show_scan(request: HttpRequest) -> HttpResponse:
 
 
 def find_books(scan: Scan) -> list[Book]:
-    """Returns the best matches, and one more than have a digit if there is one."""
+    """Returns the best matches, and one more than the digit keys if there are more."""
     if scan.kind is ScanKind.NOTHING:
         return []
     return find_first(Book.objects.all(), scan, MAX_NUMBERED_BOOKS + 1)

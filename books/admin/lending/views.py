@@ -1,7 +1,7 @@
-"""Lending: each scan lends a book or takes it back.
+"""Lends and returns books by scanning.
 
-The page looks a code up first, and then asks for a state of that book. Such a request names the state and the version
-that was seen, so a request that is sent again, because its answer was lost, changes nothing more.
+The page first looks up a code and then asks for a state of that book. This request names the state and the version that
+the page has seen. If the response is lost and the request is sent again, nothing changes twice.
 """
 
 from typing import Any, NamedTuple
@@ -31,19 +31,19 @@ from library_site.http.refusals import Refusal
 
 LENT, AVAILABLE = "lent", "available"
 STATES = {LENT: gettext_lazy("lent"), AVAILABLE: gettext_lazy("available")}
-# More books with one code are not listed.
+# If more books share a code, they are not listed.
 MAX_NAMED_BOOKS = 5
 
 
 class BookChanged(Refusal):
-    """The book is no longer at the version that was seen."""
+    """The book is no longer at the version that the page showed."""
 
     status = 412
     message = gettext_noop("The book was changed since it was looked up")
 
 
 class Lookup(NamedTuple):
-    """The book that a code stands for, or None; what is to be said about the code, and where a book can be added."""
+    """The book with this code or None, a message about the code, and the address to add a book."""
 
     book: Book | None
     message: str = ""
@@ -51,7 +51,7 @@ class Lookup(NamedTuple):
 
 
 class StateForm(forms.Form):
-    """The state that a book is to get, the version that was seen, and whether the request may be there already."""
+    """The new state, the version that the page showed, and whether the request may be a repetition."""
 
     book = forms.IntegerField(min_value=-BIGINT_MAX, max_value=BIGINT_MAX)
     version = forms.IntegerField(min_value=1, max_value=MAX_VERSION - 1)
@@ -66,7 +66,7 @@ class ScanForm(forms.Form):
 
 @require_GET
 def find_scanned(request: HttpRequest) -> HttpResponse:
-    """Answers the one book that a code stands for, or why there is none."""
+    """Returns the only book with this code, or the reason why there is none."""
     match = find_match(request, request.GET.get("code", ""))
     book = describe_book(match.book) if match.book else None
     return JsonResponse({"book": book, "message": match.message, "add": match.add_address})
@@ -74,7 +74,7 @@ def find_scanned(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def change_state(request: HttpRequest) -> HttpResponse:
-    """Lends a book or takes it back, and answers its version. A request that is sent again gets the same answer."""
+    """Lends or returns a book, and returns its new version. A repeated request gets the same response."""
     form = StateForm(request.POST)
     if not form.is_valid():
         return JsonResponse({"errors": form.errors}, status=400)
@@ -88,7 +88,7 @@ def change_state(request: HttpRequest) -> HttpResponse:
 def set_state(actor: ActorRef, book: int, version: int, state: str, repeated: bool = False) -> int:
     """Returns the version of the book with this state. Raises BookChanged, BookNotFound, ConcurrentChange.
 
-    If a repeated request was carried out before, it returns the version that it had then.
+    A repeated request gets the version that the first one returned.
     """
 
     def require_version(row: BookRow) -> None:
@@ -105,7 +105,7 @@ def set_state(actor: ActorRef, book: int, version: int, state: str, repeated: bo
 
 
 def find_own_values(actor: ActorRef, book: int, version: int) -> dict[str, Any]:
-    """Returns the values that this person gave the book with this version, according to the history."""
+    """Returns the values that this user gave the book at this version, according to the history."""
     change = Change.objects.filter(book_id=book, version=version, actor_id=actor.id).first()
     return change.after or {} if change else {}
 
@@ -147,7 +147,7 @@ def name_state(available: bool) -> str:
 
 
 def show_lending(request: HttpRequest) -> HttpResponse:
-    """The page. Its form works without a script, too: then a POST is answered by the page again."""
+    """Shows the page. Without a script its form works, too: a POST renders the page again."""
     if request.method == "POST":
         change = change_plainly(request) if "book" in request.POST else scan_plainly(request)
         return HttpResponseRedirect(f"{reverse('admin:lend')}?{urlencode(change)}")
@@ -162,7 +162,7 @@ def show_lending(request: HttpRequest) -> HttpResponse:
 
 
 def scan_plainly(request: HttpRequest) -> dict[str, Any]:
-    """Carries out a scan and reports it. Returns the query of the page that follows."""
+    """Processes a scan, stores a message about it, and returns the query of the next page."""
     form = ScanForm(request.POST)
     if not form.is_valid():
         messages.error(request, _("Nothing was changed: choose whether to lend or to take back."))
@@ -181,7 +181,7 @@ def scan_plainly(request: HttpRequest) -> dict[str, Any]:
 
 
 def change_plainly(request: HttpRequest) -> dict[str, Any]:
-    """Undoes a change, and returns the query of the page that follows: it keeps what scans are to do."""
+    """Undoes a change and returns the query of the next page, which stays in the same mode."""
     form = StateForm(request.POST)
     if not form.is_valid():
         messages.error(request, _("Nothing was changed: this is not known."))
@@ -192,7 +192,7 @@ def change_plainly(request: HttpRequest) -> dict[str, Any]:
 
 
 def report_change(request: HttpRequest, book: int, version: int, state: str) -> dict[str, int]:
-    """Gives the book this state. Returns what names the change, nothing if it was refused."""
+    """Sets the state of the book. Returns the parameters that identify the change, empty if it was rejected."""
     try:
         new_version = set_state(find_librarian(request), book, version, state)
     except Refusal as refusal:
@@ -203,7 +203,7 @@ def report_change(request: HttpRequest, book: int, version: int, state: str) -> 
 
 @require_POST
 def lend_shown_book(request: HttpRequest, book_id: int) -> HttpResponse:
-    """Lends the book of a page, or takes it back, and answers with the page again."""
+    """Lends or returns the book on the page, and shows the page again."""
     form = StateForm({**request.POST.dict(), "book": book_id})
     if not form.is_valid():
         messages.error(request, _("Nothing was changed: this is not known."))
@@ -214,7 +214,7 @@ def lend_shown_book(request: HttpRequest, book_id: int) -> HttpResponse:
 
 
 def find_own_change(request: HttpRequest) -> dict[str, Any] | None:
-    """Returns the change that the address names, if this person made it."""
+    """Returns the change named in the address, if this user made it."""
     form = StateForm({"state": LENT, **request.GET.dict()})
     if not form.is_valid():
         return None

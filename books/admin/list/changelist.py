@@ -1,4 +1,4 @@
-"""The list of books: searched, filtered and sorted by its address, in pages whose positions are keys."""
+"""The list of books. Its address contains the search, filters, order and cursor."""
 
 from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
@@ -38,16 +38,16 @@ from library_site.admin.paginator import BoundedCount
 from library_site.db.integers import parse_integer
 from library_site.db.keyset import Page, Start
 
-# Lent books and the others are each in the order of an index.
+# Lent books and available books are each read in the order of an index.
 AVAILABILITY_SECTIONS = [Section(AVAILABILITY_CONDITIONS[False]), Section(AVAILABILITY_CONDITIONS[True])]
-# More pages no library has, and no database counts.
+# No library has more pages, and a larger number would overflow in the database.
 MAX_PAGE_NUMBER = 10_000_000
-# Of a list that is narrowed, so many books are counted.
+# A filtered list counts at most so many books.
 MAX_LISTED_COUNT = 1_000
 
 
 class Header(NamedTuple):
-    """The head of a column, and the address of the list sorted by it. `direction` is as in `aria-sort`."""
+    """The header of a column, and the address of the list sorted by it. `direction` is a value of `aria-sort`."""
 
     text: str
     address: str
@@ -60,7 +60,7 @@ class PageLink(NamedTuple):
 
 
 class BookList(ChangeList):
-    """Its `result_list` is a page. The queryset that actions get has the books of all pages."""
+    """The `result_list` is one page. The queryset of an action contains the books of all pages."""
 
     def __init__(self, request: HttpRequest, model: Any, list_display: Sequence[str], *arguments: Any) -> None:
         self.settings, self.now = read_settings(request), timezone.now()
@@ -88,7 +88,7 @@ class BookList(ChangeList):
         self.multi_page = self.result_count > len(self.result_list)
 
     def count_listed(self, request: HttpRequest) -> int:
-        """Returns a BoundedCount where it would take too long, unless the person asks for the number."""
+        """Returns a BoundedCount where counting takes too long, unless the user asks for the exact number."""
         if not self.page.before and not self.page.behind and self.result_list:
             return len(self.result_list)
         if not self.is_narrowed:
@@ -100,7 +100,7 @@ class BookList(ChangeList):
 
     @cached_property
     def facet_rows(self) -> list[FacetRow]:
-        """One more than are counted, to see whether there are others."""
+        """Reads one row more than it counts, to know whether there are more."""
         return read_facet_rows(self.queryset, MAX_LISTED_COUNT + 1)
 
     @cached_property
@@ -128,25 +128,25 @@ class BookList(ChangeList):
 
     @property
     def page_count(self) -> int | None:
-        """The number of pages, where the number of books is known."""
+        """The number of pages, if the number of books is known."""
         if isinstance(self.result_count, BoundedCount):
             return None
         return max(1, -(-self.result_count // self.settings.rows))
 
     @property
     def shown_page(self) -> int | None:
-        """The number of this page; the last one has that of all."""
+        """The number of this page. The last page takes the number of pages."""
         is_last = self.page_number is None and not self.page.behind
         return self.page_count if is_last else self.page_number
 
     @property
     def exact_address(self) -> str:
-        """Where the books are counted; empty if they are."""
+        """The address of the list with the exact count; empty if the count is exact."""
         return self.build_address(exact=1) if isinstance(self.result_count, BoundedCount) else ""
 
     @property
     def counted_at(self) -> datetime | None:
-        """When all books were counted, if that was not now."""
+        """The time at which all books were counted, None if it is now."""
         return None if self.is_narrowed else find_count_time(self.summary, self.now)
 
     def list_facets(self) -> Iterator[Facet]:
@@ -162,7 +162,7 @@ class BookList(ChangeList):
         return list(list_chips(self.filter_form.cleaned_data, self.build_address))
 
     def list_rows(self) -> Iterator[tuple[Book, list[tuple[str, Any]]]]:
-        """Yields each book with the classes and the contents of its cells, without the first, which links it."""
+        """Yields each book with the CSS classes and contents of its cells, without the first cell, the link."""
         columns = [
             (f"field-{method}", getattr(self.model_admin, method))
             for method in LIST_COLUMNS.values()
@@ -172,7 +172,7 @@ class BookList(ChangeList):
             yield book, [(name, format_cell(book)) for name, format_cell in columns]
 
     def list_sections(self) -> Sequence[Section]:
-        """The best matches come first, unless the list is sorted."""
+        """Without an explicit order, the best matches come first."""
         sort = self.read_sort()
         if not sort:
             return self.search.sections
@@ -187,11 +187,11 @@ class BookList(ChangeList):
         return sort if sort.removeprefix("-") in (*SORT_KEYS, "availability") else ""
 
     def get_ordering_field_columns(self) -> dict[int, Literal["desc", "asc"]]:
-        """Django sorts by the number of a column, which is another one when the columns change."""
+        """Django sorts by the number of a column, but the numbers change when a user hides columns."""
         return {}
 
     def list_headers(self) -> Iterator[Header]:
-        """Yields the heads of the columns that are shown."""
+        """Yields the headers of the visible columns."""
         sort = self.read_sort()
         for name, method in LIST_COLUMNS.items():
             if method in self.list_display:
@@ -201,7 +201,7 @@ class BookList(ChangeList):
                 yield Header(text, self.build_address(sort=next_sort), direction)
 
     def list_page_links(self) -> Iterator[PageLink]:
-        """Yields the links to other pages; none if this one has all books."""
+        """Yields the links to other pages; none if there is only one page."""
         before, behind, number = self.page.before, self.page.behind, self.shown_page
         if before or "before" in self.params or "behind" in self.params:
             yield PageLink(_("First page"), self.build_address())
@@ -218,7 +218,7 @@ class BookList(ChangeList):
 
     @property
     def list_query(self) -> str:
-        """The query of the list from its beginning."""
+        """The query of the list without its cursor."""
         return change_query(self.address_query)
 
     @property
@@ -231,12 +231,12 @@ class BookList(ChangeList):
 
     @property
     def export_parameters(self) -> list[tuple[str, str]]:
-        """The parameters that choose the books of the list."""
+        """The parameters that select the books of the list."""
         return parse_qsl(change_query(self.address_query, sort="", view=""))
 
     @property
     def export_address(self) -> str:
-        """Ends where the name of the format begins."""
+        """The address without the name of the format, which the template appends."""
         query = change_query(self.address_query, sort="", view="")
         return f"{reverse('admin:export_books')}?{query}{'&' if query else ''}"
 
@@ -249,7 +249,7 @@ class BookList(ChangeList):
         return STREAMED_FORMATS.values()
 
     def list_column_choices(self) -> Iterator[tuple[str, str, bool]]:
-        """Yields the names of the columns that can be hidden, their labels, and whether they are shown."""
+        """Yields the name and label of each column that can be hidden, and whether it is visible."""
         for name, method in LIST_COLUMNS.items():
             if name != "title":
                 label = str(getattr(self.model_admin, method).short_description)
@@ -257,7 +257,7 @@ class BookList(ChangeList):
 
 
 def read_page_number(request: HttpRequest) -> int | None:
-    """Returns the number in the address, 1 for the beginning of the list, None for a place whose number is unknown."""
+    """Returns the number in the address, 1 for the first page, None if the cursor's page number is unknown."""
     number = parse_integer(request.GET.get("page", ""))
     if number and 0 < number <= MAX_PAGE_NUMBER:
         return number

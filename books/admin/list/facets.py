@@ -1,4 +1,4 @@
-"""What narrows a list of books further: choices with the number of books of each, and chips for what narrows it."""
+"""The facets of the list: filters with the number of books for each, and chips for the active filters."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -12,21 +12,21 @@ from books.admin.list.words import describe_values
 from books.models import Book
 from books.search.quality import QUALITIES
 
-# So many genres and decades are offered, those with the most books.
+# So many genres and decades are shown, those with the most books first.
 MAX_CHOICES = 20
 BuildAddress = Callable[..., str]
 FacetRow = tuple[str, str, int, bool]
 
 
 class Chip(NamedTuple):
-    """Something that narrows the list, and the address of the list without it."""
+    """An active filter, and the address of the list without it."""
 
     text: str
     address: str
 
 
 class Choice(NamedTuple):
-    """`books` is None where they are not counted."""
+    """`books` is None if they are not counted."""
 
     label: str
     address: str
@@ -40,7 +40,7 @@ class Facet(NamedTuple):
 
 
 class FacetCounts(NamedTuple):
-    """Books by what they are; None for what is not counted."""
+    """The numbers of books for each facet; None if they are not counted."""
 
     genres: Sequence[tuple[str, int | None]]
     decades: Sequence[tuple[int, int | None]]
@@ -49,13 +49,13 @@ class FacetCounts(NamedTuple):
 
 
 def read_counts(numbers: Mapping[str, Any]) -> FacetCounts:
-    """Reads those of all books from their summary."""
+    """Reads the numbers of all books from their summary."""
     availability = {"available": numbers["books"] - numbers["lent"], "lent": numbers["lent"]}
     return FacetCounts(numbers["genres"], numbers["decades"], availability, numbers["qualities"])
 
 
 def hide_counts(counts: FacetCounts) -> FacetCounts:
-    """The same choices for a list of which too many books match to be counted."""
+    """Returns the same choices without numbers, for a list with too many books to count."""
     return FacetCounts(
         [(name, None) for name, _books in counts.genres],
         [(decade, None) for decade, _books in counts.decades],
@@ -65,7 +65,7 @@ def hide_counts(counts: FacetCounts) -> FacetCounts:
 
 
 def read_facet_rows(books: QuerySet[Book], limit: int) -> list[FacetRow]:
-    """Returns what facets count of the books of a list, of so many at most. One statement counts the list, too."""
+    """Returns the columns that the facets count, for at most so many books. The same statement counts the list."""
     return list(books.order_by().values_list("genre_folded", "genre", "year", "available")[:limit])
 
 
@@ -81,7 +81,7 @@ def count_facets(rows: Iterable[FacetRow]) -> FacetCounts:
 
 
 def list_facets(counts: FacetCounts, values: Mapping[str, Any], build_address: BuildAddress) -> Iterator[Facet]:
-    """Yields the facets that offer something. A choice that narrows the list already leads to the list without it."""
+    """Yields the facets that have choices. The link of an active choice removes it."""
 
     def choose(label: str, books: int | None, **parameters: Any) -> Choice:
         is_current = all(values.get(name) == value for name, value in parameters.items())
@@ -111,6 +111,6 @@ def list_facets(counts: FacetCounts, values: Mapping[str, Any], build_address: B
 
 
 def list_chips(values: Mapping[str, Any], build_address: BuildAddress) -> Iterator[Chip]:
-    """Yields what narrows the list, but for the search; `values` are those of its form."""
+    """Yields the active filters except the search. `values` are the form's values."""
     for names, text in describe_values({name: value for name, value in values.items() if value not in (None, "")}):
         yield Chip(text, build_address(**dict.fromkeys(names, "")))

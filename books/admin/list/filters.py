@@ -1,4 +1,4 @@
-"""The form that narrows the list of books, and the parameters of the list's address."""
+"""The filter form of the list, and the parameters of the list's address."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, time
@@ -29,7 +29,7 @@ LIST_FORM = "list"
 AVAILABILITY_CHOICES = {"available": (_("available"), True), "lent": (_("lent"), False)}
 
 
-# Those of a page of the list.
+# The ids of one page of the list are shorter.
 MAX_IDS_LENGTH = 4_000
 
 
@@ -38,7 +38,7 @@ def split_ids(text: str) -> list[str]:
 
 
 class ListFilterForm(forms.Form):
-    """Each field narrows the list further. All are optional."""
+    """Each field filters the list further. All are optional."""
 
     author = forms.CharField(label=_("Author"), max_length=MAX_LENGTHS["author"], required=False)
     genre = forms.CharField(label=_("Genre"), max_length=MAX_LENGTHS["genre"], required=False)
@@ -61,14 +61,14 @@ class ListFilterForm(forms.Form):
     )
 
     def clean_ids(self) -> str:
-        """The numbers of books, with commas between them, as the list sends what is ticked."""
+        """Parses the ids of the checked books, separated by commas."""
         text: str = self.cleaned_data["ids"]
         if any(number is None or abs(number) > BIGINT_MAX for number in map(parse_integer, split_ids(text))):
             raise forms.ValidationError(gettext("Enter numbers of books, with commas between them."), "ids")
         return text
 
     def build_condition(self) -> Q:
-        """Invalid values do not narrow the list; the form says what is wrong with them."""
+        """Ignores invalid values; the form shows their errors."""
         conditions: dict[str, Callable[[Any], Q]] = {
             "author": self.has_author,
             "genre": lambda genre: is_equal("genre", fold(genre)),
@@ -95,24 +95,24 @@ class ListFilterForm(forms.Form):
         return any(value not in (None, "") for value in self.cleaned_data.values())
 
 
-# What resolved filters have besides the parameters of the list.
+# Resolved filters have these values besides the list's parameters.
 RESOLVED_NAMES = ("today", "added_from", "newest_from")
 
 
 class UnresolvedFilter(OperationFailed):
-    """The values do not say which books are meant."""
+    """The values do not say which books to select."""
 
 
 def resolve_filters(query: Mapping[str, str], now: datetime) -> dict[str, str]:
-    """Returns the valid parameters of a list, and what they mean where that depends on the moment or on the reader.
+    """Returns the valid parameters of a list, and replaces values that depend on the time or the user.
 
-    So all who select by these values select the same: `added_from` is when the day begins in the reader's zone, `today`
-    the day in UTC by which years are probable, and `newest_from` the id of the first of the newest books, empty if
-    there are no others.
+    Then the same values always select the same books: `added_from` is the start of the day in the user's time zone,
+    `today` the day in UTC that limits probable years, and `newest_from` the id of the first of the newest books, empty
+    if there are no older books.
     """
     form = ListFilterForm(query)
     form.full_clean()
-    # No database stores a NUL, which separates words like a blank.
+    # Databases cannot store NUL. It separates words, as a space does.
     values = {name: str(query[name]).replace("\0", " ") for name in ("q", *form.cleaned_data) if query.get(name)}
     values["today"] = now.astimezone(UTC).date().isoformat()
     if day := form.cleaned_data.get("added_since"):
@@ -124,7 +124,7 @@ def resolve_filters(query: Mapping[str, str], now: datetime) -> dict[str, str]:
 
 @register_selection(LIST_FORM)
 def select_listed(values: Mapping[str, str]) -> QuerySet[Book]:
-    """Returns the books of a list with resolved filters, whatever the zone and the moment. Raises UnresolvedFilter."""
+    """Returns the books of a list with resolved filters, in any time zone and at any time. Raises UnresolvedFilter."""
     return Book.objects.filter(build_list_condition(values), build_search(read_scan(values.get("q", ""))).condition)
 
 
@@ -144,25 +144,25 @@ def build_list_condition(values: Mapping[str, str]) -> Q:
 
 
 def begin_day(day: date) -> datetime:
-    """Returns when the day begins in the reader's zone; in UTC, where the calendar has no such time."""
+    """Returns the start of the day in the user's time zone, or in UTC if that time does not exist there."""
     try:
         return datetime.combine(day, time(), timezone.get_current_timezone()).astimezone(UTC)
     except OverflowError:
         return datetime.combine(day, time(), UTC)
 
 
-# What the list's address means, without the position in it.
+# The parameters that select books, without the cursor.
 LIST_PARAMETERS = ("q", *ListFilterForm.base_fields, "sort", "view")
 
 
 MAX_SHOWN_NAME = 40
-# A position in the list, and what Django's own lists know: none of them chooses books.
+# The cursor and the parameters of Django's own lists. None of them selects books.
 OTHER_PARAMETERS = ("before", "behind", "last", "page", "exact", "o", "p", "e", "all")
 DJANGO_PREFIX = "_"
 
 
 def list_unknown_names(query: QueryDict, *known_names: str) -> list[str]:
-    """Returns the names of the list's address that nothing reads: a misspelled filter would not narrow the list."""
+    """Returns the unknown parameters of the list's address: a misspelled filter does not filter the list."""
     known = (*LIST_PARAMETERS, *OTHER_PARAMETERS, *known_names)
     return [name for name in query if name not in known and not name.startswith(DJANGO_PREFIX)]
 
@@ -173,6 +173,6 @@ def describe_unknown(names: Sequence[str]) -> str:
 
 
 def change_query(query: QueryDict, **changes: Any) -> str:
-    """Returns the query of the list with these parameters changed, and with none that it does not know."""
+    """Returns the query of the list with these parameters changed, and without unknown parameters."""
     values = {name: query[name] for name in LIST_PARAMETERS if query.get(name)} | changes
     return urlencode({name: value for name, value in values.items() if value not in (None, "")})

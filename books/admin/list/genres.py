@@ -1,4 +1,4 @@
-"""The genres of all books: to see which are written in several ways, and to rename one."""
+"""The genres of all books: shows genres with several spellings, and renames one."""
 
 from typing import Annotated
 
@@ -15,14 +15,14 @@ from library_site.api.cursors import PageCursor
 from library_site.db.keyset import Page, Start
 
 GENRES_OF_A_PAGE = 100
-# A character can have some more after it is folded.
+# Folding can turn one character into several.
 MAX_FOLDED_LENGTH = 4 * MAX_LENGTHS["genre"]
 
 
 class GenreCursor(PageCursor):
-    """A position in the genres, in the order of folded texts."""
+    """A position in the genres, sorted by folded text."""
 
-    # With four bytes a character, in base64.
+    # Base64 of a text with four bytes a character.
     max_length = 6 * MAX_FOLDED_LENGTH
     # PostgreSQL cannot store NUL.
     folded: Annotated[str, Meta(max_length=MAX_FOLDED_LENGTH, pattern="^[^\\0]+$")]
@@ -46,7 +46,7 @@ def show_genres(request: HttpRequest) -> HttpResponse:
 
 
 def read_genres(start: Start, limit: int) -> Page[GenreCount]:
-    """Reads forward alone."""
+    """Reads only forward."""
     [folded] = start.key or ("",)
     genres = count_genres(folded, limit + 1)
     return Page(genres[:limit], behind=(genres[limit - 1].folded,) if len(genres) > limit else None)

@@ -1,4 +1,4 @@
-"""How a person sees the list of books: its columns and rows, and the views to which the person comes back."""
+"""The settings of a user for the list of books: columns, rows and saved views."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -18,13 +18,13 @@ from books.models import ListSettings, SavedView
 from library_site.db.integers import BIGINT_MAX, parse_integer
 
 TEXT_COLUMNS = [name for name in MEMBERS if name not in ("isbn", "available")]
-# The columns of the list by their names in addresses, and their methods of the admin. The title is always shown.
+# The columns of the list by their parameter names, with the methods of the admin. The title is always visible.
 LIST_COLUMNS = {name: f"{name}_column" for name in (*TEXT_COLUMNS, "isbn", "availability", "created_at", "id")}
 DEFAULT_COLUMNS = tuple(name for name in LIST_COLUMNS if name != "id")
 ROWS_OF_A_PAGE = (25, 50, 100, 200)
 DEFAULT_ROWS = 50
 MAX_VIEWS = 50
-# So many views of others are offered.
+# So many views of other users are shown.
 MAX_SHARED_VIEWS = 200
 MAX_QUERY_LENGTH = 4_000
 
@@ -46,7 +46,7 @@ class ViewForm(forms.Form):
 
 
 class ViewLink(NamedTuple):
-    """A view that a person can open. `owner` is empty if it is the person's own."""
+    """A view that the user can open. `owner` is empty for the user's own views."""
 
     view: SavedView
     query: str
@@ -55,7 +55,7 @@ class ViewLink(NamedTuple):
 
 
 def read_settings(request: HttpRequest) -> ShownList:
-    """Returns what the person chose; a saved view in the address has columns of its own."""
+    """Returns the user's settings. A saved view in the address has its own columns."""
     settings = own_settings(request).first()
     view = find_view(request, request.GET.get("view", ""))
     columns = view.columns if view else settings.columns if settings else DEFAULT_COLUMNS
@@ -70,7 +70,7 @@ def find_view(request: HttpRequest, text: str) -> SavedView | None:
 
 
 def list_visible(request: HttpRequest) -> QuerySet[SavedView]:
-    """The person's own views, and those that others share."""
+    """The user's own views, and the views that others share."""
     return SavedView.objects.filter(Q(user=request.user.pk) | Q(is_shared=True))
 
 
@@ -80,7 +80,7 @@ def find_own_view(request: HttpRequest, text: str) -> SavedView | None:
 
 
 def find_default_view(request: HttpRequest) -> SavedView | None:
-    """Returns the view that the list opens with; None also if nobody shares it any more."""
+    """Returns the view that the list opens with, None also if it is no longer shared."""
     return list_visible(request).filter(pk__in=own_settings(request).values("default_view")).first()
 
 
@@ -89,7 +89,7 @@ def own_settings(request: HttpRequest) -> QuerySet[ListSettings]:
 
 
 def list_views(request: HttpRequest) -> list[ViewLink]:
-    """Returns the views that the person can open, the own ones first."""
+    """Returns the views that the user can open, own views first."""
     default = own_settings(request).values_list("default_view", flat=True).first()
     is_own = Q(user=request.user.pk)
     own = SavedView.objects.filter(is_own).order_by("name")
@@ -120,7 +120,7 @@ def save_settings(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def save_view(request: HttpRequest) -> HttpResponse:
-    """Saves the list's query and columns under a name. A view that has the name already is replaced."""
+    """Saves the query and the columns of the list under a name. Replaces the user's view with the same name."""
     form = ViewForm(request.POST)
     if not form.is_valid():
         messages.error(request, _("Nothing was saved: give the view a name of 100 characters at most."))
@@ -154,7 +154,7 @@ def delete_view(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def choose_default_view(request: HttpRequest) -> HttpResponse:
-    """The list opens with this view from now on, or with all books."""
+    """Makes the list open with this view, or with all books."""
     view = find_view(request, request.POST.get("view", ""))
     settings = {"columns": list(DEFAULT_COLUMNS), "rows": DEFAULT_ROWS, "default_view": view}
     ListSettings.objects.update_or_create(
@@ -168,7 +168,7 @@ def choose_default_view(request: HttpRequest) -> HttpResponse:
 
 
 def find_person(request: HttpRequest) -> Any:
-    """The user behind Django's lazy one."""
+    """Returns the user that Django's lazy object wraps."""
     return request.user
 
 

@@ -1,4 +1,4 @@
-"""Filters of books in words: those of the list, and those that operations have stored."""
+"""Describes filters of books as text: those of the list, and those that operations store."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime
@@ -22,7 +22,7 @@ from library_site.admin.moments import localize_moment
 
 
 def describe_selection(selection: StoredFilter) -> str:
-    """Returns what chooses the books of an operation; empty if it is every book."""
+    """Describes the filter of an operation; empty if it selects every book."""
     stored = {name: value for name, value in selection.values.items() if value and name not in RESOLVED_NAMES}
     values: dict[str, Any] = {}
     if selection.form == LIST_FORM:
@@ -31,7 +31,7 @@ def describe_selection(selection: StoredFilter) -> str:
         values = {name: form.cleaned_data[name] for name in stored if name in form.cleaned_data}
         if "added_from" in selection.values:
             values["added_since"] = datetime.fromisoformat(selection.values["added_from"])
-    # The search, the filters of the interface, and values that earlier releases took.
+    # The search, the filters of the API, and values that earlier releases stored.
     others = [f"{label_name(name)}: {value}" for name, value in stored.items() if name not in values]
     return ", ".join([*others, *(text for _names, text in describe_values(values))])
 
@@ -41,7 +41,7 @@ def label_name(name: str) -> str:
 
 
 def describe_values(values: Mapping[str, Any]) -> Iterable[tuple[Sequence[str], str]]:
-    """Yields sentences that say how the values narrow the list: by a part of a text, or by all of it."""
+    """Yields a sentence for each filter: the field contains the text or equals it."""
     sentences: dict[str, Callable[[Any], str]] = {
         "author": lambda text: _("Author contains “%(text)s”") % {"text": text},
         "genre": lambda text: _("Genre is “%(text)s”") % {"text": text},
@@ -66,7 +66,7 @@ def describe_ids(text: str) -> str:
 
 
 def describe_begin(begin: date | datetime) -> str:
-    """A day, or the moment at which it began for who chose it."""
+    """Describes a day, or the time at which it began for the user."""
     if not isinstance(begin, datetime):
         return date_format(begin, _("j M Y"))
     local = localize_moment(begin)

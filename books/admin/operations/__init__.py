@@ -1,1 +1,1 @@
-"""The pages of operations on many books: bulk edits, actions on a list, duplicates, and what a worker does."""
+"""The pages of operations on many books: bulk edits, list actions, duplicates and the progress of operations."""

@@ -1,4 +1,4 @@
-"""The bulk edit: what is to be done with the books of a list, a preview of it, and its beginning."""
+"""The bulk edit: the user chooses an edit for the books of a list, sees a preview, and starts the operation."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -33,13 +33,13 @@ SIGNING_SALT = "books.bulk_edit"
 
 
 class InvalidFilter(Exception):
-    """The list ignores a filter that is not valid; a bulk edit of more books than meant does not."""
+    """The list ignores an invalid filter. A bulk edit must not: it would change too many books."""
 
 
 class Question(NamedTuple):
-    """What a preview asks, as its answer brings it back, signed: by then it can be another day, and another zone.
+    """The choices of a preview. The confirmation sends them back signed, because the day or the time zone can change.
 
-    `token` is that of the operation: an answer that comes twice begins it once.
+    `token` identifies the operation: a confirmation that is sent twice starts it once.
     """
 
     change: OperationRequest
@@ -53,7 +53,7 @@ class Question(NamedTuple):
 
 
 def read_question(text: str) -> Question | None:
-    """Returns what `sign` signed."""
+    """Returns the value that `sign` signed."""
     try:
         name, selection, parameters, matched, token = signing.loads(text, salt=SIGNING_SALT)
     except signing.BadSignature:
@@ -63,7 +63,7 @@ def read_question(text: str) -> Question | None:
 
 
 def show_bulk_edit(request: HttpRequest) -> HttpResponse:
-    """Asks what to do, then previews it, then begins it. The books are those of a list with the same query."""
+    """Shows the form, then the preview, then starts the operation for the books of a list with the same query."""
     if question := read_question(request.POST.get("question", "")):
         return begin_or_ask_again(request, question)
     try:
@@ -101,14 +101,14 @@ def begin_or_ask_again(request: HttpRequest, question: Question) -> HttpResponse
         return ask(request, change, _("Type the number of the books to go on."))
     actor = find_actor(Actor.Channel.OPERATION, user_id=request.user.pk)
     parameters = change.build_parameters(events="silent" not in request.POST)
-    # What another person sends is no repetition.
+    # The same token from another user is not a repetition.
     token = f"{request.user.pk} {question.token}"
     operation = store_operation(change.kind.name, parameters, actor, timezone.now(), change.kind.permissions, token)
     return HttpResponseRedirect(operation_address(operation.pk))
 
 
 def ask(request: HttpRequest, change: OperationRequest, error: str = "") -> HttpResponse:
-    """Previews an operation, and asks whether to begin it."""
+    """Shows a preview of an operation, and asks the user to confirm it."""
     preview, title = change.preview(), _("Edit many books")
     button = ngettext("Edit %(count)s book", "Edit %(count)s books", preview.matched)
     if change.kind is DeleteTask:
@@ -132,7 +132,7 @@ def ask(request: HttpRequest, change: OperationRequest, error: str = "") -> Http
 def render_preview(
     request: HttpRequest, title: str, parameters: Mapping[str, Any], preview: Preview, **context: Any
 ) -> HttpResponse:
-    """Renders what would be done, with a form whose `inputs` ask for it."""
+    """Renders the preview. The form's `inputs` confirm it."""
     return render_page(
         request,
         "operations/preview",
@@ -147,19 +147,19 @@ def render_preview(
 
 
 def read_selected_books(query: QueryDict) -> StoredFilter:
-    """Returns the books of the list with this query, as it is now. Raises InvalidFilter."""
+    """Returns the books that the list with this query contains now. Raises InvalidFilter."""
     if not ListFilterForm(query).is_valid() or list_unknown_names(query):
         raise InvalidFilter
     return StoredFilter(LIST_FORM, resolve_filters(query, timezone.now()))
 
 
 def read_number(text: str) -> str:
-    """Returns a number as it is written with or without separators of thousands."""
+    """Parses a number with or without thousands separators."""
     return "".join(character for character in text if character not in " ,.’'\u00a0\u202f")
 
 
 def bulk_edit_selected(request: HttpRequest) -> str:
-    """Returns where the books that are ticked in the list are edited, or all of the list, if all are meant."""
+    """Returns the address of the bulk edit for the checked books, or for the whole list."""
     if is_across(request):
         return bulk_edit_address(request.GET)
     ids = ",".join(request.POST.getlist(ACTION_CHECKBOX_NAME))
@@ -167,7 +167,7 @@ def bulk_edit_selected(request: HttpRequest) -> str:
 
 
 def is_across(request: HttpRequest) -> bool:
-    """Whether all books of the list are meant, and not only those that are ticked."""
+    """Whether the user selected all books of the list, not only the checked ones."""
     return request.POST.get("select_across", "0") not in ("", "0")
 
 

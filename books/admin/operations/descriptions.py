@@ -1,4 +1,4 @@
-"""Says in words what an operation does, how far it is and what it left."""
+"""Describes an operation as text: what it does, its progress and its result."""
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
@@ -17,7 +17,7 @@ from books.operations.lifecycle import UNDER_WAY
 from books.operations.tasks import get_kind
 from library_site.admin.badges import Tone, format_badge
 
-# An operation that waits longer has probably no worker.
+# An operation that waits longer probably has no worker.
 LONG_WAIT = timedelta(seconds=10)
 TONES: dict[str, Tone] = {"done": "good", "failed": "bad", "cancelled": "warning"}
 
@@ -42,7 +42,7 @@ def count_done(operation: Operation) -> int:
 
 
 def describe_edit(parameters: Mapping[str, Any]) -> Iterator[str]:
-    """Says what an edit does with a book."""
+    """Describes what an edit changes."""
     if "set" not in parameters and "replace" not in parameters:
         return
     edit = read_edit(parameters)
@@ -54,12 +54,12 @@ def describe_edit(parameters: Mapping[str, Any]) -> Iterator[str]:
 
 
 def describe_outcome(operation: Operation) -> list[str]:
-    """Returns what was done so far, without what was done to none; empty if nobody counted."""
+    """Describes the result so far, without zero counts; empty if nothing was counted."""
     kind = get_kind(operation.kind)
     if operation.changed is None or not kind.sentences:
         return []
     numbers = kind.read_numbers(operation)
-    # An operation that did nothing says that of what it was to do.
+    # An operation that changed nothing says so for its main count.
     names = [name for name in kind.sentences if numbers.get(name)] or [next(iter(kind.sentences))]
     return [format_sentence(kind.sentences[name], numbers.get(name) or 0) for name in names]
 
@@ -69,7 +69,7 @@ def format_sentence(text: Any, number: int) -> str:
 
 
 def describe_progress(operation: Operation, now: datetime) -> dict[str, Any]:
-    """What the page shows anew each second."""
+    """Returns the data that the page refreshes each second."""
     return {
         "state": operation.state,
         "badge": format_state(operation),
@@ -86,7 +86,7 @@ def describe_progress(operation: Operation, now: datetime) -> dict[str, Any]:
 
 
 def describe_wait(operation: Operation, now: datetime) -> str:
-    """How much longer it takes, or why it does not begin."""
+    """Describes the time left, or why the operation has not started."""
     if operation.state == Operation.State.WAITING:
         waiting_since = operation.created_at.replace(tzinfo=UTC)
         if now - waiting_since < LONG_WAIT:
@@ -102,7 +102,7 @@ def describe_wait(operation: Operation, now: datetime) -> str:
 
 
 def estimate_seconds_left(operation: Operation, now: datetime) -> int | None:
-    """Returns None if the operation is not running, or nothing is known yet."""
+    """Returns None if the operation is not running, or there is no progress yet."""
     done = count_done(operation)
     if operation.state != Operation.State.RUNNING or not done or not operation.started_at:
         return None
@@ -111,13 +111,13 @@ def estimate_seconds_left(operation: Operation, now: datetime) -> int | None:
 
 
 def list_problems(operation: Operation, pager: Pager) -> list[ProblemLine]:
-    """Returns a page of what was left as it was."""
+    """Returns a page of the items that the operation did not change."""
     problems = OperationProblem.objects.filter(operation=operation)
     return [describe_problem(problem) for problem in pager.read_rows(problems, PAGE_SIZE)]
 
 
 def count_problems(operation: Operation) -> list[tuple[str, int]]:
-    """Returns the reasons, the most frequent first, with their numbers."""
+    """Returns the reasons with their counts, most frequent first."""
     problems = OperationProblem.objects.filter(operation=operation)
     rows = problems.values_list("reason").annotate(count=Count("pk")).order_by("-count", "reason")
     return [(str(OperationProblem.Reason(reason).label), count) for reason, count in rows]

@@ -1,4 +1,4 @@
-"""Pairs of books that look like one: they are merged, member by member, or remembered as two books."""
+"""Pairs of books that are probably duplicates. The user merges them field by field, or marks them as different."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -40,7 +40,7 @@ class PairCursor(PageCursor):
 
 
 class PairTab(NamedTuple):
-    """The pairs of a kind, and when they were looked for, None if that is now."""
+    """The pairs of a kind, and when they were counted, None if it is now."""
 
     kind: str
     label: Any
@@ -50,7 +50,7 @@ class PairTab(NamedTuple):
 
 
 class MemberLine(NamedTuple):
-    """A member of both books, and which of the two is chosen."""
+    """A field of both books, and which book's value is selected."""
 
     name: str
     label: str
@@ -59,7 +59,7 @@ class MemberLine(NamedTuple):
 
 
 class MergeForm(forms.Form):
-    """The book to keep, the versions that were seen, and for each member the book whose value is taken."""
+    """The book to keep, the versions that the page showed, and for each field the book whose value is taken."""
 
     def __init__(self, data: Mapping[str, Any], pair: Pair) -> None:
         super().__init__(data)
@@ -77,7 +77,7 @@ class MergeForm(forms.Form):
 
 
 def show_duplicates(request: HttpRequest) -> HttpResponse:
-    """Lists pairs in the order of their ids. A POST says of one that it is none."""
+    """Lists pairs, sorted by id. A POST marks a pair as different books."""
     if request.method == "POST":
         if pair := read_pair(request.POST.get("pair", "")):
             mark_distinct(pair)
@@ -115,19 +115,19 @@ def read_pairs(pairs: Sequence[Pair], start: Start, limit: int) -> Page[Pair]:
 
 
 def choose_tab(tabs: Sequence[PairTab], kind: str) -> PairTab:
-    """Without a kind, the first one that has pairs."""
+    """Without a kind, selects the first one that has pairs."""
     chosen = [tab for tab in tabs if tab.kind == kind] or [tab for tab in tabs if tab.pairs]
     return chosen[0] if chosen else tabs[0]
 
 
 def describe_pair(books: Sequence[Book]) -> list[tuple[Book, set[str]]]:
-    """Returns each book with the names of the members in which the two differ."""
+    """Returns each book with the names of the fields in which the two differ."""
     differing = {name for name in MEMBERS if len({getattr(book, name) for book in books}) > 1}
     return [(book, differing) for book in books]
 
 
 def merge(request: HttpRequest) -> HttpResponse:
-    """Shows two books side by side; a POST merges them."""
+    """Shows two books side by side. A POST merges them."""
     pair = read_pair(request.GET.get("pair", ""))
     books = Book.objects.in_bulk(pair or ())
     if pair is None or len(books) < len(pair):
@@ -162,13 +162,13 @@ def merge_and_report(request: HttpRequest, form: MergeForm) -> HttpResponse:
 
 
 def build_line(name: str, books: Sequence[Book]) -> MemberLine:
-    """The older book's value is chosen first."""
+    """The older book's value is selected first."""
     values = [(book.pk, format_value(getattr(book, name)), book is books[0]) for book in books]
     return MemberLine(name, label_member(name), values, values[0][1] != values[1][1])
 
 
 def read_pair(text: str) -> Pair | None:
-    """Reads `1-2`. Returns None for any other text."""
+    """Parses `1-2`. Returns None for any other text."""
     numbers = [parse_integer(part) for part in text.split("-")]
     pks = [number for number in numbers if number is not None and 0 < number <= BIGINT_MAX]
     return Pair(*pks) if len(pks) == len(numbers) == 2 and pks[0] < pks[1] else None

@@ -1,4 +1,4 @@
-"""The form of a bulk edit: new values, a text to be replaced, or a deletion."""
+"""The form of a bulk edit: set values, replace a text, or delete books."""
 
 from typing import Any
 
@@ -13,13 +13,13 @@ from books.operations.edits import Edit
 from books.operations.selection_tasks import DeleteTask, EditTask, SelectionTask
 
 SET, REPLACE, DELETE_CHOICE = "set", "replace", "delete"
-# An isbn belongs to one book, so it is not set for many.
+# An isbn belongs to one book, so a bulk edit cannot set it.
 SET_MEMBERS = [name for name in MEMBERS if name not in ("isbn", "available")]
 REPLACED_MEMBERS = sorted(MAX_LENGTHS, key=lambda name: name == "isbn")
 
 
 class TextField(forms.CharField):
-    """A text whose blanks count, and that is not blank."""
+    """A text that keeps its spaces and must not be blank."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(required=False, strip=False, **options)
@@ -32,14 +32,14 @@ class TextField(forms.CharField):
 
 
 def build_member_field(name: str) -> forms.Field:
-    """Returns the field of a new value; an empty one is none."""
+    """Returns the form field for a new value. An empty input leaves the field unchanged."""
     if name in MAX_LENGTHS:
         return TextField(label=FORM_LABELS[name], max_length=MAX_LENGTHS[name])
     return forms.IntegerField(label=FORM_LABELS[name], required=False, min_value=YEAR_RANGE[0], max_value=YEAR_RANGE[1])
 
 
 class BulkEditForm(forms.Form):
-    """What is to be done with the books of a list. The fields of other choices are ignored."""
+    """The choices of a bulk edit. The inputs of other choices are ignored."""
 
     change = forms.ChoiceField(
         label=_("What to do"),
@@ -87,11 +87,11 @@ class BulkEditForm(forms.Form):
 
     @property
     def kind(self) -> type[SelectionTask]:
-        """The kind of operation that does it."""
+        """The kind of operation for this edit."""
         return DeleteTask if self.cleaned_data["change"] == DELETE_CHOICE else EditTask
 
     def build_parameters(self) -> dict[str, Any]:
-        """Returns those of the operation."""
+        """Returns the parameters of the operation."""
         values = self.cleaned_data
         if values["change"] == DELETE_CHOICE:
             return {}

@@ -1,4 +1,4 @@
-"""Actions on many books. They ask first if the books are on more than one page, or if they are deleted."""
+"""Actions on many books. They ask for confirmation if they delete books or cover more than one page."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -27,16 +27,16 @@ from books.operations.selection_tasks import (
     run_small_operation,
 )
 
-# As many as one transaction changes without keeping other writers waiting.
+# One transaction can change so many books without blocking other writers for long.
 MAX_BOOKS = 1_000
 
 
 class ListAction(NamedTuple):
-    """What is asked, and what a task does. `kind` is what the operation is called."""
+    """The text of the confirmation, and the task. `kind` is the kind of the operation."""
 
     name: str
     kind: str
-    # Lazy texts.
+    # Lazily translated texts.
     question: Any
     result: Any
     task: type[SelectionTask]
@@ -55,7 +55,7 @@ DELETE_ACTION = ListAction("delete_books", DELETE, _("Delete"), _("Books deleted
 
 
 def run_list_action(request: HttpRequest, books: QuerySet[Book], action: ListAction) -> HttpResponse | None:
-    """Changes the books, or answers the page that asks. The filter of the list is applied again after the answer."""
+    """Changes the books, or asks for confirmation. After the confirmation, the filter of the list is applied again."""
     pks = list(books.order_by().values_list("pk", flat=True)[: MAX_BOOKS + 1])
     if len(pks) > MAX_BOOKS:
         return ask_as_operation(request, action)
@@ -71,7 +71,7 @@ def run_list_action(request: HttpRequest, books: QuerySet[Book], action: ListAct
 
 
 def ask_as_operation(request: HttpRequest, action: ListAction) -> HttpResponse | None:
-    """Previews the same as a bulk edit of the list, for those who may do that."""
+    """Shows the preview of a bulk edit instead, to users who may start one."""
     if not request.user.has_perm(BULK_EDIT) or not is_across(request):
         message = gettext(
             "Nothing was changed: these are more than %(count)s books. Narrow the list by its filters first."
@@ -86,13 +86,13 @@ def ask_as_operation(request: HttpRequest, action: ListAction) -> HttpResponse |
 
 
 def ask_at_once(request: HttpRequest, action: ListAction, pks: Sequence[int]) -> HttpResponse:
-    """Previews an action that is done in the request that confirms it."""
+    """Shows the preview of an action that runs within the request."""
     count = len(pks)
     title = ngettext("%(question)s: %(count)d book?", "%(question)s: %(count)d books?", count)
     button = ngettext("%(question)s: %(count)s book", "%(question)s: %(count)s books", count)
     words = {"question": action.question, "count": count}
     inputs = {"action": action.name, "select_across": request.POST.get("select_across", "0"), "confirmed": count}
-    # The answer to the question was about another number of books.
+    # The user confirmed another number of books.
     error = gettext("Meanwhile the number of the books is another one.") if "confirmed" in request.POST else ""
     return render_preview(
         request,

@@ -1,4 +1,4 @@
-"""The addresses of operations, of the bulk edit, and of duplicates."""
+"""The addresses of operations, the bulk edit and duplicates."""
 
 from books.admin.operations.bulk_edit import show_bulk_edit
 from books.admin.operations.duplicates import merge, show_duplicates

@@ -1,4 +1,4 @@
-"""The pages of operations: their list, the page of one with its progress, and the buttons that cancel and undo it."""
+"""The pages of operations: the list, one operation with its progress, and the buttons to cancel and undo it."""
 
 from typing import Any
 
@@ -70,7 +70,7 @@ def show_operation(request: HttpRequest, operation_id: int) -> HttpResponse:
     operation = find_visible(request, operation_id)
     parameters = operation.parameters or {}
     undo = lifecycle.find_undo(operation)
-    # It can expire with its changes.
+    # It can expire, with its changes.
     undone = Operation.objects.filter(pk=operation.undo_of_id or 0).first()
     title = capfirst(link_operation(operation).text)
     pager = Pager(request.GET)
@@ -99,7 +99,7 @@ def show_operation(request: HttpRequest, operation_id: int) -> HttpResponse:
 
 
 def find_workbook(request: HttpRequest, operation: Operation) -> str:
-    """Returns the address of the workbook that an export wrote, empty if there is none for this person."""
+    """Returns the address of the workbook of an export, empty if this user may not download it."""
     is_there = is_own(request, operation) and operation.export_chunks.exists() and not is_under_way(operation)
     return reverse("admin:export_books_workbook", args=[operation.pk]) if is_there else ""
 
@@ -139,7 +139,7 @@ def undo(request: HttpRequest, operation_id: int) -> HttpResponse:
 
 
 def find_visible(request: HttpRequest, operation_id: int) -> Operation:
-    """Names are personal data: the page is for those who see the history, and for who began the operation."""
+    """Names are personal data: only users who may see the history, and the user who started the operation, see it."""
     try:
         operation = lifecycle.find_operation(operation_id)
     except OperationNotFound as error:
