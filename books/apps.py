@@ -8,7 +8,8 @@ class BooksConfig(AppConfig):
     verbose_name = _("Library")
 
     def ready(self) -> None:
-        # The imports register checks, the kinds of events, then the handlers of received ones, which need the kinds.
+        # The imports register checks, the kinds of events, and then the handlers of received events, which need the
+        # kinds.
         from books import mirroring  # noqa: F401
         from books.models import Book
         from books.search import checks, triggers  # noqa: F401
@@ -22,7 +23,7 @@ class BooksConfig(AppConfig):
 
 
 def register_operations() -> None:
-    """Registers the tasks of a worker, and the filters that choose their books."""
+    """Registers the tasks of a worker, and the filters that select their books."""
     from books.admin.list import filters  # noqa: F401
     from books.api import filters as api_filters  # noqa: F401
     from books.files import export_tasks, import_tasks  # noqa: F401
@@ -30,7 +31,7 @@ def register_operations() -> None:
 
 
 def register_sentences() -> None:
-    """Says in words what librarians may do."""
+    """Registers sentences that describe the permissions of librarians."""
     from oauth.accounts.roles import register_sentence
 
     register_sentence(_("Find and read books"), "books.view_book")

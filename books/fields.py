@@ -1,4 +1,4 @@
-"""Model fields for books that Django does not have."""
+"""Model fields for books that Django does not provide."""
 
 import unicodedata
 from datetime import UTC, datetime
@@ -12,14 +12,14 @@ from books.isbn import normalize_isbn
 
 
 def fold(text: str) -> str:
-    """Returns the text as it is compared: in NFC, case-folded, with its accents (Unicode, 3.13 and UAX 15)."""
+    """Returns the text for comparison: in NFC and case-folded, with its accents (Unicode, 3.13 and UAX 15)."""
     if text.isascii():
         return text.lower()
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
 
 
 class DerivedField(models.Field):
-    """A value that is computed from the text of the field `source`, whenever that is written."""
+    """A value that is computed from the field `source` whenever that is written."""
 
     derive: "staticmethod[[str], str | None]"
 
@@ -38,7 +38,7 @@ class DerivedField(models.Field):
 
 
 class ISBN13Field(DerivedField, models.CharField):
-    """The 13 digits of an ISBN; null for a text that is no ISBN."""
+    """The 13 digits of an ISBN; null if the text is not an ISBN."""
 
     derive = staticmethod(normalize_isbn)
 
@@ -55,10 +55,10 @@ class CodePointField(models.Field):
 
 
 class ISBNField(CodePointField, models.CharField):
-    """A text that is found by its beginning, too: an index by code point serves LIKE (PostgreSQL manual, 11.10)."""
+    """A text that can also be searched by prefix: an index by code point serves LIKE (PostgreSQL manual, 11.10)."""
 
     def db_type(self, connection: BaseDatabaseWrapper) -> str:
-        """On PostgreSQL the type has its longer name: Django gives each unique `varchar` a second index for LIKE."""
+        """Uses the long type name on PostgreSQL: Django adds a second index for LIKE to each unique `varchar`."""
         name = str(super().db_type(connection))
         return name.replace("varchar", "character varying") if connection.vendor == "postgresql" else name
 
@@ -74,7 +74,7 @@ def to_naive_utc(instant: datetime) -> datetime:
 
 
 class TimestampField(models.DateTimeField):
-    """A time in UTC without a time zone, read as a naive datetime. An aware one is converted when it is written."""
+    """A time in UTC without a time zone, read as a naive datetime. Writing converts aware datetimes."""
 
     def get_internal_type(self) -> str:
         return "TimestampField"
@@ -94,16 +94,16 @@ class TimestampField(models.DateTimeField):
 
     def get_db_prep_value(self, value: Any, connection: BaseDatabaseWrapper, prepared: bool = False) -> Any:
         instant = value if prepared else self.get_prep_value(value)
-        # SQLite has no timestamps. Texts of equal length sort like the times.
+        # SQLite has no timestamps. Texts of equal length sort like times.
         if connection.vendor == "sqlite" and instant is not None:
             return instant.isoformat(sep=" ", timespec="microseconds")
         return instant
 
 
 class FormattedTimestamp(models.Func):
-    """A timestamp as text by SQL: `YYYY-MM-DDTHH:MM:SS.ffffff`, then `zone`.
+    """Formats a timestamp in SQL: `YYYY-MM-DDTHH:MM:SS.ffffff`, then `zone`.
 
-    The database is faster than Python at formatting many rows.
+    For many rows, the database formats faster than Python.
     """
 
     output_field = models.TextField()

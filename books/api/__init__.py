@@ -1,5 +1,5 @@
-"""What clients do with books, for all versions: `views` for one book and lists, `bulk` and `operations` for many.
+"""The API of books, for all versions: `views` for one book and lists, `bulk` and `operations` for many books.
 
-A version is a folder of what it declares. `compiled` answers common requests in the place of the views, and may be
-deleted. It imports the rooms of books, and no page of the admin.
+Each version is a folder with its declarations. `compiled` answers common requests faster than the views; deleting it
+changes no response. The API does not import the admin pages.
 """

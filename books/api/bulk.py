@@ -1,4 +1,4 @@
-"""Makes many changes of books in one transaction: all of them, or none."""
+"""Applies many changes of books in one transaction: all of them, or none."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -25,9 +25,9 @@ CONFLICT_CODE = "conflict"
 
 
 class BulkFailed(APIException):
-    """Some items cannot be carried out.
+    """Some items cannot be applied.
 
-    Problems have names such as `17.isbn`: the index of the item, from 0, and the member.
+    Errors have names such as `17.isbn`: the index of the item, from 0, and the field.
     """
 
     default_detail = "Nothing was changed: not every operation can be carried out"
@@ -40,7 +40,7 @@ class BulkFailed(APIException):
 
 
 class VersionMismatch(Exception):
-    """The book is at another version than the item asks for."""
+    """The book is at another version than the item expects."""
 
 
 class BulkItem(NamedTuple):
@@ -50,9 +50,9 @@ class BulkItem(NamedTuple):
     values: Mapping[str, Any]
 
 
-# Returns the address of the book that has this id.
+# Returns the address of the book with this id.
 UrlBuilder = Callable[[int], str]
-# A version's serializer of each item, by the item's name.
+# The serializer of each kind of item, in this version.
 ItemSerializers = Mapping[str, serializers.Serializer[Any]]
 
 
@@ -69,9 +69,9 @@ class BulkSerializer(RejectUnknownMixin):
 
 
 def parse_items(documents: Sequence[Any], rules: ItemSerializers) -> tuple[dict[int, BulkItem], FieldErrors]:
-    """Returns the valid items by their index, and the problems of the others. Raises ParseError.
+    """Returns the valid items by index, and the errors of the others. Raises ParseError.
 
-    They are the slices of a document from `split_body`.
+    The items are slices of a document from `split_body`.
     """
     items_by_index: dict[int, BulkItem] = {}
     problems: FieldErrors = {}
@@ -93,7 +93,7 @@ def parse_item(item: Any, rules: ItemSerializers) -> BulkItem:
 
 
 def prefix_problems(index: int, details: Any) -> FieldErrors:
-    """Puts the index of an item before the names of its problems. Those of its book have the names of members."""
+    """Prefixes the names of an item's errors with its index. Errors of the item's book are named by field."""
     problems: FieldErrors = {}
     for name, detail in details.items():
         errors_by_member = detail if isinstance(detail, dict) else {api_settings.NON_FIELD_ERRORS_KEY: detail}
@@ -112,9 +112,9 @@ def apply_items(
     now: datetime,
     dry_run: bool,
 ) -> list[dict[str, Any]]:
-    """Carries out the items in their order. Returns `op`, `id` and `version` of each. A dry run changes nothing.
+    """Applies the items in order. Returns `op`, `id` and `version` of each. A dry run changes nothing.
 
-    `problems` are those that `parse_items` returned; `books` are those that may be changed. Raises BulkFailed,
+    `problems` are the errors from `parse_items`; `books` are the books that the client may change. Raises BulkFailed,
     ConcurrentChange; then nothing is changed.
     """
     failures: dict[int, Exception] = {}
@@ -137,20 +137,20 @@ def apply_items(
 
 
 def drop_tracebacks(error: BaseException | None) -> None:
-    """Django's connection keeps its last error (`rollback_exc`), and the frames of that would keep all items."""
+    """Django's connection keeps its last error (`rollback_exc`), whose frames would keep all items in memory."""
     while error:
         error.__traceback__ = None
         error = error.__cause__
 
 
 def describe_failures(failures: Mapping[int, Exception], build_url: UrlBuilder) -> FieldErrors:
-    """To be called after the rollback, so that no problem links to a book that one of the items created."""
+    """Call it after the rollback, so that no error links to a book that one of the items created."""
     descriptions = {index: describe_failure(error, build_url) for index, error in failures.items()}
     return {f"{index}.{name}": [ErrorDetail(message, code)] for index, (name, message, code) in descriptions.items()}
 
 
 def describe_failure(error: Exception, build_url: UrlBuilder) -> tuple[str, str, str]:
-    """Returns the member, the message and the code."""
+    """Returns the field, the message and the code."""
     if isinstance(error, changes.BookNotFound):
         return "id", "Book not found", "not_found"
     if isinstance(error, changes.IsbnInUse):

@@ -1,7 +1,7 @@
-"""Splits the body of a bulk request into its items, without building the values of all at the same time.
+"""Splits the body of a bulk request into its items, without parsing all of them at the same time.
 
-As objects a body takes up to fifty times its size. So msgspec checks its syntax and finds its parts, and each
-item is parsed on its own.
+Parsed into objects, a body takes up to fifty times its size. So msgspec checks the syntax and finds the items, and each
+item is parsed separately.
 """
 
 import re
@@ -17,22 +17,22 @@ from library_site.api.negotiation import PayloadTooLarge
 from library_site.api.parsers import MalformedJSON, parse_json
 
 MAX_ITEMS = 1_000
-# An item with the longest texts, each character escaped, has 22,000 bytes.
+# An item with the longest texts, with every character escaped, has 22,000 bytes.
 MAX_ITEM_BYTES = 64 * 1024
 PART_SIZE = 64 * 1024
 ESCAPED_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
-# By the first character of a value, an empty value of the same type; the others are numbers.
+# For the first character of a value, an empty value of the same type. All other values are numbers.
 EMPTY_VALUES: dict[bytes, Any] = {b"{": {}, b"[": [], b'"': ""}
 
 OPTIONAL_SLICE = (Raw | UnsetType, UNSET)
-# As an array: msgspec builds nothing of the elements after the last field, which shows that there are too many.
+# Decoded as an array: msgspec ignores the elements after the last field, which shows that there are too many.
 ItemList: Any = msgspec.defstruct(
     "OperationList",
     [(f"item_{index}", *OPTIONAL_SLICE) for index in range(MAX_ITEMS + 1)],
     array_like=True,
     gc=False,
 )
-# Both keep slices: a name can be repeated a million times, and a list made each time would take seconds.
+# Both keep slices: a name can occur a million times, and building a list each time would take seconds.
 UsualBody: Any = msgspec.defstruct("UsualBody", [("operations", *OPTIONAL_SLICE)], forbid_unknown_fields=True, gc=False)
 AnyObject: Any = msgspec.defstruct("AnyObject", [("operations", *OPTIONAL_SLICE)], gc=False)
 
@@ -44,23 +44,23 @@ decode_value = msgspec.json.Decoder(Raw).decode
 
 
 def split_body(body: bytes) -> Any:
-    """Returns the JSON of a body, with a slice of the body instead of each item; of too many, one too many.
+    """Returns the JSON of a body, with a slice of the body for each item. Of too many items it returns one too many.
 
-    Raises ParseError, and PayloadTooLarge if there is much beside the items.
+    Raises ParseError, and PayloadTooLarge if the body has much besides the items.
     """
     require_utf8(body)
     try:
         return split_usual(body) or split_unusual(body)
     except (msgspec.DecodeError, RecursionError):
         pass
-    # msgspec refuses a lone surrogate, and cannot say where it is; the serializers name its member.
+    # msgspec rejects a lone surrogate without its position; the serializers name its field.
     if len(body) > settings.DATA_UPLOAD_MAX_MEMORY_SIZE or not ESCAPED_SURROGATE.search(body):
         raise MalformedJSON
     return parse_json(body)
 
 
 def require_utf8(body: bytes) -> None:
-    """Raises ParseError. In parts, because a text can take four times the memory of its bytes."""
+    """Raises ParseError. Checks the body in parts, because decoding can take four times its memory."""
     decoder, parts = getincrementaldecoder("utf-8")(), memoryview(body)
     try:
         for start in range(0, len(body), PART_SIZE):
@@ -74,7 +74,7 @@ def require_utf8(body: bytes) -> None:
 
 
 def split_usual(body: bytes) -> dict[str, Any] | None:
-    """Returns None unless the body is an object with a list of items only."""
+    """Returns None unless the body is an object that contains only a list of items."""
     try:
         items = decode_usual_body(body).operations
     except msgspec.ValidationError:
@@ -83,7 +83,7 @@ def split_usual(body: bytes) -> dict[str, Any] | None:
 
 
 def split_unusual(body: bytes) -> Any:
-    """Returns a document in which the serializer finds the same problems as in the body."""
+    """Returns a document for which the serializer finds the same errors as for the body."""
     value = decode_value(body)
     if read_first_character(value) != b"{":
         return parse_or_empty(value)
@@ -92,7 +92,7 @@ def split_unusual(body: bytes) -> Any:
     if items is UNSET:
         return others
     slices = split_items(items)
-    # The serializer will refuse the document, but a number that no float can hold makes all of it malformed.
+    # The serializer will reject the document. But a number too large for a float makes the whole body malformed.
     for item in slices if isinstance(slices, list) else ():
         parse_or_empty(item)
     return {"operations": slices, **others}
@@ -106,7 +106,7 @@ def split_items(items: Raw) -> Any:
 
 
 def parse_others(value: Raw, items: Raw | UnsetType) -> dict[str, Any]:
-    """Returns the members that are not known. Raises PayloadTooLarge."""
+    """Returns the unknown fields. Raises PayloadTooLarge."""
     size = len(memoryview(value)) - (0 if items is UNSET else len(memoryview(items)))
     if size > MAX_ITEM_BYTES:
         raise PayloadTooLarge(f"What comes beside the operations is over {MAX_ITEM_BYTES} bytes.")
@@ -115,7 +115,7 @@ def parse_others(value: Raw, items: Raw | UnsetType) -> dict[str, Any]:
 
 
 def parse_or_empty(value: Raw) -> Any:
-    """Parses a small value; a large one is empty, but of the same type."""
+    """Parses a small value. A large value becomes an empty one of the same type."""
     if len(memoryview(value)) > MAX_ITEM_BYTES:
         return EMPTY_VALUES.get(read_first_character(value), 0)
     return parse_json(bytes(value))

@@ -1,7 +1,7 @@
-"""The compiled routes of books: what the hooks of an unmodified viewset do, without Django and REST framework.
+"""Compiled routes of books: they do what the hooks of an unmodified viewset do, without Django and REST framework.
 
-A viewset with a hook, a permission or a filter of another kind is left to Django. Deleting this module and its callers
-in `urls` changes no response.
+Django handles a viewset with other hooks, permissions or filters. Deleting this module and its callers in `urls`
+changes no response.
 """
 
 import re
@@ -53,15 +53,15 @@ from oauth.credentials import Credential
 from oauth.permissions import LibraryAccess, get_required_scope, require_permission
 from oauth.throttling import CallerThrottle, count_request
 
-# By the pattern of Django's URL; only ids that a column can hold.
+# The parameters of the URL pattern. The id must fit into the column.
 PATHS = {"books": re.compile("/books"), "books/<str:book_id>": re.compile(r"/books/(0|[1-9][0-9]{0,17})")}
 JSON_ACCEPTS = {"", "*/*", "application/json"}
-# Clients can ask for many different statements. This many are cached.
+# Clients can cause many different statements. The cache keeps so many.
 CACHED_STATEMENTS = 1_000
-# They add documents, and Idempotency-Key, with which requests are left to Django.
+# Their decorators add documents, and Idempotency-Key. Django handles requests with that header.
 WRAPPERS = ("drf_spectacular.drainage", "drf_spectacular.utils", "library_site.api.idempotency")
 FRAMEWORKS = ("rest_framework.", "django_filters.", "django.")
-# Our own hooks for which the compiled routes stand in, by their class.
+# Our own hooks that the compiled routes replace, by class.
 OWN_HOOKS = {
     "library_site.api.viewsets.APIViewSet": "initial perform_authentication get_object check_permissions options"
     " get_serializer_class get_parsers",
@@ -90,7 +90,7 @@ OWN_FILTERS = {
 
 
 def compile_routes(patterns: Iterable[URLPattern]) -> list[CompiledRoute]:
-    """Returns the routes of a version; none for a viewset that has hooks of its own."""
+    """Returns the compiled routes of a version; none for a viewset with its own hooks."""
     routes = []
     for pattern in patterns:
         callback, path = cast("Any", pattern.callback), PATHS.get(str(pattern.pattern))
@@ -107,7 +107,7 @@ def compile_routes(patterns: Iterable[URLPattern]) -> list[CompiledRoute]:
 
 
 def is_compilable(view: Any) -> bool:
-    """Whether a viewset and what it declares have no hooks but those that the compiled routes stand in for."""
+    """Whether a viewset and everything it declares have only hooks that the compiled routes replace."""
     if not issubclass(view, BookViewSet) or not all(view_has_known_classes(view)):
         return False
     hooks: list[tuple[Any, ...]] = [
@@ -146,7 +146,7 @@ def view_has_known_classes(view: Any) -> Iterator[bool]:
 
 
 def has_known_hooks(subject: Any, base: type, framework: type | None = None) -> bool:
-    """Whether each method that the base has is a framework's, one of OWN_HOOKS, or no hook of the framework's class."""
+    """Whether each method of the base is the framework's, one of OWN_HOOKS, or no hook of the framework's class."""
     names = [name for name in dir(base) if not name.startswith("_") or name == "__init__"]
     return all(is_known(getattr(subject, name, None), framework or base) for name in names)
 
@@ -162,12 +162,12 @@ def is_known(hook: Any, framework: type) -> bool:
 
 
 def get_module(function: Any) -> str:
-    """Returns the module of a function itself; a wrapper has the name of what it wraps."""
+    """Returns the module that defines the function. A wrapper copies the name of the function that it wraps."""
     return str(getattr(function, "__globals__", {}).get("__name__"))
 
 
 class CompiledBooks:
-    """What a viewset does by its hooks."""
+    """Does what a viewset does in its hooks."""
 
     def __init__(self, view: Any) -> None:
         self.view_class = view
@@ -175,12 +175,12 @@ class CompiledBooks:
         self.filters = cast("Mapping[str, Any]", filters.get_filters(view.filterset_class))
         self.decoders: dict[str, BodyDecoder] = {}
         for action in ("create", "update", "partial_update"):
-            # Another rule of a body leaves its writes to Django.
+            # If a viewset validates its body differently, Django handles its writes.
             with suppress(KeyError, NotCompilable):
                 self.decoders[action] = make_decoder(view.body_serializers[action])
 
     def list_responders(self) -> dict[str, Any]:
-        """By action; each takes a CompiledRequest and returns a CompiledResponse, or None for Django."""
+        """Returns a responder for each action. It takes a CompiledRequest and returns a CompiledResponse, or None."""
         writes: dict[str, Any] = {action: partial(self.change_book, action) for action in self.decoders}
         if "create" in writes:
             writes["create"] = self.create_book
@@ -221,7 +221,7 @@ class CompiledBooks:
         return books
 
     def read_book(self, request: CompiledRequest) -> CompiledResponse | None:
-        """A book and the API key of its reader are read in one round trip."""
+        """Reads a book and the client's API key in one round trip."""
         view, representation = self.prepare_view("retrieve", request)
         statement, pk = build_book_statement(representation), int(request.argument)
         credential: Credential | None
@@ -237,7 +237,7 @@ class CompiledBooks:
         if not is_within_limit(request, credential):
             return None
         if not rows:
-            # Django renders it without reading again.
+            # Django renders the error without reading the book again.
             request.environ[FAILURE_KEY] = changes.BookNotFound()
             return None
         body = b"" if is_known else encode_json(representation.to_structs(rows)[0])
@@ -259,7 +259,7 @@ class CompiledBooks:
         return self.show(view, changes.change_book(int(request.argument), values, check, actor, timezone.now()), 200)
 
     def begin_write(self, action: str, request: CompiledRequest) -> tuple[Any, Mapping[str, Any], ActorRef] | None:
-        """Returns the view, the values and who writes; None where Django must read the query or the body."""
+        """Returns the view, the values and the actor, or None if Django must parse the query or the body."""
         body = None if request.query.query_params else request.read_body()
         values = None if body is None else self.decoders[action](body)
         if values is None:
@@ -267,7 +267,7 @@ class CompiledBooks:
         credential = authorize(request)
         if not is_within_limit(request, credential):
             return None
-        # A write is not repeated.
+        # A write is not retried on a lost connection, so the connection is checked first.
         close_lost_connection()
         request.environ[WRITE_KEY] = True
         view, _ = self.prepare_view(action, request)
@@ -279,7 +279,7 @@ class CompiledBooks:
 
 
 def authorize(request: CompiledRequest) -> Credential | None:
-    """Raises AuthenticationFailed, NotAuthenticated, InsufficientScope; Django renders them."""
+    """Raises AuthenticationFailed, NotAuthenticated, InsufficientScope. Django renders them."""
     scope = get_required_scope(request.environ["REQUEST_METHOD"])
     credential = find_credential(request.environ, frozenset([scope]))
     require_permission(credential, scope)
@@ -287,7 +287,7 @@ def authorize(request: CompiledRequest) -> Credential | None:
 
 
 def is_within_limit(request: CompiledRequest, credential: Credential | None) -> bool:
-    """Counts the request. To be called when nothing but the limit can hand it to Django."""
+    """Counts the request. Call it last: if Django handled the request afterwards, it would be counted twice."""
     if not cached_settings.API_RATE_LIMIT:
         return True
     caller = cast("Any", SimpleNamespace(META=request.environ, auth=credential, user=None))
@@ -295,7 +295,7 @@ def is_within_limit(request: CompiledRequest, credential: Credential | None) -> 
 
 
 def fetch_page(page: Any, representation: Representation) -> list[Row]:
-    """Reads what a pagination returned. Each request compiles only the condition; the statement is cached."""
+    """Reads a page of the pagination. Only the condition is compiled for each request; the statement is cached."""
     keyset = page if isinstance(page, KeysetPage) else None
     books, extra = (keyset.books, keyset.key_columns) if keyset else (page, ())
     if not has_only_conditions(books):
@@ -315,23 +315,23 @@ def fetch_page(page: Any, representation: Representation) -> list[Row]:
 def build_page_statement(
     representation: Representation, order_by: tuple[Any, ...], extra: tuple[Column, ...], condition: str
 ) -> PreparedStatement:
-    """PostgreSQL plans a condition anew each time: a plan that is fast for one text is slow for another."""
+    """PostgreSQL plans the condition for each request: a plan that is fast for one text is slow for another."""
     rows = Book.objects.order_by(*order_by).values_list(*representation.columns, *extra)
     select_sql, _, order_sql = rows.query.sql_with_params()[0].partition(" ORDER BY ")
     sql = f"{select_sql}{condition} ORDER BY {order_sql} LIMIT %s OFFSET %s"
-    # Clients can choose thousands of sets of fields, too many for PostgreSQL to keep plans for.
+    # Clients can choose thousands of combinations of fields, too many for PostgreSQL to keep plans for.
     return PreparedStatement(sql, reuse_plan=representation.is_whole and not condition)
 
 
 @lru_cache(CACHED_STATEMENTS)
 def build_book_statement(representation: Representation) -> PreparedStatement:
-    """Selects the fields of a book and its version, by its id."""
+    """Selects the fields and the version of a book by its id."""
     sql, _ = Book.objects.filter(pk=0).values_list(*representation.columns, F("version")).query.sql_with_params()
     return PreparedStatement(sql, representation.is_whole)
 
 
 def compile_condition(books: QuerySet[Book]) -> tuple[str, tuple[Any, ...]]:
-    """Returns the condition of a queryset as SQL, and its parameters. Raises EmptyResultSet if no book can match it."""
+    """Returns the SQL condition of a queryset and its parameters. Raises EmptyResultSet if no book can match."""
     if not books.query.where:
         return "", ()
     try:

@@ -1,4 +1,4 @@
-"""The list of books as a file: all that match the filters, in a format that the client prefers to JSON."""
+"""Exports the list of books as a file: all books that match the filters, in a format from the Accept header."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -25,7 +25,7 @@ class MediaRange(NamedTuple):
 
 
 def choose_format(accept: str) -> Format | None:
-    """Returns the format that an Accept header prefers to JSON, or None. A wildcard alone chooses none."""
+    """Returns the format that the Accept header prefers to JSON, or None. A wildcard alone selects no format."""
     ranges = list(iter_media_ranges(accept))
     named_ranges = [media_range for media_range in ranges if media_range.name in STREAMED_FORMATS]
     if not named_ranges:
@@ -45,7 +45,7 @@ def iter_media_ranges(accept: str) -> Iterator[MediaRange]:
 
 
 def parse_weight(text: str) -> float:
-    """Returns 0 for what is no weight."""
+    """Returns 0 for an invalid weight."""
     try:
         weight = float(text)
     except ValueError:
@@ -54,7 +54,7 @@ def parse_weight(text: str) -> float:
 
 
 def export_books(books: QuerySet[Book], request: Request, format: Format) -> HttpResponseBase:
-    """Answers with a file of these books, page by page. It has no ETag. Raises PreconditionFailed."""
+    """Returns a file with these books, page by page. It has no ETag. Raises PreconditionFailed."""
     if get_conditions(request).is_not_modified(""):
         return HttpResponse(status=304)
     response = stream_books(books, format)

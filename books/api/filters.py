@@ -1,4 +1,4 @@
-"""The filters that choose the books of a list."""
+"""The filters of the list of books."""
 
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -25,36 +25,36 @@ from library_site.db.integers import parse_integer
 
 # The name under which operations store the filters of BookSearchFilter.
 SEARCH_FORM = "v2"
-# Created once: to create a queryset takes as long as to encode a page.
+# Created once, because creating a queryset takes as long as encoding a page.
 ALL_BOOKS = Book.objects.order_by("pk")
 
 
 def set_filter_schema(filter: Filter, schema: dict[str, Any]) -> None:
-    """Sets a filter's schema and its help text, which drf-spectacular omits for a schema that it does not guess."""
+    """Sets the schema and the help text of a filter. For an explicit schema, drf-spectacular omits the help text."""
     set_override(filter, "field", {**schema, "description": filter.extra["help_text"]})
 
 
 class TextFilter(CharFilter):
-    """Takes a text without changing it."""
+    """Uses a text without changing it."""
 
     def __init__(self, member: str | None = None, **options: Any) -> None:
         super().__init__(member, max_length=MAX_SEARCH_LENGTH, strip=False, **options)
         set_filter_schema(self, {"type": "string", "maxLength": MAX_SEARCH_LENGTH, **NO_NUL_SCHEMA})
 
     def build_member(self) -> serializers.Field[Any, Any, Any, Any]:
-        """Returns the field of a JSON body that takes the same values; each filter here has one."""
+        """Returns the field of a JSON body with the same values. Each filter here has such a field."""
         return StringField(required=False, max_length=MAX_SEARCH_LENGTH)
 
 
 class ContainsFilter(TextFilter):
-    """Finds the text anywhere in the member, in any case. `%`, `_` and `\\` stand for themselves."""
+    r"""Finds the text anywhere in the field, ignoring case. `%`, `_` and `\` match themselves."""
 
     def filter(self, qs: QuerySet[Book], value: str) -> QuerySet[Book]:
         return filter_containing(qs, value, self.field_name) if value else qs
 
 
 class ListFilterBackend(DjangoFilterBackend):
-    """Filters lists only: a book that is named by its id is shown whatever else the query has."""
+    """Filters only lists. A request for one book ignores the filters."""
 
     def get_filterset_class(self, view: Any, queryset: QuerySet[Any] | None = None) -> type[FilterSet] | None:
         is_list = view.lookup_url_kwarg not in getattr(view, "kwargs", {})
@@ -63,7 +63,7 @@ class ListFilterBackend(DjangoFilterBackend):
 
 
 class QueryForm(forms.Form):
-    """Cleans the parameters that a query has. Cleaning changes no field, so that the fields need not be copied."""
+    """Cleans the parameters in the query. Cleaning changes no form field, so the fields need not be copied."""
 
     base_fields: ClassVar[dict[str, forms.Field]]
 
@@ -74,7 +74,7 @@ class QueryForm(forms.Form):
     def full_clean(self) -> None:
         self._errors, self.cleaned_data = forms.utils.ErrorDict(), {}
         for name, field in self.fields.items():
-            # A widget may take several parameters, or all values of one.
+            # A widget may use several parameters, or all values of one.
             if field.widget.value_omitted_from_data(self.data, {}, name):
                 continue
             try:
@@ -84,7 +84,7 @@ class QueryForm(forms.Form):
 
 
 class QueryFilterSet(FilterSet):
-    """A filter set that copies neither its filters nor its form for each request, which takes ten times as long."""
+    """A filter set that does not copy its filters and its form for each request; copying takes ten times as long."""
 
     base_filters: ClassVar[Mapping[str, Filter]]
 
@@ -93,7 +93,7 @@ class QueryFilterSet(FilterSet):
 
     def __init__(self, data: Any = None, queryset: Any = None, *, request: Any = None, prefix: Any = None) -> None:
         if any(vars(filter)["_method"] for filter in self.base_filters.values()):
-            # Such a filter knows the filter set that it belongs to.
+            # Such a filter needs a reference to its filter set.
             super().__init__(data, queryset, request=request, prefix=prefix)
             return
         self.is_bound, self.data, self.queryset = data is not None, data or {}, queryset
@@ -114,7 +114,7 @@ class BookFilter(QueryFilterSet):
 
 
 class StrictField(forms.CharField):
-    """Converts a text by `parse`; if that returns None, the text is refused with `problem`."""
+    """Converts a text with `parse`. If `parse` returns None, the text is rejected with the error `problem`."""
 
     def __init__(self, parse: Callable[[str], Any], problem: ErrorDetail, **options: Any) -> None:
         self.parse, self.problem = parse, problem
@@ -128,7 +128,7 @@ class StrictField(forms.CharField):
 
 
 class YearFilter(Filter):
-    """Compares the year; a bound includes the year itself."""
+    """Compares the year. A bound includes its year."""
 
     field_class: type[forms.Field] = StrictField
 
@@ -155,7 +155,7 @@ class AvailableFilter(Filter):
 
 
 class ISBNFilter(TextFilter):
-    """Finds an ISBN in any notation. A text that is no ISBN must be equal to the member `isbn`."""
+    """Finds an ISBN in any notation. A text that is not an ISBN must equal the field `isbn`."""
 
     def filter(self, qs: QuerySet[Book], value: str) -> QuerySet[Book]:
         if isbn13 := normalize_isbn(value):
@@ -165,7 +165,7 @@ class ISBNFilter(TextFilter):
 
 
 class WordsFilter(TextFilter):
-    """Finds every word of the text somewhere in title, author or genre."""
+    """Finds books that contain every word of the text in title, author or genre."""
 
     def filter(self, qs: QuerySet[Book], value: str) -> QuerySet[Book]:
         for word in value.split():
@@ -198,7 +198,7 @@ def build_form_class(filterset: type[FilterSet]) -> type[forms.Form]:
 
 @register_selection(SEARCH_FORM)
 def select_matching(values: Mapping[str, str]) -> QuerySet[Book]:
-    """Returns the books that match filters of BookSearchFilter. Raises ValidationError, which names all problems."""
+    """Returns the books that match the filters. Raises ValidationError, which names all invalid filters."""
     filters = get_filters(BookSearchFilter)
     books = ALL_BOOKS
     try:
@@ -211,7 +211,7 @@ def select_matching(values: Mapping[str, str]) -> QuerySet[Book]:
 
 
 def build_members(filterset: type[FilterSet]) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
-    """Returns a field for each filter, by which a JSON body chooses books as the query of the list does."""
+    """Returns a field for each filter. With them a JSON body filters books as the query of the list does."""
     filters: Mapping[str, Any] = get_filters(filterset)
     return {name: filter.build_member() for name, filter in filters.items()}
 
@@ -222,5 +222,5 @@ def get_filters(filterset: type[FilterSet]) -> Mapping[str, Filter]:
 
 
 def clean_values(filters: Mapping[str, Filter], parameters: Mapping[str, str]) -> dict[str, Any]:
-    """Returns the value of each parameter, cleaned as a filter set's form does it. Raises forms.ValidationError."""
+    """Returns the cleaned value of each parameter, as the form of a filter set does. Raises forms.ValidationError."""
     return {name: filters[name].field.clean(value) for name, value in parameters.items()}

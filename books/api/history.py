@@ -1,4 +1,4 @@
-"""Answers pages of the history: of one book, and of the recent changes of all."""
+"""Returns pages of the history: of one book, and of the recent changes of all books."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -80,7 +80,7 @@ def represent_entry(representation: Representation, entry: Entry) -> dict[str, A
 
 
 def describe_members(representation: Representation, members: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Returns members as the version names and shows them, in its order."""
+    """Returns the fields as this version names and formats them, in its order."""
     if members is None:
         return None
     fields = [(name, str(field.source), field) for name, field in representation.fields.items()]

@@ -1,4 +1,4 @@
-"""Finds books by the ids in addresses."""
+"""Finds books by the ids in URLs."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,9 +17,9 @@ from library_site.db.integers import BIGINT_MAX, parse_integer
 
 
 def parse_book_id(text: str, find_other_errors: Callable[[], Any] = dict) -> int:
-    """Returns the integer of a path: ASCII digits with an optional minus.
+    """Parses an id: ASCII digits with an optional minus.
 
-    Raises ValidationError, which names the other errors of the request, too.
+    Raises ValidationError, which also names the other errors of the request.
     """
     pk = parse_integer(text)
     if pk is None:
@@ -28,13 +28,13 @@ def parse_book_id(text: str, find_other_errors: Callable[[], Any] = dict) -> int
 
 
 def require_known_book(pk: int) -> None:
-    """Raises BookNotFound if no book has this id and the history knows of none."""
+    """Raises BookNotFound if neither the books nor the history have this id."""
     if not Book.objects.filter(pk=pk).exists() and not Change.objects.filter(book_id=pk).exists():
         raise BookNotFound
 
 
 def find_book(books: QuerySet[Book], pk: int) -> Book | None:
-    """Returns `books.filter(pk=pk).first()`, where nothing narrows the books by a prepared statement."""
+    """Returns `books.filter(pk=pk).first()`. Without other filters it uses a prepared statement."""
     if connection.vendor != "postgresql" or books.query.where or not has_only_conditions(books):
         return books.filter(pk=pk).first() if abs(pk) <= BIGINT_MAX else None
     row = select_book(pk)

@@ -8,17 +8,17 @@ from rest_framework.request import Request
 
 
 def book_url(request: Request, pk: int) -> str:
-    """The whole address of a book in the version that the request uses."""
+    """The absolute URL of a book in the version of the request."""
     return f"{settings.PUBLIC_URL}{book_path(request, pk)}"
 
 
 def book_path(request: Request, pk: int) -> str:
-    """The path of a book in the version that the request uses."""
+    """The path of a book in the version of the request."""
     return f"{get_list_path(request)}/{pk}"
 
 
 def get_list_path(request: Request) -> str:
-    """The path of the list in the version that the request uses."""
+    """The path of the list in the version of the request."""
     return list_path(str(request.version), get_script_prefix())
 
 

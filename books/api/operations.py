@@ -1,4 +1,4 @@
-"""Operations on many books, for all versions: what a request asks for, and what an operation shows."""
+"""Operations on many books, for all versions: their requests and responses."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -35,13 +35,13 @@ BULK_PERMISSIONS = [permission for permission in [SCOPES[SCOPE].permission] if p
 
 
 class ForeignOperation(PermissionDenied):
-    """The operation is somebody else's."""
+    """The operation belongs to another user."""
 
     default_detail = "Only who began the operation, or a head librarian, may do this"
 
 
 def check_filter(selection: StoredFilter) -> None:
-    """Raises ValidationError, whose problems name the fields of the filter."""
+    """Raises ValidationError, whose errors name the fields of the filter."""
     try:
         selection.list_books()
     except ValidationError as error:
@@ -60,12 +60,12 @@ def begin_operation(change: OperationRequest, events: bool, caller: Credential, 
 
 
 def build_texts(values: Mapping[str, Any]) -> dict[str, str]:
-    """Returns the values of filters as a query has them."""
+    """Returns the values of filters as they would be in a query."""
     return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in values.items()}
 
 
 def flatten_problems(details: Mapping[str, Any], prefix: str = "") -> FieldErrors:
-    """Names problems of inner members as `filter.year_min`."""
+    """Names errors of nested fields like `filter.year_min`."""
     problems: FieldErrors = {}
     for name, detail in details.items():
         if isinstance(detail, Mapping):
@@ -112,7 +112,7 @@ def find_state_problems(state: str | None) -> FieldErrors:
 
 
 def list_retry_headers(operation: Operation) -> dict[str, str]:
-    """When to ask again, while there is something to wait for."""
+    """Returns Retry-After while the operation is running."""
     return RETRY_SOON if operation.state in UNDER_WAY else {}
 
 

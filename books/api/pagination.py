@@ -1,4 +1,4 @@
-"""Keyset pagination: a cursor has the sort key of a book instead of an offset, so every page costs the same."""
+"""Keyset pagination: a cursor contains the sort key of a book instead of an offset, so every page costs the same."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -22,7 +22,7 @@ from library_site.db.sql import Row
 
 
 class BookCursor(Cursor):
-    """A position in the list in this order, and the direction to read from it."""
+    """A position in a list with this order, and the direction in which to read."""
 
     max_length = 2_000
 
@@ -32,7 +32,7 @@ class BookCursor(Cursor):
     pk: CursorInteger
 
 
-# The key of each order, as it is in a cursor. Books with equal keys are sorted by id.
+# The sort key of each order, as it is in a cursor. Books with equal keys are sorted by id.
 SORT_ORDERS: dict[str, Column] = {
     **{name: SORT_KEYS[name].columns[0] for name in ("id", "title", "author", "year")},
     "created_at": FormattedTimestamp("created_at"),
@@ -46,7 +46,7 @@ ORDER_BY = {
 
 
 class KeysetPagination(CursorPagination):
-    """Pages by `sort` and `count`, too."""
+    """Also reads the parameters `sort` and `count`."""
 
     parameters = ("sort", "limit", "cursor", "count")
     invalid_cursor_message = "It is no cursor of a list in this order."
@@ -56,11 +56,11 @@ class KeysetPagination(CursorPagination):
         self.has_count, count_errors = read_boolean(query, "count")
         errors = super().find_errors(query)
         cursor_errors = {"cursor": errors.pop("cursor")} if "cursor" in errors else {}
-        # A cursor is one of an order.
+        # A cursor belongs to one order.
         return sort_errors | errors | count_errors | ({} if sort_errors else cursor_errors)
 
     def paginate_queryset(self, queryset: QuerySet[Any], request: Request | Query, view: APIView | None = None) -> Any:
-        """Returns a page that is not read yet: the serializer says which columns it needs. Raises ValidationError."""
+        """Returns a page that is not read yet, because the serializer chooses the columns. Raises ValidationError."""
         self.check(request)
         self.count = {"count": queryset.count()} if self.has_count else {}
         name = self.sort.removeprefix("-")
@@ -78,7 +78,7 @@ class KeysetPagination(CursorPagination):
         return BookCursor(self.sort, backward, *key).encode()
 
     def decode(self, text: str) -> Start:
-        """Raises ValueError, or its subclass InvalidCursor, unless the text is a cursor of this order."""
+        """Raises ValueError, or its subclass InvalidCursor, if the text is not a cursor of this order."""
         cursor = BookCursor.decode(text)
         if cursor.sort != self.sort:
             raise InvalidCursor
@@ -111,9 +111,9 @@ class KeysetPagination(CursorPagination):
 
 
 class KeysetPage:
-    """A page that is read like a queryset. Then it has the keys of a `Page`.
+    """A page that is read like a queryset. After that it has the keys of a `Page`.
 
-    `books` has one more book than the page; `key` is what sorts them, before the id.
+    `books` has one more book than the page; `key` sorts them before the id does.
     """
 
     before: Key | None = None
@@ -124,7 +124,7 @@ class KeysetPage:
         self.key_columns = key, F("id")
 
     def values_list(self, *columns: Column) -> list[Row]:
-        """Returns rows that end with the key and the id."""
+        """Returns rows that end with the sort key and the id."""
         return self.cut(list(self.books.values_list(*columns, *self.key_columns)))
 
     def __iter__(self) -> Iterator[Book]:
@@ -133,7 +133,7 @@ class KeysetPage:
         return iter([book for book, *_ in rows])
 
     def cut(self, rows: list[Row]) -> list[Row]:
-        """Returns the rows of the page in the order of the list."""
+        """Returns the rows of the page, in the order of the list."""
         limit = (self.books.query.high_mark or 0) - 1
         page = lead_back(cut_page(rows, limit, self.start, get_row_key), self.start, self.descending)
         self.before, self.behind = page.before, page.behind

@@ -1,4 +1,4 @@
-"""What refusals of books say to clients: which member is wrong, and the address of the book that has an isbn."""
+"""Adds details to errors of books: the invalid field, and the address of the book that has the isbn."""
 
 from rest_framework.request import Request
 
@@ -19,7 +19,7 @@ class WordedRefusal(Refusal):
 
 
 def word_refusal(error: Exception, request: Request) -> Exception:
-    """Returns what is answered in place of the error, which may be the error itself."""
+    """Returns the error for the response. It may be the same error."""
     if isinstance(error, IsbnInUse):
         return WordedRefusal(word_isbn_in_use(error, request))
     if isinstance(error, UnknownVersion):

@@ -1,7 +1,7 @@
-"""The viewset of books. The versions themselves are `books.api.v1` and `books.api.v2`.
+"""The viewset of books. The versions are in `books.api.v1` and `books.api.v2`.
 
-Every hook of REST framework, django-filter and the paginations runs. What may be skipped for speed is in
-`books.api.compiled`, which steps aside for a viewset with a hook of its own.
+Every hook of REST framework, django-filter and the paginations runs. Shortcuts for speed are in `books.api.compiled`,
+which does not handle a viewset with its own hooks.
 """
 
 from collections.abc import Callable
@@ -49,14 +49,14 @@ class BookViewSet(ResourceViewSet):
         return cast("Representation", compile_serializer(cast("Any", cls.serializer_class)))
 
     def check_query(self, query: Request | Query) -> None:
-        """Raises an exception for a query that the version does not take. This one ignores unknown parameters."""
+        """Raises an exception if the version rejects the query. This one ignores unknown parameters."""
 
     def find_field_errors(self, query: Request | Query) -> FieldErrors:
-        """Returns the errors of parameters that are neither of filters nor of pages."""
+        """Returns the errors of parameters that are neither filters nor part of the pagination."""
         return {}
 
     def find_page_errors(self, query: Request | Query) -> FieldErrors:
-        """Returns the errors of the parameters of pages; a pagination of another kind finds them by itself."""
+        """Returns the errors of the pagination's parameters. Other paginations raise their own errors."""
         find_errors = getattr(self.paginator, "find_errors", None)
         return find_errors(query) if find_errors else {}
 
@@ -67,11 +67,11 @@ class BookViewSet(ResourceViewSet):
         return cast("FieldErrors", cast("Any", translate_validation)(filterset.errors).detail)
 
     def get_shown_fields(self, query: Request | Query) -> frozenset[str] | None:
-        """Returns the fields that a response shows, which exist, or None for all."""
+        """Returns the fields that a response shows, or None for all. They exist."""
         return None
 
     def make_list_etag(self, body: bytes) -> str | None:
-        """Returns the ETag of a page, or None for a version whose lists have none."""
+        """Returns the ETag of a page, or None if lists of this version have none."""
         return None
 
     def list(self, request: Request, *arguments: Any, **options: Any) -> Any:
@@ -91,7 +91,7 @@ class BookViewSet(ResourceViewSet):
         return response
 
     def get_object(self) -> Any:
-        """Raises BookNotFound, and ValidationError, which names all errors of a request with a malformed id."""
+        """Raises BookNotFound, and ValidationError, which names all errors of a request with an invalid id."""
         if self.lookup_field != "pk":
             return super().get_object()
         pk = self.parse_book_id()

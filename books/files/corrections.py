@@ -1,7 +1,7 @@
-"""Cells of an uploaded file that a librarian corrects in the page of its check, without the file itself.
+"""Corrections of cells that a librarian enters on the page of a check. The file itself does not change.
 
-A check asks for the cells that its reasons are about. Their values go to the next check of the file, and an import
-takes those of the check that was confirmed: nobody changes them any more.
+A check stores the cells that its errors are about. The next check uses the corrected values, and an import uses the
+values of the check that was confirmed; after that nobody can change them.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -14,40 +14,40 @@ from books.models import ImportCorrection, ImportFile
 from library_site.db.texts import make_storable
 from library_site.http.refusals import Refusal
 
-# More are mended in a spreadsheet: each check reads all corrections at its beginning.
+# Users fix more errors faster in a spreadsheet. Each check loads all corrections when it starts.
 MAX_ASKED_CELLS = MAX_CORRECTED_CELLS = 5_000
 MAX_CORRECTION_LENGTH = max(MAX_LENGTHS.values())
-# The member of a record, by its position.
+# The field of a record, identified by its position.
 Cell = tuple[int, str]
 
 
 class TooManyCorrections(Refusal):
-    """The file has so many that it is better mended where it is from."""
+    """There are too many corrections. It is better to correct the file itself."""
 
     status = 409
     message = gettext_noop("No more cells of one file can be corrected here. Mend the others in the file itself.")
 
 
 class TooLongCorrection(Refusal):
-    """No member of a book is as long."""
+    """No field of a book is that long."""
 
     status = 422
     message = gettext_noop("A correction is too long.")
 
 
 def list_correctable(decision: Decision) -> list[str]:
-    """Returns the members that the reason of a rejected record is about. One that cannot be read has none."""
+    """Returns the fields that the reason of a rejected record is about; none if the record cannot be read."""
     if decision.verdict not in REJECTED_VERDICTS or decision.record.raw.problem:
         return []
     return [member for member in MEMBERS if member in decision.members]
 
 
 def ask_for_corrections(file: ImportFile, check_id: int, decisions: Sequence[Decision]) -> None:
-    """Stores the cells that the page of the check lets people correct, of the first records that come back."""
+    """Stores the cells that the user can correct on the page of the check, for the first rejected records."""
     cells = [(decision.record.position, member) for decision in decisions for member in list_correctable(decision)]
     asked = ImportCorrection.objects.filter(file=file, operation_id=check_id).count() if cells else 0
     rows = [build_correction(file, check_id, cell) for cell in cells[: max(0, MAX_ASKED_CELLS - asked)]]
-    # Those that were corrected, and are wrong still, are there.
+    # Cells that were corrected but are still wrong are already stored.
     ImportCorrection.objects.bulk_create(rows, ignore_conflicts=True)
 
 
@@ -57,7 +57,7 @@ def build_correction(file: ImportFile, check_id: int, cell: Cell, value: str | N
 
 
 def load_corrections(file: ImportFile, check_id: int) -> dict[int, dict[str, str]]:
-    """Returns the values of the check by the positions of records, and by member."""
+    """Returns the corrected values of the check, by record position and field."""
     rows = ImportCorrection.objects.filter(file=file, operation_id=check_id, value__isnull=False)
     corrections: dict[int, dict[str, str]] = {}
     for position, member, value in rows.values_list("position", "member", "value"):
@@ -66,7 +66,7 @@ def load_corrections(file: ImportFile, check_id: int) -> dict[int, dict[str, str
 
 
 def load_cells(file: ImportFile, check_id: int, positions: Collection[int]) -> dict[Cell, str | None]:
-    """Returns the cells of these records that the check asks about, with the values that they were given."""
+    """Returns the cells of these records that can be corrected, with the corrections so far."""
     rows = ImportCorrection.objects.filter(file=file, operation_id=check_id, position__in=positions)
     return {(position, member): value for position, member, value in rows.values_list("position", "member", "value")}
 
@@ -76,7 +76,7 @@ def count_corrections(file: ImportFile, check_id: int) -> int:
 
 
 def find_changes(file: ImportFile, check_id: int, texts: Mapping[Cell, str]) -> dict[Cell, str | None]:
-    """Returns what becomes of cells that the check asks about; of an empty text, nothing. Raises TooLongCorrection."""
+    """Returns the corrections to store. An empty text removes one. Raises TooLongCorrection."""
     if any(len(text) > MAX_CORRECTION_LENGTH for text in texts.values()):
         raise TooLongCorrection
     cells = load_cells(file, check_id, {position for position, _member in texts})
@@ -85,7 +85,7 @@ def find_changes(file: ImportFile, check_id: int, texts: Mapping[Cell, str]) -> 
 
 
 def store_changes(file: ImportFile, check_id: int, changes: Mapping[Cell, str | None]) -> None:
-    """Stores values of cells in the caller's transaction. Raises TooManyCorrections."""
+    """Stores corrections in the caller's transaction. Raises TooManyCorrections."""
     ImportCorrection.objects.bulk_create(
         [build_correction(file, check_id, cell, value) for cell, value in changes.items()],
         update_conflicts=True,
@@ -97,7 +97,7 @@ def store_changes(file: ImportFile, check_id: int, changes: Mapping[Cell, str | 
 
 
 def pass_corrections_on(file: ImportFile, former_id: int | None, check_id: int) -> None:
-    """Gives the values of a check to the next one, in the transaction that begins it."""
+    """Copies the corrections of a check to the next one, in the transaction that starts it."""
     former = load_corrections(file, former_id) if former_id else {}
     rows = [
         build_correction(file, check_id, (position, member), value)

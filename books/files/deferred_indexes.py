@@ -1,11 +1,11 @@
-"""Drops the indexes of the book table while very many books are added, and creates them again."""
+"""Drops the indexes of the book table while very many books are added, and then creates them again."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from django.db import connection
 
-# The indexes that no constraint needs; on SQLite also the triggers that keep the trigrams up to date.
+# The indexes that no constraint needs; on SQLite also the triggers that update the trigrams.
 FIND_INDEXES_SQL = {
     "postgresql": """
         SELECT 'INDEX', indexrelid::regclass::text, pg_get_indexdef(indexrelid) FROM pg_index
@@ -27,7 +27,7 @@ BEFORE_REBUILD_SQL = {
 def defer_indexes() -> Iterator[None]:
     """Drops the indexes and creates them again at the end. Adding the books then takes a third of the time.
 
-    The table stays locked until the transaction ends: only for a library that nobody uses yet.
+    The table stays locked until the transaction ends, so use it only for a library that is not in use yet.
     """
     with connection.cursor() as cursor:
         cursor.execute(FIND_INDEXES_SQL[connection.vendor])
@@ -41,6 +41,6 @@ def defer_indexes() -> Iterator[None]:
 
 
 def analyze_books() -> None:
-    """Updates the statistics, without which the planner chooses slow plans (PostgreSQL manual, 25.1.3)."""
+    """Updates the statistics. Without them the planner chooses slow plans (PostgreSQL manual, 25.1.3)."""
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE books_book")

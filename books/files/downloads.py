@@ -1,4 +1,4 @@
-"""Answers with files of books."""
+"""Responses with files of books."""
 
 from collections.abc import Iterable
 
@@ -11,13 +11,13 @@ from books.models import Book
 
 
 def stream_books(books: QuerySet[Book], format: Format) -> StreamingHttpResponse:
-    """Answers with a file of these books, page by page; the format is one that can be streamed."""
+    """Returns a response with these books, page by page. The format must be one that can be streamed."""
     pages = begin_pages(books)
     return stream_file(format.write(pages) if format.write else (), format, "books")
 
 
 def stream_file(pieces: Iterable[bytes], format: Format, name: str) -> StreamingHttpResponse:
-    """Answers with a file of this name, to which the extension of the format is added."""
+    """Returns a file response. The extension of the format is added to the name."""
     headers = {
         "Content-Type": format.content_type,
         "Content-Disposition": f'attachment; filename="{name}{format.extension}"',

@@ -1,8 +1,8 @@
-"""Remembers what the earlier records of a file are about, so that a later one about the same book is refused.
+"""Remembers the earlier records of a file, so that a later record about the same book is rejected.
 
-What becomes of a record depends on those before it, but never on how many are written together. So records are compared
-with the library as it was before the import: books that the import added do not count, and those whose isbn it changed
-count with the former one.
+The result for a record depends on the records before it, but never on the size of a batch. So records are compared with
+the library as it was before the import: books that the import added do not match, and a book whose isbn it changed
+still matches by its former isbn.
 """
 
 import sqlite3
@@ -14,23 +14,23 @@ from books.models import Change
 
 
 class RecordKey(IntEnum):
-    """What a value is: the isbn, the isbn13 or the id that a record has, or the id of the book that it is about."""
+    """The kind of a key: the isbn, isbn13 or id of a record, or the id of the book that it matches."""
 
     ISBN = 1
     ISBN13 = 2
     ID = 3
     BOOK = 4
-    # Of books whose isbn a record changes: what they had before, each with the id; and the ids.
+    # For books whose isbn a record changes: their former isbn and isbn13, each with the id, and their ids.
     FORMER_ISBN = 5
     FORMER_ISBN13 = 6
     CHANGED_BOOK = 7
 
 
 class EarlierRecords:
-    """A number for each key of the earlier records: a line, or the id of a book. They are on disk where they are many.
+    """Maps each key of the earlier records to a number: a line, or the id of a book. Many keys go to disk.
 
-    The records of a batch are remembered for good when the next batch begins: a batch whose transaction was given up
-    begins again. `operation_id` is that of the import, None of a check, which changes nothing.
+    The keys of a batch are saved when the next batch begins, because a batch is repeated if its transaction is rolled
+    back. `operation_id` is the import's id, None for a check, which changes nothing.
     """
 
     def __init__(self, operation_id: int | None = None) -> None:
@@ -47,7 +47,7 @@ class EarlierRecords:
         self.batch: dict[tuple[RecordKey, str | int], int] = {}
 
     def begin_batch(self, position: int) -> None:
-        """`position` is that of the first record."""
+        """`position` is the position of the batch's first record."""
         if position > self.position:
             self.store(self.batch)
         self.position, self.batch = position, {}
@@ -59,7 +59,7 @@ class EarlierRecords:
         self.database.executemany(insertion, [(key, value, line) for (key, value), line in lines.items()])
 
     def find(self, key: RecordKey, value: str | int | None) -> int | None:
-        """Returns the line of the first record with this key; for a former isbn, the lowest id of a book."""
+        """Returns the line of the first record with this key. For a former isbn, returns the lowest id of a book."""
         if value is None or (key >= RecordKey.FORMER_ISBN and not self.has_changes):
             return None
         row = self.database.execute("SELECT number FROM numbers WHERE key = ? AND value = ?", (key, value)).fetchone()
@@ -71,14 +71,14 @@ class EarlierRecords:
             self.batch[key, value] = min(line, self.batch.get((key, value), line))
 
     def remember_former(self, pk: int, isbn: str) -> None:
-        """The book with this id had this isbn before the import."""
+        """Remembers the isbn that the book had before the import."""
         self.has_changes = True
         self.remember(RecordKey.FORMER_ISBN, isbn, pk)
         self.remember(RecordKey.FORMER_ISBN13, normalize_isbn(isbn), pk)
         self.remember(RecordKey.CHANGED_BOOK, pk, pk)
 
     def load_former(self) -> None:
-        """Reads from the history which isbns the import has changed, before another worker goes on with it."""
+        """Reads from the history which isbns the import has changed, before another worker continues with the file."""
         if self.operation_id is None:
             return
         rows = Change.objects.filter(operation=self.operation_id, kind=Change.Kind.CHANGED, before__has_key="isbn")
@@ -90,6 +90,6 @@ class EarlierRecords:
         """Returns which of these books the import has added."""
         if self.operation_id is None or not pks:
             return set()
-        # The version leads along an index; an operation has none.
+        # The version uses an index; an operation has none.
         rows = Change.objects.filter(book_id__in=pks, version=1).values_list("book_id", "operation")
         return {pk for pk, operation_id in rows if operation_id == self.operation_id}

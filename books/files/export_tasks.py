@@ -1,4 +1,4 @@
-"""The task of a worker that writes the books of a list as a workbook, which cannot be sent while it is written."""
+"""A worker task that writes the books of a list as a workbook. A workbook cannot be streamed."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -29,9 +29,9 @@ EXPORT = "export"
 
 @register_kind
 class ExportTask(Task):
-    """Writes the workbook to a temporary file, and stores it part by part; its keys are the numbers of the parts.
+    """Writes the workbook to a temporary file, then stores it in parts. Its keys are the numbers of the parts.
 
-    A task that takes over writes the workbook anew: its parts differ from those of another moment.
+    If another worker continues, it writes the workbook again, because the books may have changed.
     """
 
     name = EXPORT
@@ -42,11 +42,11 @@ class ExportTask(Task):
 
     def __init__(self) -> None:
         self.chunks: Iterator[tuple[int, bytes]] | None = None
-        # The books and the parts of the workbook; the books are counted as done with its first part.
+        # The books, and the parts of the workbook. All books are counted as done with the first part.
         self.book_count = self.part_count = 0
 
     def plan(self, operation: Operation) -> Plan:
-        """The number of the last part is known when the first one is written."""
+        """The number of parts is known only after the workbook is written."""
         return Plan(select_exported(operation).count(), 0, BIGINT_MAX)
 
     def read_batch(self, operation: Operation, limit: int) -> Batch:
@@ -78,7 +78,7 @@ class ExportTask(Task):
         return BatchCounts(changed=0, unchanged=self.book_count if is_first else 0)
 
     def require_complete(self, operation: Operation) -> None:
-        """All parts are there, of which there is one at least, and each but the last is full."""
+        """Checks that all parts are stored: at least one, and all but the last are full."""
         chunks = ExportChunk.objects.filter(operation=operation).order_by("number")
         sizes = list(chunks.values_list("number", Length("content")))
         numbers = list(range(1, max(1, operation.last or 0) + 1))
@@ -91,7 +91,7 @@ def select_exported(operation: Operation) -> QuerySet[Book]:
 
 
 def iter_workbook(operation: Operation) -> Iterator[bytes]:
-    """Yields the parts of a workbook, each by a query of its own."""
+    """Yields the parts of a workbook, with one query for each."""
     numbers = list(ExportChunk.objects.filter(operation=operation).order_by("number").values_list("number", flat=True))
     for number in numbers:
         yield bytes(ExportChunk.objects.get(operation=operation, number=number).content)

@@ -10,9 +10,9 @@ from books.fields import FormattedTimestamp
 from books.files.formats.records import ExportedBook
 from books.models import Book
 
-# Books of a page, each of which is a query: neither a transaction nor a cursor stays open while a client reads slowly.
+# The number of books in a page. Each page is a query, so a slow client keeps no transaction or cursor open.
 PAGE_BOOKS = 5_000
-# The first page costs little, since the file can be refused after it.
+# The first page is small, because the request may still be rejected after it is read.
 FIRST_PAGE_BOOKS = 100
 TIMES = ("created_at", "updated_at")
 PAGE_COLUMNS: list[Combinable] = [
@@ -21,7 +21,7 @@ PAGE_COLUMNS: list[Combinable] = [
 
 
 def iter_pages(books: QuerySet[Book]) -> Iterator[list[ExportedBook]]:
-    """Yields the books in the order of their ids. The last page, which alone may be empty, is read with the others."""
+    """Yields pages of books, sorted by id. Only the last page may be empty."""
     last, size = None, FIRST_PAGE_BOOKS
     while True:
         page = read_exported_page(books, last, size)
@@ -32,13 +32,13 @@ def iter_pages(books: QuerySet[Book]) -> Iterator[list[ExportedBook]]:
 
 
 def read_exported_page(books: QuerySet[Book], last: int | None, size: int) -> list[ExportedBook]:
-    """Returns as many of the books behind this id, or all that there are."""
+    """Returns the next books after this id."""
     rest = books if last is None else books.filter(pk__gt=last)
     return list(starmap(ExportedBook, rest.order_by("pk").values_list(*PAGE_COLUMNS)[:size]))
 
 
 def begin_pages(books: QuerySet[Book]) -> Iterator[list[ExportedBook]]:
-    """Returns the pages after the first one is read: what fails then can still be answered."""
+    """Reads the first page, then returns all pages. An error in the first page can still become an error response."""
     pages = iter_pages(books)
     first_page = next(pages)
 

@@ -1,1 +1,1 @@
-"""Version 1: the contract (specification, Sections 2-4). It inherits nothing and does not change."""
+"""Version 1 of the API (specification, Sections 2-4). It inherits nothing and does not change."""

@@ -1,4 +1,4 @@
-"""Pages of a list by skip and limit."""
+"""Pagination by skip and limit."""
 
 from typing import Any
 
@@ -13,14 +13,14 @@ from library_site.api.query import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, FieldErrors
 from library_site.api.schema import query_parameter
 from library_site.db.integers import BIGINT_MAX
 
-# From this offset on it is faster to find the first book of the page separately.
+# From this offset on, it is faster to find the first book of the page with a separate query.
 DEEP_OFFSET = 1_000
 
 
 class SkipLimitPagination(LimitOffsetPagination):
-    """Pages by `skip` and `limit` (specification, Section 8).
+    """Pagination by `skip` and `limit` (specification, Section 8).
 
-    Values out of bounds are refused; REST framework would clamp them. The books are not counted.
+    Values out of bounds are rejected; REST framework would clamp them. The books are not counted.
     """
 
     offset_query_param = "skip"
@@ -29,7 +29,7 @@ class SkipLimitPagination(LimitOffsetPagination):
     parameters = ("skip", "limit")
 
     def find_errors(self, request: Request | Query) -> FieldErrors:
-        """Reads the two parameters, and returns their errors by name."""
+        """Parses the two parameters, and returns their errors by name."""
         self.errors: FieldErrors = {}
         self.offset, self.limit = self.get_offset(request), self.get_limit(request)
         return self.errors
@@ -46,7 +46,7 @@ class SkipLimitPagination(LimitOffsetPagination):
         return value
 
     def paginate_queryset(self, queryset: QuerySet[Any], request: Request | Query, view: Any = None) -> Any:
-        """Returns the page as a queryset: the serializer says which columns it needs. Raises ValidationError."""
+        """Returns the page as a queryset, because the serializer chooses the columns. Raises ValidationError."""
         if errors := self.find_errors(request):
             raise ValidationError(errors)
         offset, limit = self.offset or 0, self.limit or 0

@@ -11,7 +11,7 @@ from books.api.v1.pagination import SkipLimitPagination
 from books.api.v1.serializers import BookCreateSerializer, BookSerializer, BookUpdateSerializer
 from books.api.views import BookViewSet
 
-# To the byte as it has always been.
+# Responses must stay equal byte by byte.
 DELETED = b'{"message": "Book deleted successfully"}'
 
 
@@ -28,5 +28,5 @@ class BookViewSetV1(BookViewSet):
         return HttpResponse(DELETED, "application/json")
 
     def options(self, request: Request, *arguments: Any, **options: Any) -> HttpResponse:
-        """With the Content-Type that it has always had, though there is no content."""
+        """Keeps the Content-Type of earlier releases, though the response has no content."""
         return HttpResponse(status=204)

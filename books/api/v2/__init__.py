@@ -1,4 +1,4 @@
-"""Version 2: what it shows and accepts (`serializers`), its views, addresses and documents.
+"""Version 2 of the API: its serializers, views, addresses and documents.
 
 A later version inherits from it: docs/recipes/version.md.
 """

@@ -25,7 +25,7 @@ class HistoryViewSet(APIViewSet):
     path_parameters = [BOOK_ID_PARAMETER]
     pagination_class = history.TimePagination
     queryset = Change.objects.order_by("at", "pk")
-    # The version's viewset of books, as whose fields changes show theirs.
+    # The viewset of books in this version. Changes show its fields.
     books: ClassVar[type[BookViewSet]] = BookViewSet
 
     def list(self, request: Request) -> Response:

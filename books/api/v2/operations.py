@@ -54,7 +54,7 @@ class OperationViewSet(APIViewSet):
     queryset = Operation.objects.order_by("pk")
     serializer_class = OperationSerializer
     pagination_class = NewestFirstPagination
-    # The version's viewset of books, as whose fields previews show theirs.
+    # The viewset of books in this version. Previews show its fields.
     books: ClassVar[type[BookViewSet]] = BookViewSet
 
     @idempotent
@@ -100,14 +100,14 @@ class OperationViewSet(APIViewSet):
         return dry_run
 
     def read_change(self, request: Request) -> tuple[OperationRequest, bool]:
-        """Returns what is asked for, and whether it has events. Raises ParseError, ValidationError."""
+        """Returns the request, and whether it sends events. Raises ParseError, ValidationError."""
         try:
             values = self.read_values(request)
         except ValidationError as error:
             raise ValidationError(flatten_problems(cast("dict[str, Any]", error.detail))) from error
         selection = StoredFilter(SEARCH_FORM, build_texts(values["filter"]))
         kind = DeleteTask if values["kind"] == DELETE else EditTask
-        # An operation stores them as a request has them.
+        # Operations store the values as they are in the request.
         parameters = {name: values[name] for name in ("set", "replace") if values.get(name)}
         return OperationRequest(kind, selection, parameters), values.get("events", True)
 

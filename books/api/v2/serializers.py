@@ -23,7 +23,7 @@ from library_site.api.serializers import (
 class BookCreateSerializer(RejectUnknownMixin, NonBlankBookSerializer):
     """The members of a new book, which is available."""
 
-    # Clients may send back all members of an answer.
+    # Clients may send back all fields of a response.
     ignored_fields = frozenset(BookSerializer.Meta.fields)
 
 
@@ -98,7 +98,7 @@ class OperationRequestSerializer(RejectUnknownMixin):
     filter = BookFilterSerializer()
     set = BookChangeSerializer(required=False, help_text="New values of members; for an edit.")
     replace = TextReplacementSerializer(required=False, help_text="For an edit, in place of `set`.")
-    # A default in the document makes generators of TypeScript types require the member.
+    # With a default in the document, generators of TypeScript types would make the field required.
     events = StrictBooleanField(
         required=False,
         help_text="Whether webhooks are told of each book, which is so if it is absent; false is for more than 1,000"

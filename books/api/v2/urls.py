@@ -13,7 +13,7 @@ from books.api.v2.views import BookViewSetV2
 
 
 def make_patterns(books: type[BookViewSetV2]) -> list[URLPattern]:
-    """Returns the patterns of a version with this viewset: a later one inherits it and has the same addresses."""
+    """Returns the URL patterns of a version with this viewset. A later version calls it with its own viewset."""
     actions: dict[str, Any] = {"get": "retrieve", "put": "update", "patch": "partial_update", "delete": "destroy"}
     history = partial(HistoryViewSet.as_view, books=books)
     operations = partial(OperationViewSet.as_view, books=books, body_serializers={"create": books.operation_serializer})

@@ -72,7 +72,7 @@ class BookViewSetV2(BookViewSet):
     operation_serializer: ClassVar[type[Serializer[Any]]] = OperationRequestSerializer
 
     def check_query(self, query: Request | Query) -> None:
-        """Raises UnknownParameter, and ValidationError for a parameter that is repeated."""
+        """Raises UnknownParameter, and ValidationError for a repeated parameter."""
         can_choose = self.action in ("list", "retrieve") and issubclass(self.serializer_class, ReadSerializer)
         shown = ["fields"] if can_choose else []
         check_parameters(query, [*self.list_parameters(), *shown], ["fields"])
@@ -113,7 +113,7 @@ class BookViewSetV2(BookViewSet):
     @idempotent
     def bulk(self, request: Request) -> HttpResponse:
         self.validate_dry_run(request)
-        # What stays in the values would wait for the garbage collector, as the serializer does.
+        # Values that remain here would wait for the garbage collector, as the serializer does.
         operations, problems = self.read_values(request).pop("operations")
         dry_run, _ = read_boolean(request, "dry_run")
         build_url = partial(book_url, request)
@@ -144,11 +144,11 @@ class BookViewSetV2(BookViewSet):
         return self.show(book, 201, {"Location": f"{get_list_path(request)}/{book.id}"})
 
     def has_state(self) -> bool:
-        """A deleted book has none."""
+        """A deleted book has no state."""
         return super().has_state() and self.action != "restore"
 
     def require_deleted(self, pk: int) -> None:
-        """Raises BookExists, and PreconditionFailed: a deleted book has no state that If-Match could name."""
+        """Raises BookExists, and PreconditionFailed: a deleted book has no state that If-Match could match."""
         if book := select_book(pk):
             self.require_state(book)
             raise changes.BookExists

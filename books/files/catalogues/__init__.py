@@ -1,5 +1,5 @@
-"""Asks the catalogues of other libraries about a book, by its ISBN.
+"""Looks up a book in the catalogues of other libraries by its ISBN.
 
-`lookup` is for those who ask: it knows what was asked before. `servers` asks the catalogues that the setting names, and
-`sru` reads what one of them answers.
+Callers use `lookup`, which caches results. `servers` sends requests to the catalogues of the setting, and `sru` parses
+their responses.
 """

@@ -1,6 +1,6 @@
-"""Looks books up in the catalogues of other libraries, and remembers what they answered.
+"""Looks up books in the catalogues of other libraries, and caches the results.
 
-Each process remembers for itself. What failed is asked again.
+Each process has its own cache. Failures are not cached.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ from django.core.cache import cache
 
 from books.files.catalogues.entries import CatalogueLookup
 
-# Seconds for which an answer counts. A book that is new may be catalogued any day.
+# Seconds for which a result is cached. A new book may be catalogued any day.
 FOUND_LIFETIME, ABSENCE_LIFETIME = 7 * 24 * 3600, 3600
 
 
@@ -19,14 +19,14 @@ def has_catalogues() -> bool:
 
 
 def find_remembered(isbn13: str) -> CatalogueLookup | None:
-    """Returns an earlier answer, None if there is none that counts."""
+    """Returns the cached result, or None."""
     lookup: CatalogueLookup | None = cache.get(build_cache_key(isbn13))
     return lookup
 
 
 def look_up(isbn13: str, seconds: float) -> CatalogueLookup:
-    """Asks about a book, for so many seconds at most."""
-    # The import takes a tenth of a second, which no process pays that looks nothing up.
+    """Queries the catalogues for at most so many seconds."""
+    # The import takes a tenth of a second; only processes that look up books need it.
     from books.files.catalogues.servers import ask_servers
 
     lookup = asyncio.run(ask_servers(isbn13, seconds))

@@ -1,4 +1,4 @@
-"""Asks the servers of SRU_SERVERS. Each request has a limit of time and of size, and follows no redirect."""
+"""Queries the servers of SRU_SERVERS. Requests have limits of time and size, and follow no redirects."""
 
 import asyncio
 import logging
@@ -16,22 +16,22 @@ from library_site.outbound.client import open_client, read_beginning
 
 log = logging.getLogger(__name__)
 
-# Some ten records of a national library.
+# About ten records of a national library.
 MAX_ANSWER_BYTES = 2**18
-# Headers, and the body in any encoding of the transfer.
+# The headers, and the body with any transfer encoding.
 MAX_ANSWER_TRAFFIC = 2 * MAX_ANSWER_BYTES
 HEADERS = {"Accept": "application/sru+xml, application/xml, text/xml, */*;q=0.1"}
 
 
 async def ask_servers(isbn13: str, seconds: float) -> CatalogueLookup:
-    """Returns an answer within so many seconds."""
+    """Returns a result within so many seconds."""
     allow_private: bool = settings.SRU_ALLOW_PRIVATE
     async with open_client(1, seconds, MAX_ANSWER_TRAFFIC, allow_private, HEADERS) as client:
         return await ask_in_turn(client, isbn13, seconds)
 
 
 async def ask_in_turn(client: aiohttp.ClientSession, isbn13: str, seconds: float) -> CatalogueLookup:
-    """Asks one server after the other. One that is slow leaves the others their share of the time."""
+    """Queries one server after the other. A slow server leaves time for the others."""
     timer, templates = asyncio.get_running_loop().time, settings.SRU_SERVERS
     deadline, problems = timer() + seconds, []
     for index, template in enumerate(templates):
@@ -50,7 +50,7 @@ async def ask_in_turn(client: aiohttp.ClientSession, isbn13: str, seconds: float
 
 
 def build_url(template: str, isbn13: str) -> URL:
-    """An old record has 10 digits, and not every catalogue finds it by 13."""
+    """Searches for both forms: an old record has an ISBN of 10 digits, and not every catalogue converts it."""
     return URL(template.replace("{isbn}", isbn13).replace("{isbn10}", to_isbn10(isbn13)))
 
 
@@ -62,7 +62,7 @@ async def fetch(client: aiohttp.ClientSession, url: URL, seconds: float) -> byte
             content = await read_beginning(response.content, MAX_ANSWER_BYTES + 1)
     except CatalogueFailed:
         raise
-    # A server can cause any kind of error, and none of them is ours.
+    # A server can cause any error, and none of them is a fault of this program.
     except Exception as error:
         raise CatalogueFailed(describe_error(getattr(error, "os_error", error))) from error
     if len(content) > MAX_ANSWER_BYTES:
@@ -73,7 +73,7 @@ async def fetch(client: aiohttp.ClientSession, url: URL, seconds: float) -> byte
 def require_success(status: int) -> None:
     """Raises CatalogueFailed."""
     if 300 <= status < 400:
-        # It could point us inside.
+        # A redirect could point to an internal address.
         raise CatalogueFailed(_("It refers to another address, which is not followed."))
     if status != 200:
         raise CatalogueFailed(_("It answered with the status %(status)d."), status=status)

@@ -1,4 +1,4 @@
-"""Reads answers of SRU (Search/Retrieve via URL 1.1 and 1.2, Library of Congress) whose records are MARCXML."""
+"""Parses responses of SRU (Search/Retrieve via URL 1.1 and 1.2, Library of Congress) with records in MARCXML."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -21,18 +21,18 @@ from books.files.formats.records import UnreadableFile
 from books.files.parsing import COMPLETED_MEMBERS, parse_values
 
 RESPONSE_NAME = "searchRetrieveResponse"
-# Other schemas have elements of this name, too, and SRU itself.
+# Other schemas, and SRU itself, have elements with the same name.
 RECORD_TAG = f"{{{NAMESPACE}}}record"
-# Begin and end of what is left out where titles are sorted (ISO 6630), which German catalogues put around articles.
+# These characters enclose a part that sorting ignores (ISO 6630). German catalogues put them around articles.
 SORTING_MARKS = re.compile("[\x88\x89\x98\x9c]")
-# What is wrong with a record is the same wherever it stands, but the first one of a file.
+# The reader of a file raises an error if the first record is wrong. This number is not that of the first one.
 ANY_NUMBER = 2
-# What is shown of a sentence of another server.
+# The page shows at most so many characters of another server's message.
 MAX_DIAGNOSTIC = 200
 
 
 def read_answer(content: bytes, isbn13: str) -> dict[str, Any]:
-    """Returns the valid values of the first record with this ISBN that has any, nothing if there are no records.
+    """Returns the values of the first record with this ISBN and any valid value; empty if there are no records.
 
     Raises CatalogueFailed.
     """
@@ -58,7 +58,7 @@ def parse_response(content: bytes) -> Element:
 
 
 def require_absence(root: Element) -> None:
-    """Raises CatalogueFailed for an answer that has no records for another reason than that there are none."""
+    """Raises CatalogueFailed if the response has no records for any other reason than that there are none."""
     if message := find_diagnostic(root):
         raise CatalogueFailed(_("It refused the question: %(message)s"), message=message)
     if count_found(root) not in ("", "0"):
@@ -66,7 +66,7 @@ def require_absence(root: Element) -> None:
 
 
 def find_diagnostic(root: Element) -> str:
-    """Returns why the server refused the request. Records have diagnostics of their own."""
+    """Returns why the server rejected the request. Records have their own diagnostics."""
     diagnostics = next((child for child in root if get_name(child) == "diagnostics"), ())
     texts = {get_name(element): element.text or "" for diagnostic in diagnostics for element in diagnostic}
     words = " ".join((texts.get("message") or texts.get("details") or texts.get("uri") or "").split())
@@ -74,14 +74,14 @@ def find_diagnostic(root: Element) -> str:
 
 
 def count_found(root: Element) -> str:
-    """Returns how many records there are, sent or not."""
+    """Returns the number of records found, whether or not the response contains them."""
     return next(((child.text or "").strip() for child in root if get_name(child) == "numberOfRecords"), "")
 
 
 def iter_found(root: Element) -> Iterator[pymarc.Record]:
-    """Yields the records of MARC 21. Some catalogues send UNIMARC under the same name."""
+    """Yields the MARC 21 records. Some catalogues send UNIMARC under the same name."""
     for element in root.iter(RECORD_TAG):
-        # A record without fields says nothing.
+        # A record without fields is ignored.
         with suppress(ValueError):
             record = build_pymarc_record(element)
             if not describe_unimarc(record, ANY_NUMBER):
@@ -89,12 +89,12 @@ def iter_found(root: Element) -> Iterator[pymarc.Record]:
 
 
 def read_members(record: pymarc.Record) -> dict[str, Any]:
-    """Returns the valid values, without those that no book may have."""
+    """Returns the valid values of a record, without values that a book may not have."""
     texts = {name: text for name, text in read_values(record).items() if name in COMPLETED_MEMBERS}
-    # Some catalogues write an accent as a character of its own.
+    # Some catalogues write an accent as a separate character.
     cells: dict[str, Any] = {name: normalize("NFC", SORTING_MARKS.sub("", text)) for name, text in texts.items()}
     if "year" in cells:
-        # Who asks looks at what a catalogue proposes, so a doubtful year is better than none.
+        # The librarian checks the proposal, so a doubtful year is better than none.
         cells["year"] = read_year(cells["year"])[0]
     try:
         return parse_values(cells)

@@ -1,1 +1,1 @@
-"""What tables of other programs mean: which column has which member of a book, and what their cells say."""
+"""The tables of other programs: which column contains which field of a book, and how to parse its cells."""

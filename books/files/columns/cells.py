@@ -1,4 +1,4 @@
-"""Reads what cells say of a book, as programs write it: dates for years, several ISBNs, numbers for texts."""
+"""Parses cells as other programs write them: dates for years, several ISBNs, numbers for texts."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -14,16 +14,16 @@ from books.isbn import normalize_isbn
 from books.members import MEMBER_TABLE
 from library_site.db.integers import BIGINT_MAX, parse_integer
 
-# The value of a cell, the doubt about it, and whether it is enough: else the next column of the member is read.
+# The value of a cell, the warning about it, and whether it suffices: if not, the next column of the field is read.
 Reading = tuple[Any, str, bool]
-# Longer cells are no dates.
+# Longer cells are not dates.
 MAX_DATE_LENGTH = 64
 
 DAY, MONTH = "[0-9]{1,2}", "(?:0?[0-9]|1[0-2])"
 MONTH_NAME = r"(?:jan|feb|mar|mär|mrz|apr|may|mai|jun|jul|aug|sep|oct|okt|nov|dec|dez)[^\W\d_]*\.?"
 TIME = r"(?:[T ][0-9]{1,2}:[0-9:.,]+ ?(?:[AP]M)?(?:Z|UTC|[+-][0-9]{2}:?[0-9]{2})?)?"
 DATE_PATTERNS = [
-    # 1999.0, as programs that know no whole numbers write it.
+    # 1999.0, as programs without integers write it.
     re.compile(r"(?P<year>-?[0-9]+)[.,]0+"),
     # 1969-03-01T00:00:00+00:00 (ISO 8601).
     re.compile(rf"(?P<year>[0-9]{{4}})[-/.]{MONTH}(?:[-/.]{DAY}{TIME})?", re.IGNORECASE),
@@ -32,34 +32,34 @@ DATE_PATTERNS = [
     re.compile(rf"(?:{DAY}\.?[ -])?{MONTH_NAME}[ -](?:{DAY},? )?(?P<year>[0-9]{{4}})", re.IGNORECASE),
     re.compile(rf"(?P<year>[0-9]{{4}}),? {MONTH_NAME}(?: {DAY})?", re.IGNORECASE),
 ]
-# Calibre's date of a book of which it knows none, in any time zone.
+# Calibre writes this date, in any time zone, for a book with an unknown date.
 UNKNOWN_DATE = re.compile("(?:0101-01-01|0100-12-31)(?![0-9]).*", re.DOTALL)
 FOUR_DIGITS = re.compile("(?<![0-9])[0-9]{4}(?![0-9])")
 
 ISBN_10_LENGTH, ISBN_13_LENGTH = 10, 13
-# A number with fewer digits has not lost zeros of an ISBN: a group and a publisher begin with four of them at most.
+# A shorter number is not an ISBN that lost leading zeros: a group and a publisher begin with at most four zeros.
 MIN_ISBN_DIGITS = 6
-# How programs show a long number: with a fraction that is none, or with an exponent.
+# How programs write a long number: with an empty fraction, or with an exponent.
 WHOLE_NUMBER = re.compile(r"([0-9]{9,13})[.,]0+")
 SCIENTIFIC_NUMBER = re.compile(r"([0-9])[.,]([0-9]+)E\+([0-9]+)", re.IGNORECASE)
 WRAPPED_TEXT = re.compile(r'\s*(?:\[(.*)\]|="(.*)")\s*', re.DOTALL)
 TEXT_MEMBERS = frozenset(member.name for member in MEMBER_TABLE if isinstance(member.example, str))
 VALUE_SEPARATORS = re.compile("[,;]")
 ISSN_PATTERN = re.compile("[0-9]{4}-?[0-9]{3}[0-9X]", re.IGNORECASE)
-# What stands before and behind an ISSN: `ISSN: 0317-8471 (Print)`.
+# The text around an ISSN: `ISSN: 0317-8471 (Print)`.
 ISSN_LABEL = re.compile(r"e?-?ISSN:?|\([^)]*\)", re.IGNORECASE)
-# Shelves of Goodreads that every reader has.
+# Shelves that every Goodreads user has.
 READING_STATES = frozenset({"read", "to-read", "currently-reading"})
 
 
 class UnknownDate(str):
-    """What a cell has by which a program says that it knows no date: nothing."""
+    """A cell that means "unknown date" in its program. The field stays empty."""
 
     __slots__ = ()
 
 
 class Source(NamedTuple):
-    """A column, how its cells are read, and what people call it."""
+    """A column, how its cells are parsed, and its name for users."""
 
     column: str
     read: Callable[[Any], Reading]
@@ -69,9 +69,9 @@ class Source(NamedTuple):
 def list_sources(
     mapping: Mapping[str, str], *, is_exact: bool, headings: Mapping[str, str] = {}
 ) -> dict[str, list[Source]]:
-    """Returns the columns of each member in the order in which they count. The texts of an exact file stay.
+    """Returns the columns of each field, most important first. Texts of an exact file are not changed.
 
-    `headings` are by column, which stands for its own.
+    `headings` maps columns to the names that users see; by default a column's own name.
     """
     sources: dict[str, list[Source]] = {}
     for place in filter(mapping.__contains__, MEMBERS_BY_PLACE):
@@ -94,7 +94,7 @@ def find_reader(member: str, column: str, *, is_exact: bool) -> Callable[[Any], 
 def read_cells(
     values: Mapping[str, Any], sources: Mapping[str, Sequence[Source]]
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Returns what a record has of each member, and the doubts, by member, which begin with the names of columns."""
+    """Returns the values of a record and the warnings, both by field. A warning begins with the name of its column."""
     cells: dict[str, Any] = {}
     doubts: dict[str, str] = {}
     for member, columns in sources.items():
@@ -105,7 +105,7 @@ def read_cells(
 
 
 def read_member(values: Mapping[str, Any], sources: Sequence[Source]) -> tuple[str, Reading]:
-    """Returns the heading of the column that counts, and its cell: the first that is enough, else that is not empty."""
+    """Returns the heading and the cell of the column to use: the first that suffices, else the first non-empty one."""
     for column, read, heading in sources:
         reading = read(values.get(column))
         if reading[2]:
@@ -119,7 +119,7 @@ def is_blank(value: Any) -> bool:
 
 
 def has_no_isbn(cell: Any) -> bool:
-    """Whether it is empty, or has nothing but ISSNs, which stand in the same fields of journals and articles."""
+    """Whether the cell is empty or contains only ISSNs, which journals and articles have in the same fields."""
     return is_blank(cell) or (isinstance(cell, str) and has_only_issns(cell))
 
 
@@ -140,7 +140,7 @@ def read_text(cell: Any) -> Reading:
 
 
 def read_json_number(cell: Any) -> Any:
-    """Returns a number as its text: JSON has one for a title such as 1984. Other values stay."""
+    """Returns a number as text: in JSON a title such as 1984 may be a number. Other values are not changed."""
     is_number = type(cell) in (int, float) and abs(cell) <= BIGINT_MAX and cell == int(cell)
     return NumberText(int(cell)) if is_number else cell
 
@@ -169,7 +169,7 @@ def read_year(cell: Any) -> Reading:
 
 
 def read_date(text: str) -> Reading:
-    """Returns the year of a date; of another text, its first number of four digits, which is doubtful."""
+    """Returns the year of a date. For other texts it returns the first number of four digits, with a warning."""
     if len(text) <= MAX_DATE_LENGTH:
         for pattern in DATE_PATTERNS:
             if match := pattern.fullmatch(text):
@@ -197,7 +197,7 @@ def read_isbn(cell: Any) -> Reading:
 
 
 def extract_isbn(text: str) -> str:
-    """Returns the first valid ISBN of a text that is none itself; of others the text without what is around it."""
+    """Returns the first valid ISBN in the text. If there is none, it returns the text without decoration."""
     if number := find_whole_number(text.strip()):
         return NumberText(number)
     if isbn := isbns.find_isbn(text):
@@ -207,7 +207,7 @@ def extract_isbn(text: str) -> str:
 
 
 def find_whole_number(text: str) -> str:
-    """Returns the digits of a number of which none is lost, else ""."""
+    """Returns the digits of a number that lost none, else ""."""
     if match := WHOLE_NUMBER.fullmatch(text):
         return match[1]
     match = SCIENTIFIC_NUMBER.fullmatch(text)
@@ -215,7 +215,7 @@ def find_whole_number(text: str) -> str:
 
 
 def repair_isbn(text: str) -> tuple[str, str]:
-    """Returns the isbn and the doubt about it: a spreadsheet turns ISBNs into numbers."""
+    """Returns the isbn and the warning about it: a spreadsheet turns ISBNs into numbers."""
     if SCIENTIFIC_NUMBER.fullmatch(text.strip()):
         return text, _("A spreadsheet has rounded the number.")
     if not isinstance(text, NumberText):

@@ -1,4 +1,4 @@
-"""The programs whose tables are recognised by their columns, and what these have of a book. A new one is a row."""
+"""The programs whose tables are recognised by their columns. To support another program, add a row."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -8,10 +8,10 @@ from books.members import MEMBERS, REQUIRED_MEMBERS
 
 
 class TableDialect(NamedTuple):
-    """`marks` are columns that, together, only files of the program have. `columns` are those of each member, of which
-    the first counts that has something; all other columns are left out.
+    """`marks` are columns that only files of this program have together. `columns` lists the columns of each field; the
+    first that is not empty is used. All other columns are ignored.
 
-    The texts of an exact file are kept as they are, whatever they contain.
+    The texts of an exact file are not changed, whatever they contain.
     """
 
     name: str
@@ -69,12 +69,12 @@ TABLE_DIALECTS = (
         ["tags"],
     ),
 )
-# Of files that no program is recognised by.
+# For files of unknown programs.
 NO_DIALECT = TableDialect("", [], {})
 
 
 def find_dialect(columns: Sequence[str]) -> TableDialect:
-    """Returns that of the program that writes files with these columns, else NO_DIALECT."""
+    """Returns the dialect of the program that writes these columns, else NO_DIALECT."""
     names = {simplify_name(column) for column in columns}
     found = (dialect for dialect in TABLE_DIALECTS if names.issuperset(map(simplify_name, dialect.marks)))
     return next(found, NO_DIALECT)

@@ -1,4 +1,4 @@
-"""Guesses which column of a file has which member of a book."""
+"""Guesses which column of a file contains which field of a book."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -7,11 +7,11 @@ from books.files.columns.names import COLUMN_COUNTS, COLUMN_NAMES, PLACES, simpl
 
 
 def guess_mapping(columns: Sequence[str]) -> dict[str, str]:
-    """Returns the column of each place for which there is one: by the dialect of a program, else by the names."""
+    """Returns the column for each place, by the dialect of a program, else by name. Omits places without a column."""
     columns_by_name: dict[str, str] = {}
     for column in columns:
         columns_by_name.setdefault(simplify_name(column), column)
-    # Other names may mean other things: only ISBNs are looked for in all columns that may have them.
+    # Other columns of a known program may mean something else. Only ISBNs are also searched by name.
     limits = COLUMN_COUNTS if find_dialect(columns).columns else {"isbn": COLUMN_COUNTS["isbn"]}
     mapping: dict[str, str] = {}
     for member, names in (find_dialect(columns).columns or COLUMN_NAMES).items():
@@ -21,6 +21,6 @@ def guess_mapping(columns: Sequence[str]) -> dict[str, str]:
 
 
 def list_ignored(columns: Collection[str], mapping: Mapping[str, str]) -> list[str]:
-    """Returns the columns that no place of the mapping names."""
+    """Returns the columns that the mapping does not use."""
     taken = set(mapping.values())
     return [column for column in columns if column not in taken]

@@ -1,1 +1,1 @@
-"""What the OpenAPI document of version 1 says of books: every status that can occur, with examples."""
+"""The OpenAPI document of version 1 for books: every status that can occur, with examples."""

@@ -1,4 +1,4 @@
-"""What the OpenAPI document of version 1 says besides what follows from its views."""
+"""What the OpenAPI document of version 1 cannot derive from its views."""
 
 from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_view
 
@@ -10,7 +10,7 @@ from library_site.api.operation_schema import document_state
 from library_site.api.schema import document_answer, document_message, request_example
 
 BOOK_EXAMPLE = {"id": 1, **EXAMPLE, "available": True, "created_at": "2026-01-31T09:30:00.000000"}
-# A reference, because for a serializer drf-spectacular would add a component whose name says that it is paginated.
+# A reference, because drf-spectacular would add a component named "Paginated…" for a serializer.
 BOOK_REFERENCE = {"$ref": "#/components/schemas/Book"}
 CONFLICT = document_refusal(IsbnInUse, "Another book has the isbn, or another change met this one.")
 PRECONDITION_FAILED = document_state("book", "The book is in another state.")

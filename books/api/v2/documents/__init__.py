@@ -1,1 +1,1 @@
-"""What the OpenAPI document of version 2 says of books: every status that can occur, with examples."""
+"""The OpenAPI document of version 2 for books: every status that can occur, with examples."""

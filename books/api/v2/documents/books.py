@@ -1,4 +1,4 @@
-"""What the OpenAPI document of version 2 says of books besides what follows from their views."""
+"""What the OpenAPI document of version 2 cannot derive from the views of books."""
 
 from typing import Any
 
@@ -91,7 +91,7 @@ class BulkRequestSerializer(RejectUnknownMixin):
     operations = serializers.ListField(child=BulkItemField(), min_length=1, max_length=MAX_ITEMS)
 
 
-# A reference: other answers add the component.
+# A reference: other responses already add the component.
 BOOK_SCHEMA = {"$ref": "#/components/schemas/Book"}
 OPERATIONS_EXAMPLE = {
     "operations": [

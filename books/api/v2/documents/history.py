@@ -1,4 +1,4 @@
-"""Describes the history in the OpenAPI document of version 2."""
+"""The OpenAPI document of version 2 for the history."""
 
 from typing import Any
 

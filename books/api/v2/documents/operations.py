@@ -1,4 +1,4 @@
-"""Describes operations on many books in the OpenAPI document of version 2."""
+"""The OpenAPI document of version 2 for operations on many books."""
 
 from typing import Any
 
