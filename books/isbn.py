@@ -1,4 +1,4 @@
-"""Reads ISBNs in any usual notation (ISO 2108)."""
+"""Parses ISBNs in any common notation (ISO 2108)."""
 
 import re
 from functools import lru_cache
@@ -9,16 +9,16 @@ from stdnum.util import clean
 
 # Soft hyphens, zero-width characters and direction marks.
 INVISIBLE_CHARACTERS = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
-# What people write around the number: "ISBN" before it, the binding in parentheses after it.
+# Text around the number: "ISBN" before it, the binding in parentheses after it.
 SURROUNDING_TEXT = re.compile(r"^\s*(?:urn:)?isbn(?:[-\s]?1[03](?![0-9]))?\s*:?\s*|\(.*?\)", re.IGNORECASE)
-# stdnum accepts nine digits as an ISBN-10, and fails if a line break stands before the last character.
+# stdnum accepts nine digits as an ISBN-10, and fails on a line break before the last character.
 ISBN_PATTERN = re.compile(r"[0-9]{9}[0-9X]|[0-9]{13}")
 # 979-0 numbers are for printed music (ISO 10957).
 ISBN13_PATTERN = re.compile(r"(?:978[0-9]|979[1-9])[0-9]{9}")
-# Longer texts are not read as ISBNs, or as several.
+# Longer texts are not parsed as an ISBN or as a list of ISBNs.
 MAX_ISBN_TEXT, MAX_LIST_TEXT = 64, 200
 MIN_DIGITS = 10
-# What stands between ISBNs, and around one: LibraryThing writes `[0261102214]`, Goodreads `="0261102214"`.
+# Separators between ISBNs, and text around one: LibraryThing writes `[0261102214]`, Goodreads `="0261102214"`.
 LIST_SEPARATORS = re.compile(r"[,;|/\n]+")
 SEPARATORS = re.compile(r"[\s,;|/\[\](){}\"=]+")
 
@@ -28,7 +28,7 @@ def normalize_isbn(text: str) -> str | None:
     return None if len(text) > MAX_ISBN_TEXT else normalize_short(text)
 
 
-# A record of a file is asked for it several times.
+# Cached because a record of a file needs it several times.
 @lru_cache(maxsize=4096)
 def normalize_short(text: str) -> str | None:
     if ISBN13_PATTERN.fullmatch(text):
@@ -38,7 +38,7 @@ def normalize_short(text: str) -> str | None:
 
 
 def find_isbn(text: str) -> str:
-    """Returns the first valid ISBN of a text that may have several, as it is written there; empty if it has none."""
+    """Returns the first valid ISBN in a text, in the text's notation; empty if there is none."""
     if len(text) > MAX_LIST_TEXT:
         return ""
     for piece in (*LIST_SEPARATORS.split(text), *SEPARATORS.split(text)):
@@ -49,17 +49,17 @@ def find_isbn(text: str) -> str:
 
 
 def compact_number(text: str) -> str:
-    """Returns the text without separators, invisible characters and what people write around an ISBN."""
+    """Returns the text without separators, invisible characters and text around an ISBN."""
     number: str = clean(SURROUNDING_TEXT.sub("", INVISIBLE_CHARACTERS.sub("", text)), " -")
     return number.strip().upper()
 
 
 def hyphenate_isbn(text: str) -> str:
-    """Returns a valid ISBN with its hyphens, and any other text as it is."""
+    """Returns a valid ISBN with hyphens, and any other text unchanged."""
     if normalize_isbn(text) is None:
         return text
     parts = isbns.split(isbns.compact(compact_number(text)))
-    # The agency's list has no such range yet.
+    # The list of the ISBN agency does not have this range yet.
     has_all_parts = all(parts[1:])
     return "-".join(filter(None, parts)) if has_all_parts else compact_number(text)
 
@@ -70,5 +70,5 @@ def to_isbn13(number: str) -> str | None:
 
 
 def to_isbn10(isbn13: str) -> str:
-    """Returns the ISBN with 10 characters; one that begins with 979 has none, and stays as it is."""
+    """Returns the ISBN-10. An ISBN that begins with 979 has none and is returned unchanged."""
     return str(isbns.to_isbn10(isbn13)) if isbn13.startswith("978") else isbn13

@@ -1,18 +1,18 @@
-"""The members of a book that people and programs write, in the order in which files and pages show them.
+"""The fields of a book that people and programs write, in the order in which files and pages show them.
 
-Other modules derive their lists from this table and from the model. Here is no model, because processes without
-settings read files, too. `tests/rules/books/test_members.py` compares the table with the model, and with the lists that
-are written by hand.
+Other modules derive their lists from this table and from the model. The table does not use the model, because processes
+without settings read files, too. `tests/rules/books/test_members.py` compares it with the model, and with the lists
+that are written by hand.
 """
 
 from typing import Any, NamedTuple
 
 
 class Member(NamedTuple):
-    """A member of a book: its bounds, an example for the documents, and what files of other programs call it.
+    """A field of a book: its limits, an example for the documents, and its names in other programs' files.
 
-    `columns` are names of columns, folded and without signs; the first that a file has is taken. `bibtex` are fields,
-    `ris` tags; the first is what we write. `marc` is the subfield that we write: its tag, indicators and code.
+    `columns` are names of columns, folded and without punctuation; the first that a file has is used. `bibtex` are
+    fields, `ris` tags; exports write the first. Exports write the subfield `marc`: its tag, indicators and code.
     """
 
     name: str
@@ -22,9 +22,9 @@ class Member(NamedTuple):
     ris: tuple[str, ...]
     marc: tuple[str, str, str]
     max_length: int | None = None
-    # Whether a new book needs it.
+    # Whether a new book must have it.
     is_required: bool = True
-    # The number of columns of a file that may have it.
+    # How many columns of a file may contain it.
     column_count: int = 1
 
 
@@ -115,7 +115,7 @@ MEMBER_TABLE = (
         example=True,
         columns=("available", "availability", "verfügbar", "verfügbarkeit"),
         bibtex=("library",),
-        # C1 is for one's own use.
+        # C1 is for private use.
         ris=("C1",),
         marc=("876", "  ", "j"),
         is_required=False,
@@ -124,5 +124,5 @@ MEMBER_TABLE = (
 MEMBERS = tuple(member.name for member in MEMBER_TABLE)
 REQUIRED_MEMBERS = tuple(member.name for member in MEMBER_TABLE if member.is_required)
 MAX_LENGTHS = {member.name: member.max_length for member in MEMBER_TABLE if member.max_length}
-# What a new book is created with.
+# The values of a new book by default.
 EXAMPLE = {member.name: member.example for member in MEMBER_TABLE if member.is_required}

@@ -1,4 +1,4 @@
-"""Keeps copies of the books of another library, by the events that it sends."""
+"""Keeps copies of the books of another library. The other library sends events about its books."""
 
 from contextlib import suppress
 from datetime import datetime
@@ -21,7 +21,7 @@ from library_site.db.integers import BIGINT_MAX
 from webhooks.inbox import register_handler
 from webhooks.models import Received, Source
 
-# Of a book of which no event was handled.
+# The version of a book without any handled event.
 UNKNOWN_VERSION = -1
 
 
@@ -30,15 +30,15 @@ class InvalidBookEvent(Exception):
 
 
 class MirroredIdSerializer(Serializer[Any]):
-    """The id and the version of the book that an event is about."""
+    """The id and the version of the event's book."""
 
     id = StrictIntegerField(min_value=-BIGINT_MAX, max_value=BIGINT_MAX)
-    # A deletion is one version more.
+    # A deletion increases the version.
     version = StrictIntegerField(min_value=0, max_value=BIGINT_MAX - 1)
 
 
 class MirroredBookSerializer(MirroredIdSerializer, NewBookSerializer):
-    """A book in an event of another library. Its other members are ignored."""
+    """A book in an event of another library. Other fields are ignored."""
 
     available = StrictBooleanField()
 
@@ -51,7 +51,7 @@ id_serializer, book_serializer = MirroredIdSerializer(), MirroredBookSerializer(
 
 @register_handler(BOOK_CREATED, BOOK_UPDATED)
 def mirror_change(received: Received, body: dict[str, Any], now: datetime) -> None:
-    """Adds or changes a book, unless a later event about it was handled before.
+    """Adds or changes the copy of a book, unless a later event about it was already handled.
 
     Raises InvalidBookEvent, IsbnInUse, BookExists, ConcurrentChange.
     """
@@ -66,7 +66,7 @@ def mirror_change(received: Received, body: dict[str, Any], now: datetime) -> No
 
 
 def write_copy(mirrored_book: MirroredBook, values: dict[str, Any], actor: ActorRef, now: datetime) -> BookRow:
-    """Changes the copy, brings it back under the id that it had, or adds it.
+    """Changes the copy, restores it under its former id, or adds it.
 
     Raises IsbnInUse, BookExists, ConcurrentChange.
     """
@@ -80,15 +80,15 @@ def write_copy(mirrored_book: MirroredBook, values: dict[str, Any], actor: Actor
 
 
 def get_copy_id(mirrored_book: MirroredBook) -> int | None:
-    """Returns the id of the copy, or the one that it had before it was deleted."""
+    """Returns the id of the copy. If the copy is deleted, returns its former id."""
     return mirrored_book.book_id or mirrored_book.former_book_id
 
 
 @register_handler(BOOK_DELETED)
 def mirror_deletion(received: Received, body: dict[str, Any], now: datetime) -> None:
-    """Deletes a book, unless a later event about it was handled before.
+    """Deletes the copy of a book, unless a later event about it was already handled.
 
-    It remembers the id also of a book that has no copy here: no library gives an id to another book.
+    It stores the id even if there is no copy: a library never uses an id for another book.
 
     Raises InvalidBookEvent, ConcurrentChange.
     """
@@ -102,7 +102,7 @@ def mirror_deletion(received: Received, body: dict[str, Any], now: datetime) -> 
 
 
 def delete_copy(mirrored_book: MirroredBook, actor: ActorRef, now: datetime) -> None:
-    """Deletes the copy if there is one; its row keeps the id. Raises ConcurrentChange."""
+    """Deletes the copy if it exists. Its row keeps the id. Raises ConcurrentChange."""
     pk = get_copy_id(mirrored_book)
     if pk:
         with suppress(BookNotFound):
@@ -114,16 +114,16 @@ def find_source_actor(received: Received) -> ActorRef:
 
 
 def lock_mirrored_book(source: Source, remote_id: int) -> MirroredBook:
-    """Returns the row of a book, or a new one. No other event changes the row before this transaction ends."""
-    # Locks the source, since the book may have no row yet. Other transactions may still refer to the source.
+    """Returns the row of a book, or a new one. No other event can change the row before this transaction ends."""
+    # Locks the source, because the book may have no row yet. Other transactions may still insert references to it.
     Source.objects.select_for_update(no_key=True).get(pk=source.pk)
     mirrored_book = MirroredBook.objects.filter(source=source, remote_id=remote_id).first()
     return mirrored_book or MirroredBook(source=source, remote_id=remote_id, version=UNKNOWN_VERSION)
 
 
 def update_mirrored_book(mirrored_book: MirroredBook, **columns: Any) -> None:
-    """Writes these columns alone. It comes after the change of the book, as where a book is deleted here: otherwise two
-    transactions could wait for each other.
+    """Updates only these columns. Call it after the change of the book. Deleting a book uses the same order; otherwise
+    two transactions could wait for each other.
     """
     MirroredBook.objects.update_or_create(
         source=mirrored_book.source, remote_id=mirrored_book.remote_id, defaults=columns
@@ -131,7 +131,7 @@ def update_mirrored_book(mirrored_book: MirroredBook, **columns: Any) -> None:
 
 
 def parse_book_event(serializer: Serializer[Any], body: dict[str, Any]) -> dict[str, Any]:
-    """The values of the book in an event. Raises InvalidBookEvent."""
+    """Returns the values of the event's book. Raises InvalidBookEvent."""
     data = body.get("data")
     book = data.get("book") if isinstance(data, dict) else None
     if not isinstance(book, dict):

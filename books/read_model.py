@@ -1,4 +1,4 @@
-"""Shows books without model objects: which columns to select and which JSON to send follow from a serializer."""
+"""Reads books without model objects. A serializer determines the columns to select and the JSON to return."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC, datetime
@@ -20,9 +20,9 @@ from library_site.api.renderers import JSONRenderer
 from library_site.db.sql import Row
 
 Column = Expression | F | str
-# Clients choose the fields. So many sets of them are remembered.
+# Clients choose the fields. The cache keeps so many combinations.
 CACHED_SETS = 100
-# Fields that show their column as it is.
+# Field classes that show their column unchanged.
 PLAIN_FIELDS = (
     fields.BigIntegerField,
     fields.BooleanField,
@@ -33,7 +33,7 @@ PLAIN_FIELDS = (
 
 
 class Representation:
-    """Books as rows, and as structs that msgspec encodes. The members are those of the serializer, in its order."""
+    """Books as rows, and as structs that msgspec encodes. They have the fields of the serializer, in its order."""
 
     def __init__(self, serializer: type[Serializer[Book]], names: Collection[str] | None = None) -> None:
         fields = serializer().fields
@@ -41,9 +41,9 @@ class Representation:
         self.fields = {name: field for name, field in fields.items() if names is None or name in names}
         self.members = list(self.fields)
         sources = [str(field.source) for field in self.fields.values()]
-        # Gives the members of a book, as a row has them.
+        # Returns the fields of a row.
         self.to_row: Callable[[Any], Row] = make_getter(sources)
-        # Leaves out the extra columns of a row.
+        # Removes the extra columns of a row.
         self.select_members: Callable[[Row], Row] = itemgetter(slice(len(self.members)))
         self.columns = [select_column(field) for field in self.fields.values()]
         self.time_zones = {
@@ -54,16 +54,16 @@ class Representation:
         self.make_partial = lru_cache(CACHED_SETS)(partial(Representation, serializer))
 
     def with_fields(self, names: Iterable[str]) -> "Representation":
-        """Returns a representation with only these members, all of which exist."""
+        """Returns a representation with only these fields, all of which exist."""
         return self.make_partial(frozenset(names))
 
     def read(self, books: Any) -> list[msgspec.Struct]:
-        """Returns structs of books, which are model objects, rows, or a queryset or page that is not read yet."""
+        """Returns structs of books: of model objects, rows, or a queryset or page that is not read yet."""
         is_unread = hasattr(books, "values_list") and getattr(books, "_result_cache", None) is None
         return self.to_structs(books.values_list(*self.columns) if is_unread else map(self.to_row, books))
 
     def to_structs(self, rows: Iterable[Row]) -> list[msgspec.Struct]:
-        """Turns rows into structs, without the extra columns."""
+        """Converts rows to structs, without the extra columns."""
         books = list(starmap(self.struct, map(self.select_members, rows)))
         for name, zone in self.time_zones.items():
             format_times(books, name, zone)
@@ -84,14 +84,14 @@ class BookListSerializer(ListSerializer[Book]):
             return super().to_representation(data)
         books, request = representation.read(data), self.context.get("request")
         is_encoded_here = isinstance(getattr(request, "accepted_renderer", None), JSONRenderer)
-        # Only our own renderer encodes structs.
+        # Only our own renderer can encode structs.
         return books if is_encoded_here else list(map(msgspec.structs.asdict, books))
 
 
 class ReadSerializer(Serializer[Book]):
-    """Shows books by a Representation. With `only` it has these fields alone.
+    """Serializes books with a Representation. With `only`, it has only these fields.
 
-    REST framework itself shows what has fields of other kinds, or fields that differ from request to request.
+    REST framework serializes other kinds of fields, and fields that differ between requests.
     """
 
     def __init__(self, *arguments: Any, only: Collection[str] | None = None, **options: Any) -> None:
@@ -123,7 +123,7 @@ def compile_serializer(serializer: type[Serializer[Book]]) -> Representation | N
 
 
 def has_only_conditions(books: QuerySet[Book]) -> bool:
-    """Whether a queryset selects all columns of books, with conditions of these alone."""
+    """Whether a queryset selects all columns of books, and its conditions use only these."""
     query = books.query
     has_more = (
         query.annotations
@@ -144,17 +144,17 @@ def is_plain_field(field: Field[Any, Any, Any, Any]) -> bool:
 
 
 def make_getter(names: Sequence[str]) -> Callable[[Any], Row]:
-    """Returns a function that returns these attributes. `attrgetter` alone returns no tuple for a single name."""
+    """Returns a function that returns these attributes. `attrgetter` does not return a tuple for a single name."""
     if len(names) == 1:
         return lambda book: (getattr(book, names[0]),)
     return attrgetter(*names)
 
 
 def format_times(books: Sequence[msgspec.Struct], name: str, zone: str) -> None:
-    """Changes the times that msgspec would encode differently: it omits a fraction of zero, and a naive time's zone."""
+    """Converts times that msgspec encodes differently: it omits a zero fraction, and the zone of a naive time."""
     for book in books:
         time: datetime | str = getattr(book, name)
-        # SQLite has formatted it already.
+        # SQLite has already formatted it.
         if isinstance(time, datetime):
             if not time.microsecond:
                 setattr(book, name, time.isoformat(timespec="microseconds") + zone)
@@ -164,7 +164,7 @@ def format_times(books: Sequence[msgspec.Struct], name: str, zone: str) -> None:
 
 
 def select_column(field: Field[Any, Any, Any, Any]) -> Column:
-    """Django compiles a name faster than an expression; SQLite formats times faster than Python."""
+    """Django compiles a name faster than an expression. SQLite formats times faster than Python."""
     source = str(field.source)
     is_formatted = connection.vendor == "sqlite" and isinstance(field, DateTimeField)
     return FormattedTimestamp(source, zone_suffix(field)) if is_formatted else source

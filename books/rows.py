@@ -1,4 +1,4 @@
-"""A book as a row of its table. Changes and events work on rows: a model object costs more than its statement."""
+"""A book as a row of its table. Changes and events use rows, because a model object takes longer than its statement."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -11,7 +11,7 @@ from books.models import DERIVED_FIELDS, MEMBER_DEFAULTS, Book
 
 
 class BookRow(NamedTuple):
-    """All columns of a book, with the values that the model's fields have. The id of a new book is 0."""
+    """All columns of a book, with the values of the model's fields. A new book has id 0."""
 
     id: int
     title: str
@@ -29,7 +29,7 @@ class BookRow(NamedTuple):
     genre_folded: str
 
     def find_changes(self, values: Mapping[str, Any], now: datetime) -> dict[str, Any]:
-        """Returns the columns of the next version that differ; none if the book has these values already."""
+        """Returns the changed columns of the next version; empty if the book already has these values."""
         new_values = {name: value for name, value in values.items() if getattr(self, name) != value}
         if not new_values:
             return {}
@@ -37,20 +37,20 @@ class BookRow(NamedTuple):
 
 
 def make_row(values: Mapping[str, Any], now: datetime) -> BookRow:
-    """Returns a book that is not yet written to the database."""
+    """Returns a book that is not written to the database yet."""
     timestamp = to_naive_utc(now)
     defaults = {"id": 0, **MEMBER_DEFAULTS, "created_at": timestamp, "updated_at": timestamp, "version": 1}
     return BookRow(**{**defaults, **add_derived_values(values)})
 
 
 def add_derived_values(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the values and the columns that are computed from them."""
+    """Returns the values, and the columns that are computed from them."""
     sources = ((field, values[field.source]) for field in DERIVED_FIELDS if field.source in values)
     return {**values, **{field.attname: field.derive(source) for field, source in sources}}
 
 
 def set_columns(instance: Book, columns: Mapping[str, Any]) -> None:
-    """Gives a model object the columns that were written."""
+    """Sets the written columns on a model object."""
     for name, value in columns.items():
         setattr(instance, name, value)
     instance._state.adding, instance._state.db = False, DEFAULT_DB_ALIAS

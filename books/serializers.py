@@ -20,12 +20,12 @@ class NewBookSerializer(StrictModelSerializer):
     class Meta:
         model = Book
         fields: tuple[str, ...] = REQUIRED_MEMBERS
-        # The database's constraint decides whether an isbn is free: the answer of a SELECT could be out of date.
+        # The database constraint decides whether an isbn is free: the result of a SELECT may be out of date.
         extra_kwargs: dict[str, dict[str, Any]] = {"isbn": {"validators": []}}
 
 
 class NonBlankBookSerializer(NewBookSerializer):
-    """All members but the availability: a new book is available. Only texts that the model lets be blank are."""
+    """All fields except `available`: a new book is available. Texts may be blank only where the model allows it."""
 
     class Meta(NewBookSerializer.Meta):
         fields = tuple(name for name in MEMBERS if name != "available")
@@ -51,6 +51,6 @@ class BookSerializer(ReadSerializer, StrictModelSerializer):
     class Meta:
         model = Book
         list_serializer_class = BookListSerializer
-        # All columns but those that only the search reads.
+        # All columns except those that only the search reads.
         fields = tuple(name for name in BookRow._fields if name not in FOLDED_COLUMNS.values())
         extra_kwargs = {name: {"required": True} for name in MEMBERS}

@@ -1,7 +1,7 @@
 """Numbers about all books and changes, for pages that must not count them.
 
-Where counting takes a moment only, a number is counted when it is read. In a large library the worker of operations
-counts it now and then, and what is read says when that was.
+If counting is fast, a number is counted when it is read. In a large library the worker of operations counts it from
+time to time, and the result includes the time.
 """
 
 import time
@@ -25,35 +25,35 @@ COUNTERS: Mapping[str, Callable[[datetime], dict[str, Any]]] = {
     DUPLICATES[SAME_ISBN]: lambda _: count_pairs(SAME_ISBN),
     DUPLICATES[SAME_TITLE]: lambda _: count_pairs(SAME_TITLE),
 }
-# What took fewer seconds is counted by each page that shows it, and stored once a minute.
+# A count that took fewer seconds is repeated by each page that shows it, and stored once a minute.
 LIVE_SECONDS = 0.03
 MIN_AGE = timedelta(minutes=1)
-# The worker counts for a hundredth of its time at most.
+# The worker spends at most a hundredth of its time on counting.
 WORKER_SHARE = 100
-# A page counts what no worker has counted for so long.
+# If no worker has counted for this long, the page counts.
 MAX_AGE = timedelta(hours=1)
 
 
 def read_summary(name: str, now: datetime) -> Summary:
-    """Returns the numbers of one of COUNTERS: as they are now, or as they were at its `counted_at`."""
+    """Returns the numbers of one of COUNTERS: the current ones, or those of its `counted_at`."""
     summary = Summary.objects.filter(name=name).first()
     if summary and summary.seconds > LIVE_SECONDS and now - summary.counted_at < MAX_AGE:
         return summary
     counted = count(name, now)
     if not summary or now - summary.counted_at >= MIN_AGE:
-        # The page has what it shows: it does not fail with a database that takes no writes.
+        # The page has its numbers, so a read-only database is not an error here.
         with suppress(DatabaseError), transaction.atomic():
             store(counted)
     return counted
 
 
 def find_count_time(summary: Summary, now: datetime) -> datetime | None:
-    """Returns when the numbers were counted that were read at this moment; None if that was then."""
+    """Returns the time at which these numbers were counted; None if that is now."""
     return None if summary.counted_at == now else summary.counted_at
 
 
 def refresh_summaries(now: datetime) -> None:
-    """Counts again what somebody looks at and takes too long for a page."""
+    """Refreshes the summaries that pages use and that take too long to count on a page."""
     for summary in Summary.objects.filter(seconds__gt=LIVE_SECONDS):
         if now - summary.counted_at >= max(MIN_AGE, timedelta(seconds=summary.seconds * WORKER_SHARE)):
             store(count(summary.name, now))

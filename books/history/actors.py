@@ -1,6 +1,6 @@
-"""Finds the row of an actor: who changes books, and through what.
+"""Finds the row of an actor: who changes books, and through which channel.
 
-A process remembers the ids, so that a change costs no query more. Rows are never deleted.
+Each process caches the ids, so a change needs no additional query. Rows are never deleted.
 """
 
 from datetime import datetime
@@ -17,12 +17,12 @@ from oauth.credentials import Credential
 from oauth.models import APIKey
 from webhooks.models import Source
 
-# More combinations than these are looked up again.
+# The cache keeps so many actors.
 MAX_REMEMBERED_ACTORS = 100_000
 
 
 class Identity(NamedTuple):
-    """What distinguishes actors: a channel, and the ids of a user, an app, an API key and a source."""
+    """What identifies an actor: a channel, and the ids of a user, an app, an API key and a source."""
 
     channel: str
     user_id: int | None = None
@@ -32,7 +32,7 @@ class Identity(NamedTuple):
 
 
 class ActorRef(NamedTuple):
-    """The id of the actor of a change, and of the operation that the change belongs to."""
+    """The id of the actor of a change, and the id of the operation that the change belongs to."""
 
     id: int
     operation_id: int | None = None
@@ -48,9 +48,10 @@ def find_actor(
     user_id: int | None = None,
     source_id: int | None = None,
 ) -> ActorRef:
-    """Returns the actor of a change through this channel; without any of the others it is anonymous.
+    """Returns the actor for this channel. Without a user, app, key or source, the actor is anonymous.
 
-    Call it before the transaction that changes books: another first change of this actor waits for that.
+    Call it before the transaction that changes books; otherwise another first change of this actor waits for that
+    transaction.
     """
     if credential:
         identity = Identity(channel, credential.user_id, credential.client_id, credential.key)
@@ -60,10 +61,10 @@ def find_actor(
 
 
 def load_actor(identity: Identity) -> ActorRef:
-    """Finds or adds the row."""
+    """Returns the row, and inserts it if it is missing."""
     pk = find_row(identity)
     actor = ActorRef(add_row_once(identity) if pk is None else pk)
-    # The row of a transaction that fails does not exist.
+    # If the transaction fails, the row does not exist.
     transaction.on_commit(partial(remember_actor, identity, actor))
     return actor
 
@@ -73,7 +74,7 @@ def find_row(identity: Identity) -> int | None:
 
 
 def add_row_once(identity: Identity) -> int:
-    """Returns the id of the row, also if PostgreSQL refuses to add it because another transaction did so."""
+    """Returns the id of the row, also if another transaction inserts it at the same time."""
     try:
         return add_row(identity)
     except OperationalError as error:
@@ -85,7 +86,7 @@ def add_row_once(identity: Identity) -> int:
 
 @transaction.atomic
 def add_row(identity: Identity) -> int:
-    """Returns the id of the row, which another transaction can have added. A deleted account becomes nobody."""
+    """Returns the id of the row, which another transaction may have inserted. A deleted account is not named."""
     if not lock_user(identity.user_id):
         identity = identity._replace(user_id=None, api_key_id=None)
     Actor.objects.bulk_create([build_actor(identity)], ignore_conflicts=True)
@@ -93,7 +94,7 @@ def add_row(identity: Identity) -> int:
 
 
 def lock_user(pk: int | None) -> bool:
-    """Locks the account, so that it cannot be forgotten before its name is written. Returns false if it is deleted."""
+    """Locks the account, so that it is not deleted before its name is written. Returns false if it is deleted."""
     return pk is None or bool(User.objects.select_for_update(no_key=True).filter(pk=pk))
 
 
@@ -108,7 +109,7 @@ def remember_actor(identity: Identity, actor: ActorRef) -> None:
 
 def build_actor(identity: Identity) -> Actor:
     key = APIKey.objects.filter(pk=identity.api_key_id or 0).select_related("authorization__application").first()
-    # A key that an app made belongs to that app.
+    # A key that an app created belongs to that app.
     app = Application.objects.filter(client_id=identity.client_id).first() or (
         key and key.authorization and key.authorization.application
     )
@@ -126,6 +127,6 @@ def build_actor(identity: Identity) -> Actor:
 
 
 def record_operation(kind: str, actor: ActorRef, now: datetime) -> ActorRef:
-    """Adds an operation that is done in this transaction. Returns the actor of its changes."""
+    """Adds an operation that runs within this transaction. Returns the actor for its changes."""
     operation = Operation.objects.create(kind=kind, actor_id=actor.id, created_at=now, finished_at=now)
     return actor._replace(operation_id=operation.pk)

@@ -1,4 +1,4 @@
-"""The positions in the lists of changes, as links have them."""
+"""The cursors of the lists of changes."""
 
 from library_site.api.cursors import CursorInteger, CursorTime, PageCursor
 

@@ -1,4 +1,4 @@
-"""Reads pages of the history, newest first, without counting: the database walks an index, and stops at the limit."""
+"""Reads pages of the history, newest first, without counting: the database reads an index up to the limit."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
@@ -11,11 +11,11 @@ from books.models import Actor, Change
 from library_site.db.keyset import Key, Page, Start, build_condition, cut_page, order_by
 from library_site.db.sql import Row
 
-# Each of so few actors has a query of its own, along its index. A person has an actor for each channel, app and key.
+# If at most so many actors match, each has its own query on its index. A user has an actor per channel, app and key.
 MAX_QUERIED_ACTORS = 10
-# The number of changes that an iteration holds in memory.
+# An iteration holds so many changes in memory.
 ITERATION_PAGE = 1_000
-# By the names that addresses have.
+# The kinds of changes by their names in addresses.
 CHANGE_KINDS = {kind.label: kind for kind in Change.Kind}
 ENTRY_COLUMNS = ("id", "book_id", "version", "kind", "at", "actor_id", "operation_id", "before", "after")
 NAME_COLUMNS = ("user_name", "app_name", "api_key_name", "source_name")
@@ -23,7 +23,7 @@ BY_TIME, BY_VERSION, BY_ID = ("at", "id"), ("version",), ("id",)
 
 
 class ActorNames(NamedTuple):
-    """Through what a change was made, and the names of who made it; None where there is none."""
+    """The channel of a change, and the names of its actor; None where there is no name."""
 
     channel: str
     user: str | None
@@ -32,12 +32,12 @@ class ActorNames(NamedTuple):
     source: str | None
 
 
-# Operators can restore an older database under processes that remember newer actors.
+# After a restored backup, a process may have cached actors that the database does not have.
 UNKNOWN_ACTOR = ActorNames(Actor.Channel.COMMAND, None, None, None, None)
 
 
 class Entry(NamedTuple):
-    """A change of a book; `at` is in UTC, without a time zone."""
+    """A change of a book. `at` is in UTC, without a time zone."""
 
     id: int
     book_id: int
@@ -51,7 +51,7 @@ class Entry(NamedTuple):
 
 
 class Filters(NamedTuple):
-    """What changes must match: names, of which `actor` is any; a channel; a kind; an operation; a span of time, which
+    """Filters of changes: names (`actor` matches any of them), a channel, a kind, an operation, and a period that
     includes `since` and excludes `until`.
     """
 
@@ -73,18 +73,18 @@ def read_book_page(book_id: int, start: Start, limit: int) -> Page[Entry]:
 
 
 def read_recent_page(filters: Filters, start: Start, limit: int) -> Page[Entry]:
-    """Returns a page of the changes of all books. An operation makes one after the other, so ids have their order."""
+    """Returns a page of the changes of all books, sorted by id. The changes of one operation have ascending ids."""
     return read_entries(list_conditions(filters), BY_TIME if filters.operation is None else BY_ID, start, limit)
 
 
 def read_deleted_page(start: Start, limit: int) -> Page[Entry]:
-    """Returns a page of the deletions of books that are still deleted: a book with a later change was restored."""
+    """Returns a page of the deletions of books that are still deleted. A book with a later change was restored."""
     later_changes = Change.objects.filter(book_id=OuterRef("book_id"), version__gt=OuterRef("version"))
     return read_entries([Q(~Exists(later_changes), kind=Change.Kind.DELETED)], BY_TIME, start, limit)
 
 
 def list_conditions(filters: Filters) -> list[Q]:
-    """Returns the conditions of the changes of each actor, if these are few, else of all together."""
+    """Returns a condition for each actor if there are few, else one condition for all of them."""
     values = {"kind": filters.kind, "operation": filters.operation, "at__gte": filters.since, "at__lt": filters.until}
     condition = Q(**{name: value for name, value in values.items() if value is not None})
     actor_condition = build_actor_condition(filters)
@@ -107,12 +107,12 @@ def build_actor_condition(filters: Filters) -> Q:
 
 
 def read_entries(conditions: Sequence[Q], order: Sequence[str], start: Start, limit: int) -> Page[Entry]:
-    """Returns a page of the changes that match any of these conditions, each of which is a query."""
+    """Returns a page of the changes that match any of these conditions, with one query for each."""
     columns, descending = [F(name) for name in order], not start.backward
     get_key = get_version_key if order == BY_VERSION else get_time_key
     beyond = build_condition(columns, adapt_key(start.key)[-len(columns) :], descending) if start.key else Q()
     changes = Change.objects.order_by(*order_by(columns, descending)).values_list(*ENTRY_COLUMNS)
-    # Of two bounds of a column SQLite takes the first for its index, and that of the key is the closer one.
+    # SQLite uses the first of two bounds on a column for its index, and the bound of the cursor excludes more rows.
     rows: list[Row] = [row for condition in conditions for row in changes.filter(beyond & condition)[: limit + 1]]
     if len(conditions) > 1:
         rows = sorted(rows, key=get_key, reverse=descending)[: limit + 1]
@@ -122,12 +122,12 @@ def read_entries(conditions: Sequence[Q], order: Sequence[str], start: Start, li
 
 
 def adapt_key(key: Key) -> Key:
-    """Django knows a naive time as that of a TimestampField alone."""
+    """Converts the time: Django accepts a naive datetime only for a TimestampField."""
     return tuple(Value(value, TimestampField()) if isinstance(value, datetime) else value for value in key)
 
 
 def iter_actor_entries(actor_id: int) -> Iterator[Entry]:
-    """Yields all changes of an actor, the oldest first. They are never all in memory."""
+    """Yields all changes of an actor, oldest first, without loading all of them into memory."""
     start = Start(backward=True)
     while True:
         page = read_entries([Q(actor=actor_id)], BY_TIME, start, ITERATION_PAGE)

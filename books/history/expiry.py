@@ -1,4 +1,4 @@
-"""Lists the history that is older than HISTORY_KEPT_DAYS, for deletion."""
+"""Finds history that is older than HISTORY_KEPT_DAYS, for deletion."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -10,14 +10,15 @@ from django.db.models import Exists, OuterRef, QuerySet
 from books.fields import to_naive_utc
 from books.models import Change, Operation
 
-# A statement reads at most so many rows, even if all of them stay.
+# A statement reads at most so many rows, even if it deletes none.
 ID_RANGE = 1_000
 
 
 def iter_expired(now: datetime) -> Iterator[tuple[str, QuerySet[Any]]]:
     """Yields changes in ranges of ids, and then the operations without changes.
 
-    The creation of a book and its last change stay. A deletion that is the last change holds the book, to restore it.
+    The creation and the last change of a book are not deleted. If the last change is a deletion, it contains the book,
+    so the book can be restored.
     """
     if not settings.HISTORY_KEPT_DAYS:
         return
@@ -34,7 +35,7 @@ def iter_expired(now: datetime) -> Iterator[tuple[str, QuerySet[Any]]]:
 
 
 def split_by_id(rows: QuerySet[Any]) -> Iterator[QuerySet[Any]]:
-    """Yields the rows in ranges of their ids, and at least one range."""
+    """Yields the rows in ranges of their ids; at least one range."""
     pks = rows.order_by("pk").values_list("pk", flat=True)
     first, last = pks.first() or 0, pks.last() or 0
     for start in range(first, last + 1, ID_RANGE):

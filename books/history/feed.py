@@ -1,4 +1,4 @@
-"""The newest changes as a feed: all changes of one operation are one item."""
+"""The newest changes as a feed. All changes of an operation form one item."""
 
 from collections.abc import Sequence
 
@@ -6,12 +6,12 @@ from books.history.entries import Entry, Filters, read_recent_page
 from books.models import Change
 from library_site.db.keyset import Key, Start
 
-# So many changes are looked at in a page, and so many pages, before a feed ends with fewer items than it may have.
+# The feed reads so many changes per page, and so many pages. After that it may end with fewer items than allowed.
 SCANNED_CHANGES, MAX_PAGES = 200, 5
 
 
 def read_feed(limit: int) -> list[Entry]:
-    """Returns the newest change of each of the last operations, and the last single changes; the newest first."""
+    """Returns the newest change of each recent operation, and recent single changes, newest first."""
     feed: list[Entry] = []
     operations: set[int | None] = set()
     start = Start()
@@ -28,7 +28,7 @@ def read_feed(limit: int) -> list[Entry]:
 
 
 def find_behind(entries: Sequence[Entry]) -> Key | None:
-    """Returns where the changes before an operation begin, if the page has no others: it can have made a million."""
+    """Returns a cursor after an operation that fills the page, because an operation can have a million changes."""
     [operation_id, *others] = {entry.operation_id for entry in entries}
     if operation_id is None or others:
         return None

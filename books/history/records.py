@@ -1,4 +1,4 @@
-"""The rows of the history, as SQL and parameters, to be written together with the changes that they describe."""
+"""Builds the rows of the history as SQL and parameters, which are written together with the changes."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -17,10 +17,10 @@ from library_site.db.sql import execute
 
 INSERT_RECORD_SQL = "INSERT INTO books_change (book_id, version, kind, at, actor_id, operation_id, before, after)"
 PLACEHOLDERS = "(%s, %s, %s, %s, %s, %s, %s, %s)"
-# To follow the statement `changed`, which returns the id of a book. PostgreSQL knows JSON as a type of its own.
+# It follows the statement `changed`, which returns the id of a book. PostgreSQL has its own type for JSON.
 HISTORY_CTE = f"history AS ({INSERT_RECORD_SQL} SELECT id, %s, %s, %s, %s, %s, %s::jsonb, %s::jsonb FROM changed)"  # noqa: S608  # our own SQL
 RECORD_BATCH = 500
-# The member of `after` that names the book into which another one was merged.
+# The key of `after` with the id of the book that this one was merged into.
 MERGED_INTO = "merged_into"
 
 
@@ -43,14 +43,14 @@ def record_restoration(book: BookRow) -> ChangeRecord:
 
 
 def record_change(previous: BookRow, book: BookRow) -> ChangeRecord:
-    """Records the members that differ; `previous` is the book before the change."""
+    """Records the fields that differ. `previous` is the book before the change."""
     names = [name for name in MEMBERS if getattr(previous, name) != getattr(book, name)]
     before, after = encode_values(previous, names), encode_values(book, names)
     return ChangeRecord(book.id, book.version, Change.Kind.CHANGED.value, before, after)
 
 
 def record_deletion(book: BookRow, merged_into: int | None = None) -> ChangeRecord:
-    """Records the whole book, and the id of the one that replaces it. The deletion is a version after its last one."""
+    """Records the whole book, and the id of the book that it was merged into. A deletion increases the version."""
     before = encode_values(book, (*MEMBERS, "created_at"))
     kind, after = Change.Kind.DELETED, None
     if merged_into is not None:
@@ -63,13 +63,13 @@ def encode_values(book: BookRow, names: Iterable[str]) -> str:
 
 
 def history_params(record: ChangeRecord, actor: ActorRef, now: datetime) -> list[Any]:
-    """The parameters of HISTORY_CTE."""
+    """Returns the parameters of HISTORY_CTE."""
     _, version, kind, before, after = record
     return [version, kind, to_naive_utc(now), actor.id, actor.operation_id, before, after]
 
 
 def insert_records(records: Iterable[ChangeRecord], actor: ActorRef, now: datetime) -> None:
-    """Writes the records in batches, in the caller's transaction."""
+    """Inserts the records in batches, in the caller's transaction."""
     at = Change._meta.get_field("at").get_db_prep_save(to_naive_utc(now), connection)
     iterator = iter(records)
     while batch := list(islice(iterator, RECORD_BATCH)):

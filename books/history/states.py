@@ -1,4 +1,4 @@
-"""The states that a book had, computed from its present state and its history."""
+"""Computes earlier states of a book from its current state and its history."""
 
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -9,15 +9,15 @@ from books.rows import BookRow, make_row
 from library_site.db.integers import BIGINT_MAX
 from library_site.http.refusals import Refusal
 
-# At the version of such a change there is no book. Its `before` is the whole book.
+# A book does not exist at the version of such a change. Its `before` contains the whole book.
 DELETIONS = frozenset({Change.Kind.DELETED, Change.Kind.MERGED})
 
-# The largest that a column holds.
+# The largest value of the column.
 MAX_VERSION = 2**31 - 1
 
 
 class UnknownVersion(Refusal):
-    """The book never had this version, or its history does not go back so far."""
+    """The book never had this version, or its history does not go back that far."""
 
     status = 422
     message = "The request is not valid"
@@ -34,7 +34,7 @@ class BookState(NamedTuple):
 
 
 class ChangeStep(NamedTuple):
-    """What it takes to undo a change."""
+    """The data that is needed to undo a change."""
 
     version: int
     kind: int
@@ -42,10 +42,10 @@ class ChangeStep(NamedTuple):
 
 
 def find_state(book_id: int, version: int) -> dict[str, Any]:
-    """Returns the MEMBERS that a book had at this version, also if it is deleted now.
+    """Returns the MEMBERS of a book at this version, also if it is deleted now.
 
-    It begins with the book as it is now, or as it was before its next deletion, and undoes the changes since the
-    version. Raises UnknownVersion, also for the version of a deletion.
+    It takes the current book, or the book before its next deletion, and undoes the changes after the version. Raises
+    UnknownVersion, also for the version of a deletion.
     """
     state, changes = find_present_state(book_id), []
     for step in list_later_steps(book_id, version):
@@ -53,12 +53,12 @@ def find_state(book_id: int, version: int) -> dict[str, Any]:
             state = BookState(step.version - 1, {name: (step.before or {})[name] for name in MEMBERS})
             break
         changes.append(step)
-    # The book may have been changed again since it was read.
+    # The book may have changed since it was read.
     return undo_changes(state, [step for step in changes if step.version <= state.version], version)
 
 
 def undo_changes(state: BookState, changes: list[ChangeStep], version: int) -> dict[str, Any]:
-    """Undoes the changes after the version, in the order of their versions. Raises UnknownVersion if one is missing."""
+    """Undoes the changes after the version, newest first. Raises UnknownVersion if one is missing."""
     is_complete = 0 < version == state.version - len(changes)
     if not is_complete or any(step.kind != Change.Kind.CHANGED for step in changes):
         raise UnknownVersion
@@ -69,7 +69,7 @@ def undo_changes(state: BookState, changes: list[ChangeStep], version: int) -> d
 
 
 def find_present_state(book_id: int) -> BookState:
-    """Returns version 0 if there is no book."""
+    """Returns version 0 if the book does not exist."""
     rows = Book.objects.filter(pk=book_id).values_list("version", *MEMBERS)
     return next((BookState(row[0], dict(zip(MEMBERS, row[1:], strict=True))) for row in rows), BookState(0, {}))
 
@@ -80,7 +80,7 @@ def list_later_steps(book_id: int, version: int) -> list[ChangeStep]:
 
 
 def read_deleted_book(pk: int, now: datetime) -> BookRow | None:
-    """Returns a deleted book as it would be restored now; None if its last known change is no deletion."""
+    """Returns a deleted book as it would be restored; None if its last known change is not a deletion."""
     if abs(pk) > BIGINT_MAX:
         return None
     last = Change.objects.filter(book_id=pk).order_by("-version").first()

@@ -1,4 +1,4 @@
-"""What the history of books knows of a person, and how the person sees the list.
+"""The personal data of a user in the history of books, and the user's settings for the list.
 
 One of the modules of PERSONAL_DATA.
 """
@@ -23,7 +23,7 @@ VIEW_MEMBERS = ("name", "query", "columns")
 
 
 def export_data(person: Person) -> Iterator[tuple[str, Any]]:
-    """The changes are described as version 2 of the interface does it."""
+    """Changes have the format of version 2 of the API."""
     actor_ids = list(find_actors(person).order_by("pk").values_list("pk", flat=True))
     yield "list_settings", ListSettings.objects.filter(user=person.user_id).values("columns", "rows").first()
     yield "saved_views", list(SavedView.objects.filter(user=person.user_id).order_by("pk").values(*VIEW_MEMBERS))
@@ -38,7 +38,7 @@ def list_files(person: Person) -> list[dict[str, Any]]:
 
 
 def find_actors(person: Person) -> QuerySet[Actor]:
-    """Returns the actors of the account, and those with its name whose account is deleted."""
+    """Returns the actors of the account, and those with the same name whose account is deleted."""
     is_deleted = ~Exists(User.objects.filter(pk=OuterRef("user_id")))
     return Actor.objects.filter(Q(user_id=person.user_id) | Q(is_deleted, user_name=person.name))
 
@@ -48,7 +48,7 @@ def export_entry(entry: Entry) -> dict[str, Any]:
 
 
 def forget(person: Person) -> Counter[str]:
-    """The changes stay. The actors name nobody, and no account is found by them."""
+    """Removes the names of the user's actors, so that they no longer lead to an account. The changes stay."""
     identity = Concat(Value("forgotten "), Cast("pk", CharField()))
     count = find_actors(person).update(user_id=None, user_name="", api_key_name="", identity=identity)
     return Counter({"names in the history of books": count})

@@ -1,4 +1,4 @@
-"""The tables of books, of their changes, and of what is done with many of them. A module has what belongs together."""
+"""The tables of books, their changes, and operations on many books. Each module has related tables."""
 
 from books.models.book import (
     DERIVED_FIELDS,

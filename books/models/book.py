@@ -1,4 +1,4 @@
-"""The table of books, and those of what the library knows of them beside their columns."""
+"""The table of books, and the tables of additional facts about them."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, NoReturn, Protocol
@@ -19,7 +19,9 @@ SORT_PREFIX_LENGTH = 100
 
 
 class SortPrefix(models.Func):
-    """What an index of a folded text holds. SQLite uses it only for the same expression, so the length is a literal."""
+    """The indexed part of a folded text. SQLite uses the index only for the same expression, so the length is a
+    literal.
+    """
 
     template = f"LEFT(%(expressions)s, {SORT_PREFIX_LENGTH})"
     output_field = models.TextField()
@@ -31,19 +33,19 @@ class SortPrefix(models.Func):
 
 
 def sort_expression(field: str) -> SortPrefix:
-    """What a list is sorted by: the same part of the folded text as in its index."""
+    """The expression that sorts a list: the same part of the folded text as in the index."""
     return SortPrefix(f"{field}_folded")
 
 
 def max_length_check(field: str, length: int) -> models.CheckConstraint:
-    """Limits a column to its length, because SQLite does not."""
+    """Limits the length of a column, because SQLite does not."""
     return models.CheckConstraint(
         condition=LessThanOrEqual(Length(field), length), name=f"book_{field}_at_most_{length}"
     )
 
 
 class UnrecordedWrite(NotSupportedError):
-    """A way of Django to write books that leaves no version, history or event. The message names what to call."""
+    """Django code tried to write books without a version, history and event. The message names the function to use."""
 
 
 def make_refusing_method(name: str, instead: str) -> Callable[..., NoReturn]:
@@ -56,7 +58,7 @@ def make_refusing_method(name: str, instead: str) -> Callable[..., NoReturn]:
 
 
 class BookQuerySet(models.QuerySet["Book"]):
-    """Reads books, and creates them one by one. `books.writing.changes` writes many through `Book._base_manager`."""
+    """Reads books, and creates single books. `books.writing.changes` writes many through `Book._base_manager`."""
 
     SAVE_EACH = "Change each book and call its save(), or edit many in the admin or by POST /api/v2/operations."
     CREATE_EACH = "Call Book.objects.create() for each book, or import a file with manage.py import_books."
@@ -72,7 +74,7 @@ class BookQuerySet(models.QuerySet["Book"]):
 
 
 class BookWriter(Protocol):
-    """What `save` and `delete` of a book do. `books.writing.instances` does it, and registers itself here."""
+    """Implements `save` and `delete` of a book. `books.writing.instances` registers itself here."""
 
     def save_instance(
         self, book: "Book", *, force_insert: bool, force_update: bool, update_fields: Iterable[str] | None
@@ -82,7 +84,7 @@ class BookWriter(Protocol):
 
 
 class Book(models.Model):
-    """A book of the library. Only `books.writing.changes` writes it, and increases `version` with every change."""
+    """A book of the library. Only `books.writing.changes` writes it. Every change increases `version`."""
 
     # Set when the apps are ready.
     writer: ClassVar[BookWriter]
@@ -136,17 +138,17 @@ class Book(models.Model):
         using: str | None = None,
         update_fields: Iterable[str] | None = None,
     ) -> None:
-        """Writes with history and event (`books.writing.instances`), and sends `post_save`, but not `pre_save`."""
+        """Writes with history and event (`books.writing.instances`). Sends `post_save`, but not `pre_save`."""
         self.writer.save_instance(
             self, force_insert=bool(force_insert), force_update=force_update, update_fields=update_fields
         )
 
     def delete(self, using: str | None = None, keep_parents: bool = False) -> tuple[int, dict[str, int]]:
-        """Deletes with history and event, and sends `post_delete`, but not `pre_delete`."""
+        """Deletes with history and event. Sends `post_delete`, but not `pre_delete`."""
         count = self.writer.delete_instance(self)
         return count, {self._meta.label: count}
 
-    # What fixtures call, past `save`.
+    # Fixtures call this instead of `save`.
     _save_table = make_refusing_method(
         "save_base(), which loads fixtures,",
         "Import books with manage.py import_books, or restore a backup and run manage.py after_restore.",
@@ -157,14 +159,14 @@ DERIVED_FIELDS = [field for field in Book._meta.concrete_fields if isinstance(fi
 MEMBER_DEFAULTS = {
     field.name: field.default for field in Book._meta.concrete_fields if field.name in MEMBERS and field.has_default()
 }
-# The folded column of each member that can be searched.
+# The folded column of each searchable field.
 FOLDED_COLUMNS = {field.source: field.name for field in Book._meta.concrete_fields if isinstance(field, FoldedField)}
 
 
 class LentBook(models.Model):
-    """A book that is not available. Triggers of the book table keep these rows (`books.search.triggers`).
+    """A book that is not available. Triggers on the book table maintain these rows (`books.search.triggers`).
 
-    An index on `available` in their place would make each loan write all indexes of its book.
+    With an index on `available` instead, each loan would write all indexes of its book.
     """
 
     book = models.OneToOneField(Book, models.DO_NOTHING, primary_key=True, db_constraint=False, related_name="+")
@@ -177,9 +179,9 @@ class LentBook(models.Model):
 
 
 class DistinctBooks(models.Model):
-    """Two books that look like one, and of which a librarian said that they are two; the older one is the first.
+    """Two books that look like duplicates, but that a librarian marked as different. The older one comes first.
 
-    No foreign keys: ids are never given to other books.
+    No foreign keys are needed, because ids are never reused.
     """
 
     first_id = models.BigIntegerField()

@@ -1,4 +1,4 @@
-"""The changes of books, and who made them."""
+"""The changes of books, and their actors."""
 
 from django.db import models
 from django.utils.translation import gettext_noop
@@ -8,12 +8,12 @@ from books.models.operations import Operation
 
 
 class Actor(models.Model):
-    """Who changes books, and through what. One row for each combination, with the names at its first change.
+    """Who changes books, and through which channel. One row for each combination, with the names at its first change.
 
-    Only `books.history.actors` adds rows. They refer to nothing, because they outlive what they name.
+    Only `books.history.actors` adds rows. They have no foreign keys, because they outlive what they name.
     """
 
-    # Labels are English, for programs too; pages translate them.
+    # Labels are English, because programs read them too. Pages translate them.
     class Channel(models.TextChoices):
         V1 = "v1", gettext_noop("API, version 1")
         V2 = "v2", gettext_noop("API, version 2")
@@ -26,7 +26,7 @@ class Actor(models.Model):
 
     channel = models.CharField(max_length=10, choices=Channel)
     user_id = models.BigIntegerField(null=True, db_index=True)
-    # The text of the columns above and of the ids of the app, the API key and the source.
+    # The columns above, and the ids of the app, the API key and the source, as one text.
     identity = models.CharField(max_length=300, unique=True)
     user_name = models.CharField(max_length=150, blank=True)
     app_name = models.CharField(max_length=255, blank=True)
@@ -39,7 +39,7 @@ class Actor(models.Model):
 
 
 class Change(models.Model):
-    """A change of a book: the members that changed, before and after. Only `books.writing.statements` adds rows."""
+    """A change of a book: the changed fields, before and after. Only `books.writing.statements` adds rows."""
 
     class Kind(models.IntegerChoices):
         CREATED = 1, gettext_noop("created")
@@ -48,16 +48,16 @@ class Change(models.Model):
         RESTORED = 4, gettext_noop("restored")
         MERGED = 5, gettext_noop("merged")
 
-    # No foreign key: a change outlives its book. The actor has none in the database, where each check would lock the
-    # actor's row.
+    # No foreign key, because a change outlives its book. For the actor the database has no constraint, because each
+    # check would lock the actor's row.
     book_id = models.BigIntegerField()
-    # The version of the book after the change. A deletion is a version of its own.
+    # The version of the book after the change. A deletion increases it, too.
     version = models.PositiveIntegerField()
     kind = models.PositiveSmallIntegerField(choices=Kind)
     at = TimestampField()
     actor = models.ForeignKey(Actor, models.DO_NOTHING, db_constraint=False, db_index=False)
     operation = models.ForeignKey(Operation, models.DO_NOTHING, null=True, db_constraint=False, db_index=False)
-    # The values of the members that changed; of a deleted book all. None after a book was created or restored.
+    # The values of the changed fields; all fields of a deleted book. `before` is None for a created or restored book.
     before = models.JSONField(null=True)
     after = models.JSONField(null=True)
 

@@ -1,4 +1,4 @@
-"""Files that librarians upload, and what was found in them."""
+"""Files that librarians upload, and the results of their checks and imports."""
 
 from django.conf import settings
 from django.db import models
@@ -9,22 +9,22 @@ from books.models.operations import Operation
 
 
 class ImportFile(models.Model):
-    """A file that a librarian uploads to import it. Only `books.files.uploads` and the tasks of imports write it.
+    """A file that a librarian uploads for an import. Only `books.files.uploads` and the import tasks write it.
 
-    It is deleted after some days, with what was found in it. One without a user is a command's, which deletes it.
+    It is deleted after some days, with its results. A file without a user belongs to a command, which deletes it.
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, null=True, related_name="import_files")
     name = models.CharField(max_length=255)
     size = models.BigIntegerField()
-    # What tells the browser that it is the same file, to go on with an upload that was cut off.
+    # The browser identifies the file by this text, to continue an interrupted upload.
     fingerprint = models.CharField(max_length=300)
     created_at = TimestampField(db_index=True)
-    # The key of an encoding, empty for the one that is found.
+    # The key of an encoding; empty to detect it.
     encoding = models.CharField(max_length=20, blank=True)
-    # ImportRules of the latest check; null until the librarian chose them.
+    # The ImportRules of the latest check; null until the librarian chooses them.
     rules = models.JSONField(null=True)
-    # The latest look into the file, the latest check and, once that is confirmed, the import.
+    # The latest preview, the latest check and, once that is confirmed, the import.
     preview_operation = models.ForeignKey(
         Operation, models.SET_NULL, null=True, related_name="+", db_constraint=False, db_index=False
     )
@@ -34,7 +34,7 @@ class ImportFile(models.Model):
     import_operation = models.ForeignKey(
         Operation, models.SET_NULL, null=True, related_name="+", db_constraint=False, db_index=False
     )
-    # Not read any more: the operations have these numbers. Processes of the release before write them.
+    # No longer read: the operations have these numbers. Processes of the previous release write them.
     check_counts = models.JSONField(default=dict)
     import_counts = models.JSONField(default=dict)
 
@@ -47,7 +47,7 @@ class ImportFile(models.Model):
 
 
 class ImportChunk(models.Model):
-    """A part of a file: all but the last have PART_BYTES (`books.files.uploads`)."""
+    """A part of a file. All but the last have PART_BYTES (`books.files.uploads`)."""
 
     file = models.ForeignKey(ImportFile, models.CASCADE, related_name="chunks", db_index=False)
     number = models.PositiveIntegerField()
@@ -62,17 +62,17 @@ class ImportChunk(models.Model):
 
 
 class ImportFinding(models.Model):
-    """What becomes of a record: all that come back, and samples of the others."""
+    """The result for a record: for all rejected records, and for samples of the others."""
 
     file = models.ForeignKey(ImportFile, models.CASCADE, related_name="findings", db_index=False)
-    # The operation that found it, a check or the import.
+    # The check or import that produced it.
     operation_id = models.BigIntegerField()
     kind = models.CharField(max_length=10)
     # The number of the record in the file, from 1, and the line on which it begins.
     position = models.BigIntegerField()
     line = models.BigIntegerField()
     reason = models.TextField(blank=True)
-    # The book that it matches, and the members that change, before and after.
+    # The matching book, and the changed fields, before and after.
     book_id = models.BigIntegerField(null=True)
     before = models.JSONField(null=True)
     after = models.JSONField(null=True)
@@ -86,15 +86,15 @@ class ImportFinding(models.Model):
 
 
 class ImportCorrection(models.Model):
-    """A cell that a check asks to correct. The import of that check takes the values that there are."""
+    """A cell that the user can correct on the page of a check. The import of that check uses the corrected values."""
 
     file = models.ForeignKey(ImportFile, models.CASCADE, related_name="corrections", db_index=False)
-    # The check, which has corrections of its own: those before go.
+    # The check. A new check copies the corrections and deletes the old ones.
     operation_id = models.BigIntegerField()
     # The number of the record in the file, from 1.
     position = models.BigIntegerField()
     member = models.CharField(max_length=20)
-    # What somebody wrote instead of what the file has; null until then.
+    # The correction; null until a user enters one.
     value = models.TextField(null=True)  # noqa: DJ001
 
     class Meta:
@@ -110,9 +110,9 @@ class ImportCorrection(models.Model):
 
 
 class ColumnMapping(models.Model):
-    """The columns of the members that a person chose, or anybody chose last, for files with this header."""
+    """The columns of the fields that a user, or the last user, chose for files with this header."""
 
-    # SHA-256 of the columns, and of the person.
+    # SHA-256 of the columns and the user.
     header = models.CharField(max_length=64, primary_key=True)
     mapping = models.JSONField()
 

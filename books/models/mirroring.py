@@ -10,11 +10,11 @@ class MirroredBook(models.Model):
     """A book of another library and its copy here. Only `books.mirroring` writes it."""
 
     source = models.ForeignKey(Source, models.CASCADE, related_name="mirrored_books", db_index=False)
-    # The book's id in the other library, and its version there after the latest event about it: a deletion is one more.
+    # The book's id in the other library, and its version after the latest event. A deletion increases the version.
     remote_id = models.BigIntegerField()
     version = models.BigIntegerField()
-    # None after the copy is deleted. The row stays, so that a late event does not add the book again, with the id that
-    # the copy had, so that a later one brings it back.
+    # None after the copy is deleted. The row stays, so that a late event does not add the book again. It stores the
+    # copy's former id, so that a later event can restore the copy.
     book = models.OneToOneField(Book, models.CASCADE, null=True, related_name="mirrored")
     former_book_id = models.BigIntegerField(null=True)
 

@@ -1,4 +1,4 @@
-"""The queue of operations, what they left as it was, and the workbooks that they wrote."""
+"""The queue of operations, the items that they did not change, and their workbooks."""
 
 from django.db import models
 from django.db.models import Q
@@ -10,10 +10,10 @@ from library_site.jobs.leases import LeasedModel
 
 
 class Operation(LeasedModel):
-    """What makes many changes together: a request of the interface, an import, or an action of the admin.
+    """Several changes that belong together: a request of the API, an import, or an action in the admin.
 
-    A worker of `books.operations` leases those that wait and goes on from `cursor`. The others were done in the request
-    that made them; of these, what nobody counted is null.
+    A worker of `books.operations` leases waiting operations and continues from `cursor`. Other operations run within
+    their request; their numbers may be null.
     """
 
     class State(models.TextChoices):
@@ -27,18 +27,17 @@ class Operation(LeasedModel):
     actor = models.ForeignKey("books.Actor", models.DO_NOTHING, db_constraint=False, db_index=False)
     created_at = TimestampField()
     state = models.CharField(max_length=10, choices=State, default=State.DONE, db_default=State.DONE)
-    # What a task of the kind needs to know (`books.operations.tasks`).
+    # The parameters of the task (`books.operations.tasks`).
     parameters = models.JSONField(null=True)
-    # Which form asked for it: a form that is sent twice makes one operation.
+    # Identifies the form: a form that is sent twice starts one operation.
     token = models.CharField(max_length=64, null=True)  # noqa: DJ001  # unique, where there is one
     undo_of = models.ForeignKey(
         "self", models.DO_NOTHING, null=True, related_name="undos", db_constraint=False, db_index=False
     )
-    # The key of the last item that is done, and of the last one to do.
+    # The keys of the last finished item and of the last item.
     cursor = models.BigIntegerField(null=True)
     last = models.BigIntegerField(null=True)
-    # The number of items to do; those of them that changed something, had nothing to change, could not be done, and
-    # were no longer there to be done.
+    # The number of items, and how many of them were changed, unchanged, refused or missed (no longer there).
     matched = models.IntegerField(null=True)
     changed = models.IntegerField(null=True)
     unchanged = models.IntegerField(null=True)
@@ -46,9 +45,9 @@ class Operation(LeasedModel):
     missed = models.IntegerField(null=True)
     started_at = models.DateTimeField(null=True)
     error = models.TextField(blank=True, default="", db_default="")
-    # What the task found, in a form of its own, such as the numbers of records by what becomes of them.
+    # The task's own result, such as the number of records by verdict.
     result = models.JSONField(null=True)
-    # Null if nothing is to be done, unlike in other queues: most operations are done when they are stored.
+    # Null if there is nothing to do. Unlike in other queues, most operations are finished when they are stored.
     next_at = models.DateTimeField(null=True)
 
     class Meta:
@@ -74,7 +73,7 @@ class Operation(LeasedModel):
 
 
 class OperationProblem(models.Model):
-    """Something that an operation left as it was, and why. Of an operation no more than MAX_PROBLEMS are kept."""
+    """An item that an operation did not change, and why. At most MAX_PROBLEMS are stored for an operation."""
 
     class Reason(models.TextChoices):
         NO_MATCH = "no_match", _("no longer matched")
@@ -99,7 +98,7 @@ class OperationProblem(models.Model):
 
 
 class ExportChunk(models.Model):
-    """A part of a workbook that an operation wrote (`books.files.export_tasks`). It is deleted after some days."""
+    """A part of an operation's workbook (`books.files.export_tasks`). It is deleted after some days."""
 
     operation = models.ForeignKey(Operation, models.CASCADE, related_name="export_chunks", db_index=False)
     number = models.PositiveIntegerField()

@@ -1,4 +1,4 @@
-"""The responses to requests that may be repeated."""
+"""The stored responses to repeatable requests."""
 
 from django.db import models
 
@@ -8,7 +8,7 @@ from books.fields import TimestampField
 class StoredResponse(models.Model):
     """The response to a request with an Idempotency-Key. Only `library_site.api.idempotency` writes it."""
 
-    # `key` is the SHA-256 of the caller and the key of the request, `fingerprint` that of the request.
+    # `key` is the SHA-256 of the caller and the Idempotency-Key; `fingerprint` is the SHA-256 of the request.
     key = models.CharField(max_length=64, primary_key=True)
     fingerprint = models.CharField(max_length=64)
     status = models.PositiveSmallIntegerField()

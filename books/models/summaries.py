@@ -1,10 +1,10 @@
-"""Numbers that a worker counts now and then."""
+"""Numbers that a worker counts from time to time."""
 
 from django.db import models
 
 
 class Summary(models.Model):
-    """Numbers about all books or changes, when they were counted, and the seconds that it took (`books.summaries`)."""
+    """Numbers about all books or changes, when they were counted, and how many seconds it took (`books.summaries`)."""
 
     name = models.CharField(max_length=20, primary_key=True)
     numbers = models.JSONField()

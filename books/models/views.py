@@ -1,13 +1,13 @@
-"""How people see the list of books."""
+"""Users' settings for the list of books."""
 
 from django.conf import settings
 from django.db import models
 
 
 class SavedView(models.Model):
-    """A list of books to which a person comes back: a query of its address, and the names of its columns.
+    """A saved list of books: a query and the names of its columns.
 
-    All librarians see one that is shared; only who made it changes it.
+    All librarians see a shared view; only its owner can change it.
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="saved_views", db_index=False)
@@ -25,7 +25,7 @@ class SavedView(models.Model):
 
 
 class ListSettings(models.Model):
-    """How a person sees the list of books: the names of its columns, the rows of a page, and what it opens with."""
+    """A user's settings for the list of books: columns, rows per page, and default view."""
 
     user = models.OneToOneField(
         settings.AUTH_USER_MODEL, models.CASCADE, primary_key=True, related_name="list_settings"

@@ -1,5 +1,5 @@
-"""Work on many books, which a worker does in batches, and which can be cancelled and undone.
+"""Work on many books, which a worker does in batches, and which users can cancel and undo.
 
-`lifecycle` begins, cancels and undoes; `tasks` says what a kind is made of, and `worker` runs it. It writes books by
-`books.writing`; files register tasks of their own.
+`lifecycle` starts, cancels and undoes operations; `tasks` defines the kinds of operations, and `worker` runs them.
+Tasks write books through `books.writing`. `books.files` registers its own tasks.
 """

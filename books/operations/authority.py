@@ -1,4 +1,4 @@
-"""Asks whether who began an operation may still do so: the person, and the API key or app that it came by."""
+"""Checks whether the user who started an operation, and the API key or app that was used, still have permission."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -13,13 +13,13 @@ from oauth.stored_credentials import StoredCredential
 
 
 class NotPermitted(OperationFailed):
-    """Who began the operation may not do so any more."""
+    """The user or the credential that started the operation no longer has permission."""
 
 
 def require_authority(operation: Operation, now: datetime) -> None:
-    """Raises NotPermitted. The operation can have waited for long, and can take long."""
+    """Raises NotPermitted. An operation can wait and run for a long time, so permissions can change."""
     parameters = operation.parameters or {}
-    # Who can run a command can do everything.
+    # Only operators can run commands, and they may do everything.
     if parameters.get("by_command"):
         return
     if not is_person_permitted(operation.actor.user_id, parameters):
@@ -30,8 +30,8 @@ def require_authority(operation: Operation, now: datetime) -> None:
 
 
 def is_person_permitted(user_id: int | None, parameters: Mapping[str, Any]) -> bool:
-    """The admin, which has no credential, is for staff. `has_perms` is false for accounts that are not active."""
+    """An operation without a credential comes from the admin, which requires staff. Inactive users may do nothing."""
     user = User.objects.filter(pk=user_id or 0).first()
-    # An operation that an earlier release stored does not say whether it has one.
+    # Operations that an earlier release stored do not say whether they have a credential.
     may_use_admin = user is not None and (user.is_staff or parameters.get("credential", {}) is not None)
     return user is not None and may_use_admin and user.has_perms(parameters.get("permissions", []))

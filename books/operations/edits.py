@@ -1,4 +1,4 @@
-"""Edits of books, in the form in which operations store them."""
+"""Edits of books, in the format in which operations store them."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -8,11 +8,11 @@ from books.rows import BookRow
 
 
 class InvalidEdit(Exception):
-    """The edit would make a member of a book blank or too long."""
+    """The edit would make a field of a book blank or too long."""
 
 
 class Edit(NamedTuple):
-    """New values of members, or a text to be replaced wherever a member has it. Both compare exactly."""
+    """New values of fields, or a text to replace wherever a field contains it. Comparison is exact."""
 
     values: Mapping[str, Any]
     member: str = ""
@@ -28,7 +28,7 @@ class Edit(NamedTuple):
         return [self.member] if self.member else list(self.values)
 
     def build_values(self, book: BookRow) -> Mapping[str, Any]:
-        """Returns the new values of the book's members. Raises InvalidEdit."""
+        """Returns the new values of the book's fields. Raises InvalidEdit."""
         if not self.member:
             return self.values
         text: str = getattr(book, self.member)
@@ -39,7 +39,7 @@ class Edit(NamedTuple):
 
 
 def read_edit(parameters: Mapping[str, Any]) -> Edit:
-    """Returns what `to_parameters` stored."""
+    """Parses the result of `to_parameters`."""
     if "set" in parameters:
         return Edit(parameters["set"])
     replace = parameters["replace"]

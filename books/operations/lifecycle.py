@@ -1,4 +1,4 @@
-"""Stores operations for a worker, cancels them and asks for their undo."""
+"""Stores operations for a worker, cancels them and starts their undo."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -30,28 +30,28 @@ class OperationNotFound(Refusal):
 
 
 class OperationEnded(Refusal):
-    """The operation cannot be cancelled: it is done, or it failed."""
+    """The operation cannot be cancelled, because it is done or failed."""
 
     status = 409
     message = gettext_noop("The operation has ended")
 
 
 class OperationUnderWay(Refusal):
-    """The operation cannot be undone before it has ended."""
+    """The operation cannot be undone before it ends."""
 
     status = 409
     message = gettext_noop("The operation is under way: cancel it first")
 
 
 class OperationUndone(Refusal):
-    """The operation is undone, or its undo is under way. Undo that to get its changes back."""
+    """The operation is undone, or its undo is running. To restore its changes, undo the undo."""
 
     status = 409
     message = gettext_noop("The operation is undone already")
 
 
 class NothingToUndo(Refusal):
-    """The history has no change of the operation."""
+    """The history has no changes of the operation."""
 
     status = 409
     message = gettext_noop("The operation changed nothing that is known")
@@ -66,9 +66,9 @@ def store_operation(
     token: str | None = None,
     credential: Mapping[str, Any] | None = None,
 ) -> Operation:
-    """Stores an operation for a worker. With a token that an operation has already, returns that one.
+    """Stores an operation for a worker. If an operation already has the token, returns that one.
 
-    As long as it is under way, the user of the actor must have the permissions, and the credential that it came by
+    While the operation runs, the actor's user must have the permissions, and its credential
     (`oauth.stored_credentials`) must be valid.
     """
     authority = {"permissions": [*permissions], "credential": credential}
@@ -87,7 +87,7 @@ def store_operation(
 
 @transaction.atomic
 def begin_leased_operation(kind: str, parameters: Mapping[str, Any], actor: ActorRef, now: datetime) -> Operation:
-    """Stores an operation that a command does itself: no worker can lease it in between."""
+    """Stores an operation that a command runs itself. No worker can lease it first."""
     operation = store_operation(kind, {**parameters, "by_command": True}, actor, now, [])
     lease_rows(Operation, [operation.pk], ["id"])
     return find_operation(operation.pk)
@@ -106,7 +106,7 @@ def build_operation(kind: str, parameters: Mapping[str, Any], actor: ActorRef, n
 
 
 def note_language() -> dict[str, str]:
-    """Returns the language of the page, in which a worker will say what it refuses. What programs begin has none."""
+    """Returns the language of the page, in which a worker will write errors. Operations of programs have none."""
     language = get_language()
     return {} if language in (None, settings.LANGUAGE_CODE) else {"language": str(language)}
 
@@ -120,9 +120,9 @@ def find_operation(pk: int) -> Operation:
 
 
 def cancel_operation(pk: int) -> Operation:
-    """Ends an operation; what it changed stays. When this returns, it changes nothing more.
+    """Ends an operation. Changes made so far stay; after the return there are no more.
 
-    It waits for the batch that is being written. Raises OperationNotFound, OperationEnded.
+    It waits for the current batch. Raises OperationNotFound, OperationEnded.
     """
     Operation.objects.filter(pk=pk, state__in=UNDER_WAY).update(
         state=State.CANCELLED, finished_at=Now(), next_at=None, lease=None
@@ -140,7 +140,7 @@ def undo_operation(
     permissions: Sequence[str],
     credential: Mapping[str, Any] | None = None,
 ) -> Operation:
-    """Stores the undo of an operation that has ended. It leaves out events if the operation did.
+    """Stores the undo of an operation that has ended. It sends no events if the operation sent none.
 
     Raises OperationNotFound, OperationUnderWay, OperationUndone, NothingToUndo.
     """
@@ -167,13 +167,13 @@ def find_undo(operation: Operation) -> Operation | None:
 
 
 def list_undos(operations: Iterable[Operation]) -> QuerySet[Operation]:
-    """The operations that undo these or have undone them: no more than one of each."""
+    """Returns the undos of these operations: at most one of each."""
     pks = [operation.pk for operation in operations]
     return Operation.objects.filter(undo_of__in=pks, state__in=[*UNDER_WAY, State.DONE])
 
 
 def list_own_operations(user_id: int, state: str | None) -> QuerySet[Operation]:
-    """Returns the operations that a user began, through whatever."""
-    # A list of ids, because the plan of a join would read the operations of all.
+    """Returns the operations of a user, through any channel."""
+    # A list of ids, because a join would read the operations of all users.
     actors = list(Actor.objects.filter(user_id=user_id).values_list("pk", flat=True))
     return Operation.objects.filter(actor__in=actors, **({"state": state} if state else {}))

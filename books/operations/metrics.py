@@ -1,4 +1,4 @@
-"""What a scrape reads of the operations."""
+"""Prometheus metrics of operations."""
 
 from collections.abc import Iterable
 

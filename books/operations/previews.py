@@ -1,4 +1,4 @@
-"""What an operation would do: exact numbers, and what becomes of some books."""
+"""Previews of operations: exact numbers, and samples of books."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -15,7 +15,7 @@ from books.rows import BookRow
 from books.writing import changes
 
 MAX_PREVIEWED_BOOKS = 20
-# All that `str.strip` takes off; a database takes off spaces only unless it is told what.
+# All characters that `str.strip` removes; by default a database removes only spaces.
 BLANK_CHARACTERS = (
     "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
     "\u2028\u2029\u202f\u205f\u3000"
@@ -23,7 +23,7 @@ BLANK_CHARACTERS = (
 
 
 class Sample(NamedTuple):
-    """A book's title, and its members that change; of a deletion all, and `after` is None."""
+    """A book's title and its changed fields; for a deletion all fields, and `after` is None."""
 
     id: int
     title: str
@@ -32,8 +32,8 @@ class Sample(NamedTuple):
 
 
 class Preview(NamedTuple):
-    """`conflicts` are books whose new isbn another book has or gets, `invalid` those whose text would be blank or too
-    long. Neither would change.
+    """`conflicts` counts books whose new isbn another book has or gets, `invalid` books whose text would be blank or
+    too long. Neither would change.
     """
 
     matched: int
@@ -65,7 +65,7 @@ def preview_edit(books: QuerySet[Book], edit: Edit) -> Preview:
 
 
 def annotate_replaced(books: QuerySet[Book], edit: Edit) -> QuerySet[Any]:
-    """Returns the books that the edit changes, with the new text. Letters count as they are written."""
+    """Returns the books that the edit changes, with the new text. Case matters."""
     new_text = Replace(F(edit.member), Value(edit.find), Value(edit.replacement))
     changed_books = books.annotate(place=StrIndex(F(edit.member), Value(edit.find)), new_text=new_text)
     changed_books = changed_books.annotate(length=Length("new_text"), stripped=strip("new_text"))
@@ -88,11 +88,11 @@ def count_conflicts(books: QuerySet[Any], edit: Edit) -> int:
 
 
 def find_samples(books: QuerySet[Any], edit: Edit) -> list[Sample]:
-    """Returns the first books that change. Of an isbn in use only the operation knows."""
+    """Returns the first books that change. It does not check whether an isbn is in use; the operation does."""
     now = timezone.now()
     samples = []
     for row in changes.read_rows(books.order_by("pk")[:MAX_PREVIEWED_BOOKS]):
-        # Somebody can have changed the book since it was selected.
+        # The book may have changed since it was selected.
         with suppress(InvalidEdit):
             columns = row.find_changes(edit.build_values(row), now)
             names = [name for name in MEMBERS if name in columns]

@@ -1,4 +1,4 @@
-"""The kinds of operations on the books of a selection: they edit or delete them."""
+"""Operations on a selection of books: edit and delete."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
@@ -21,7 +21,7 @@ from books.writing import changes
 from library_site.db.integers import BIGINT_MAX
 
 EDIT, DELETE = "edit", "delete"
-# Of edits of more books than these, events can be left out.
+# Only edits of more books than these can leave out events.
 MAX_ANNOUNCED_ALWAYS = 1_000
 # Books that get another ISBN are written one by one.
 ISBN_BATCH = 50
@@ -29,13 +29,13 @@ Reason = OperationProblem.Reason
 
 
 def is_announced(operation: Operation) -> bool:
-    """Whether the changes of an operation have events. Only large ones can do without."""
+    """Whether the changes of an operation send events. Only large operations can leave them out."""
     wants_events: bool = (operation.parameters or {}).get("events", True)
     return wants_events or (operation.matched or 0) <= MAX_ANNOUNCED_ALWAYS
 
 
 class SelectionTask(Task):
-    """Does something with each book of a selection."""
+    """Applies an edit to each book of a selection."""
 
     @classmethod
     def preview(cls, books: QuerySet[Book], parameters: Mapping[str, Any]) -> Preview:
@@ -51,7 +51,7 @@ class SelectionTask(Task):
     def read_batch(self, operation: Operation, limit: int) -> Batch:
         cursor, last = operation.cursor or 0, operation.last or 0
         keys = self.reader.read(get_selection(operation), cursor, last, self.limit_batch(operation, limit))
-        # The last of the books may be gone.
+        # The last of the books may be deleted by now.
         return Batch(keys[-1].id if keys else last, keys)
 
     def limit_batch(self, operation: Operation, limit: int) -> int:
@@ -126,7 +126,7 @@ class EditTask(SelectionTask):
 
 
 class OperationRequest(NamedTuple):
-    """What is to be done with the books of a selection."""
+    """An edit, and the selection of its books."""
 
     kind: type[SelectionTask]
     selection: StoredFilter
@@ -136,7 +136,7 @@ class OperationRequest(NamedTuple):
         return self.kind.preview(self.selection.list_books(), self.parameters)
 
     def build_parameters(self, *, events: bool) -> dict[str, Any]:
-        """Returns those of the operation."""
+        """Returns the parameters of the operation."""
         return {"filter": self.selection.to_parameters(), **self.parameters, "events": events}
 
 
@@ -144,7 +144,7 @@ class OperationRequest(NamedTuple):
 def run_small_operation(
     kind: str, task: SelectionTask, parameters: Mapping[str, Any], pks: Collection[int], actor: ActorRef, now: datetime
 ) -> Operation:
-    """Does a task with these books in one transaction, so they must be few. Returns the operation, which is done.
+    """Runs a task for a few books in one transaction. Returns the finished operation.
 
     Raises ConcurrentChange.
     """
@@ -159,7 +159,7 @@ def run_small_operation(
 
 
 def write_pairs(pairs: Sequence[tuple[BookRow, BookRow]], actor: ActorRef, now: datetime, announce: bool) -> list[int]:
-    """Writes locked books: each as it is and as it is to be. Returns the ids of those whose new isbn is in use."""
+    """Writes locked books: each as it is and as it will be. Returns the ids of those whose new isbn is in use."""
     together = [pair for pair in pairs if pair[0].isbn == pair[1].isbn]
     if together:
         changes.change_books(together, actor, now, announce)

@@ -1,4 +1,4 @@
-"""The books that an operation is about: a filter, which is applied again when their turn comes."""
+"""The books of an operation: a filter, which is applied again before each batch."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -9,7 +9,7 @@ from books.models import Book
 from books.rows import BookRow
 from books.writing import changes
 
-# The number of ids that are read ahead: for a filter without an index, each reading costs a pass over the table.
+# The number of ids to read ahead. For a filter without an index, each read scans the table.
 READ_AHEAD = 5_000
 
 
@@ -19,7 +19,7 @@ SELECTIONS: dict[str, Select] = {}
 
 
 def register_selection(form: str) -> Callable[[Select], Select]:
-    """Registers how a form of filters chooses books: operations store its name."""
+    """Registers a filter form under a name, with the function that selects its books. Operations store the name."""
 
     def register(select: Select) -> Select:
         SELECTIONS[form] = select
@@ -29,13 +29,13 @@ def register_selection(form: str) -> Callable[[Select], Select]:
 
 
 class StoredFilter(NamedTuple):
-    """A filter as it is stored: a form of SELECTIONS, and the values of its fields."""
+    """A stored filter: a form of SELECTIONS, and the values of its fields."""
 
     form: str
     values: Mapping[str, str]
 
     def list_books(self) -> QuerySet[Book]:
-        """Not to be kept for long: on SQLite the condition may name the books that match now."""
+        """Use it at once: on SQLite the condition may contain the ids of the books that match now."""
         return SELECTIONS[self.form](self.values)
 
     def to_parameters(self) -> dict[str, Any]:
@@ -43,25 +43,25 @@ class StoredFilter(NamedTuple):
 
 
 def read_stored_filter(parameters: Mapping[str, Any]) -> StoredFilter:
-    """Returns what `to_parameters` stored."""
+    """Parses the result of `to_parameters`."""
     return StoredFilter(parameters["form"], parameters["values"])
 
 
 class BookKey(NamedTuple):
-    """A book that matched when it was read, at this version."""
+    """The id and the version of a book that matched when it was read."""
 
     id: int
     version: int
 
 
 class SelectionReader:
-    """Reads the keys of the books of a selection in the order of their ids, many at a time."""
+    """Reads the ids and versions of the selected books in the order of their ids, many at a time."""
 
     def __init__(self) -> None:
         self.keys: list[BookKey] = []
 
     def read(self, selection: StoredFilter, cursor: int, last: int, limit: int) -> list[BookKey]:
-        """Returns at most so many keys beyond the cursor."""
+        """Returns at most so many keys after the cursor."""
         self.keys = [key for key in self.keys if key.id > cursor]
         if not self.keys:
             books = selection.list_books().filter(pk__gt=cursor, pk__lte=last).order_by("pk")
@@ -72,7 +72,7 @@ class SelectionReader:
 def lock_matching(selection: StoredFilter, keys: Sequence[BookKey]) -> dict[int, BookRow]:
     """Locks those of the books that still match, and returns them by id.
 
-    A book at the version that was read still matches. The others are looked at again. Raises ConcurrentChange.
+    A book whose version did not change still matches. The others are checked again. Raises ConcurrentChange.
     """
     books = changes.lock_books([key.id for key in keys])
     changed_ids = [key.id for key in keys if key.id in books and books[key.id].version != key.version]

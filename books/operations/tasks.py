@@ -1,4 +1,4 @@
-"""The kinds of operations, a class each: what people are told of it, and what a worker does."""
+"""The kinds of operations, one class each: their labels, and the work of a worker."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -12,7 +12,7 @@ from books.models import Operation
 from books.writing.merging import MERGE
 
 BULK = "bulk"
-# Sentences by the numbers of an operation, the most important first. `number` decides between one and many.
+# The sentences for the numbers of an operation, most important first. `number` selects singular or plural.
 Sentences = Mapping[str, Any]
 LEFT: Sentences = {
     "unchanged": ngettext_lazy("%(count)s needed no change", "%(count)s needed no change", "number"),
@@ -26,10 +26,10 @@ CHANGED: Sentences = {
 
 
 class Plan(NamedTuple):
-    """What there is to do when an operation starts: the number of items, and keys before the first and of the last.
+    """The work of an operation: the number of items, and the keys before the first item and of the last one.
 
-    A task goes on from `cursor` to `last`. What comes later is beyond `last`, and no part of the operation: it is done
-    when its cursor is there, and only then.
+    A task runs from `cursor` to `last`. Items added later have keys after `last` and do not belong to the operation. It
+    is finished when, and only when, the cursor equals `last`.
     """
 
     matched: int
@@ -38,9 +38,9 @@ class Plan(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """The next items, in a form of the task's own, and the key of the last of them.
+    """The next items, in the task's own format, and the key of the last of them.
 
-    If there are no more, it is empty and its cursor is the operation's last.
+    A batch without items has the operation's last key.
     """
 
     cursor: int
@@ -48,7 +48,7 @@ class Batch(NamedTuple):
 
 
 class RefusedItem(NamedTuple):
-    """A book that is left as it is. `subject` is its id; `reason` one of OperationProblem.Reason."""
+    """A book that is not changed. `subject` is its id; `reason` is one of OperationProblem.Reason."""
 
     subject: int
     reason: str
@@ -56,9 +56,9 @@ class RefusedItem(NamedTuple):
 
 
 class BatchCounts(NamedTuple):
-    """The numbers of items of a batch by what became of them, and those that were refused or missed.
+    """The numbers of a batch's items by result, with the refused items.
 
-    Missed are items that were no longer to be done when their turn came.
+    An item is missed if it no longer exists or no longer matches.
     """
 
     changed: int
@@ -69,57 +69,57 @@ class BatchCounts(NamedTuple):
 
 
 class OperationFailed(Exception):
-    """The operation ends; the message says to people why."""
+    """The operation cannot continue. The message tells the user why."""
 
 
 class Kind:
-    """A kind of operation. Those of this class itself are done in the request that begins them."""
+    """A kind of operation. Kinds that are not tasks run within the request."""
 
     name: ClassVar[str]
-    # Without one it is called a mass action of its name.
+    # Without a label it is called "mass action".
     label: ClassVar[Any] = ""
-    # What it says of its numbers.
+    # The sentences for its numbers.
     sentences: ClassVar[Sentences] = CHANGED
-    # What a person needs who begins it on a page.
+    # The permissions that a user needs to start it on a page.
     permissions: ClassVar[Sequence[str]] = ()
 
     @classmethod
     def read_numbers(cls, operation: Operation) -> dict[str, int | None]:
-        """Returns the numbers that `sentences` are about, those that are known."""
+        """Returns the known numbers that `sentences` use."""
         return {name: getattr(operation, name) for name in ("changed", "unchanged", "refused", "missed")}
 
 
 class Task(Kind):
-    """The work of one kind of operation. A worker makes one for each operation that it leases, and a new one after
+    """The work of one kind of operation. A worker creates one for each operation that it leases, and a new one after
     any failure.
 
-    The worker passes the operation as it is stored, with the cursor behind which to go on; another worker may have
-    begun it. A task may keep what it has read ahead.
+    The worker passes the stored operation with its cursor; another worker may have started it. A task may cache items
+    that it has read ahead.
     """
 
     def plan(self, operation: Operation) -> Plan:
-        """Called once, before the first batch, outside a transaction."""
+        """Runs once, before the first batch, outside a transaction."""
         raise NotImplementedError
 
     def read_batch(self, operation: Operation, limit: int) -> Batch:
-        """Returns at most so many items behind the operation's cursor, which is not the last one.
+        """Returns at most so many items after the operation's cursor, which is not the last one.
 
-        Called outside a transaction: what takes long is done here, and checked again in `write_batch`.
+        It runs outside a transaction, so slow work belongs here. `write_batch` checks the result again.
         """
         raise NotImplementedError
 
     def write_batch(self, operation: Operation, batch: Batch, actor: ActorRef, now: datetime) -> BatchCounts:
-        """Writes the items in the transaction that stores the cursor, within a fraction of a second.
+        """Writes the items within a fraction of a second, in the transaction that stores the cursor.
 
-        It locks books before it writes any, all at once and in the order of their ids (`changes.lock_books`), so that
-        writers do not wait for each other. The same batch comes again if the database gave the transaction up.
+        It locks all its books first, together and in the order of their ids (`changes.lock_books`), so that writers do
+        not wait for each other. If the database rolls back, the same batch is written again.
         """
         raise NotImplementedError
 
     def require_complete(self, operation: Operation) -> None:
-        """Called in the transaction that ends the operation as done. Raises OperationFailed if anything is missing.
+        """Runs in the transaction that ends the operation. Raises OperationFailed if anything is missing.
 
-        Nothing can be missing where the cursor moves with what is written.
+        Nothing can be missing if the cursor is stored together with the items.
         """
 
 
@@ -133,7 +133,7 @@ def register_kind(kind: KindType) -> KindType:
 
 
 def get_kind(name: str) -> type[Kind]:
-    """Returns Kind itself for a name that is not registered: earlier releases had other kinds."""
+    """Returns Kind itself for an unknown name: earlier releases had other kinds."""
     return KINDS.get(name, Kind)
 
 

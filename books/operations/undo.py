@@ -1,7 +1,6 @@
-"""Undoes an operation: its changes are taken back one after the other, the newest first.
+"""Undoes an operation: reverts its changes one by one, newest first.
 
-What somebody changed since stays as it is, member by member. So an undo is made of changes like any others, and can be
-undone itself.
+A field that has changed since then is not reverted. The undo consists of ordinary changes, so it can be undone itself.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -25,7 +24,7 @@ Reason = OperationProblem.Reason
 
 
 class UndoStep(NamedTuple):
-    """A change that is to be taken back."""
+    """A change to revert."""
 
     id: int
     book_id: int
@@ -37,7 +36,7 @@ class UndoStep(NamedTuple):
 
 @register_kind
 class UndoTask(Task):
-    """Its keys are the ids of changes with a minus sign, because it goes back."""
+    """Its keys are negative ids of changes, because it runs backwards."""
 
     name = UNDO
     label = _("undo")
@@ -50,7 +49,7 @@ class UndoTask(Task):
         ),
         "unchanged": ngettext_lazy("%(count)s was as before", "%(count)s were as before", "number"),
     }
-    # It adds what was deleted, deletes what was added, and changes what was changed.
+    # It restores deleted books, deletes added ones, and changes changed ones.
     permissions = ("books.add_book", "books.change_book", "books.delete_book")
 
     def __init__(self) -> None:
@@ -88,25 +87,27 @@ class UndoTask(Task):
 
 
 class UndoWriter:
-    """Takes changes back in their order. What can be written together waits until something else comes."""
+    """Reverts changes in order. It collects changes that one statement can write."""
 
     def __init__(
         self, books: dict[int, BookRow], last_versions: dict[int, int], actor: ActorRef, now: datetime, announce: bool
     ) -> None:
-        """`books` are those that exist, locked; `last_versions` are of all, and a deletion is a version, too."""
+        """`books` are the existing books, locked. `last_versions` includes deleted books; a deletion increases the
+        version.
+        """
         self.books, self.last_versions = books, last_versions
         self.actor, self.now, self.announce = actor, now, announce
         self.refused_items: list[RefusedItem] = []
-        # The number of steps that wrote something, and of those that wrote a part.
+        # The number of steps that wrote something, and of steps that reverted only some fields.
         self.changed = self.partial = 0
         self.waiting_kind = ""
         self.waiting: dict[int, tuple[BookRow, BookRow]] = {}
 
     def change(self, step: UndoStep, is_touched: bool, is_undone: bool) -> None:
-        """Gives each member its value of before, if it still has the one of after."""
+        """Gives each field its previous value, if it still has the value from after the change."""
         book = self.find_book(step)
         if book is None:
-            # An earlier undo, which was cancelled, can have taken back the creation of the book, too.
+            # A cancelled earlier undo may already have reverted the creation of the book.
             if is_touched or not is_undone:
                 self.refused_items.append(RefusedItem(step.book_id, Reason.DELETED))
             return
@@ -121,7 +122,7 @@ class UndoWriter:
             self.wait("change", book, book._replace(**columns))
 
     def delete(self, step: UndoStep, is_touched: bool) -> None:
-        """Deletes a book that the operation added, unless somebody changed it since."""
+        """Deletes a book that the operation added, unless it has changed since then."""
         book = self.find_book(step)
         if book is not None and is_touched:
             self.refused_items.append(RefusedItem(step.book_id, Reason.CHANGED))
@@ -129,7 +130,7 @@ class UndoWriter:
             self.wait("delete", book, book)
 
     def restore(self, step: UndoStep, is_touched: bool, is_undone: bool) -> None:
-        """Writes a deleted book again, unless somebody or an earlier undo restored it since."""
+        """Restores a deleted book, unless a user or an earlier undo has restored it already."""
         if self.find_book(step) is not None:
             if not is_undone:
                 self.refused_items.append(RefusedItem(step.book_id, Reason.EXISTS))
@@ -144,7 +145,7 @@ class UndoWriter:
         self.wait("restore", book, book)
 
     def find_book(self, step: UndoStep) -> BookRow | None:
-        """Returns the book as the steps before this one leave it."""
+        """Returns the book as it is after the previous steps."""
         if step.book_id in self.waiting:
             self.flush()
         return self.books.get(step.book_id)
@@ -156,7 +157,7 @@ class UndoWriter:
         self.waiting[book.id] = book, changed_book
 
     def flush(self) -> None:
-        """Writes what waits."""
+        """Writes the collected changes."""
         pairs, self.waiting = list(self.waiting.values()), {}
         if not pairs:
             return
@@ -192,9 +193,9 @@ def list_operation_changes(operation: Operation) -> QuerySet[Change]:
 
 
 def find_related(operation: Operation) -> set[int]:
-    """Returns the operation that the chain of undos began with, and all that undo it or each other.
+    """Returns the operation at the start of a chain of undos, and all undos in the chain.
 
-    What an undo changed before it was cancelled is nobody's change, also where that undo was undone.
+    Changes of a cancelled undo count as changes of the chain, even if that undo was undone.
     """
     first_id = operation.pk
     while parent_id := Operation.objects.filter(pk=first_id).values_list("undo_of", flat=True).first():
@@ -211,7 +212,7 @@ def list_by_others(book_ids: Collection[int], related_ids: Collection[int]) -> Q
 
 
 def list_undone(operation: Operation, book_ids: Collection[int], related_ids: Collection[int]) -> QuerySet[Change]:
-    """Returns what undos made before this one."""
+    """Returns the changes that earlier undos made."""
     undo_ids = {pk for pk in related_ids if pk not in (operation.pk, operation.undo_of_id)}
     return Change.objects.filter(operation_id__in=undo_ids, book_id__in=book_ids)
 

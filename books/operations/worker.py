@@ -1,9 +1,10 @@
-"""The worker of operations: it leases one that is due, and does it batch by batch until it is done or cancelled.
+"""The worker of operations. It leases a due operation and runs it batch by batch until it is done or cancelled.
 
-A batch, the cursor behind it and the end of the lease are written in one transaction. After a crash another worker goes
-on from the cursor when the lease has ended. All times are the database's.
+One transaction writes a batch, its cursor and the end of the lease. After a crash another worker continues from the
+cursor when the lease expires. All times come from the database.
 
-Whatever fails ends the runner of the operation, with all that it has read: the next one reads from the cursor.
+Any failure discards the runner of the operation, with everything that it has read. The next runner reads from the
+cursor.
 """
 
 import logging
@@ -55,31 +56,31 @@ from library_site.jobs.worker import (
 log = logging.getLogger(__name__)
 State = Operation.State
 
-# Books of a batch, which other writers wait for.
+# The number of books in a batch. Other writers wait for them.
 BATCH_SIZES = {"postgresql": 500, "sqlite": 200}
-# A batch that took longer makes the next one smaller, on a machine that is slow or busy.
+# A slower batch makes the next one smaller.
 MAX_BATCH_SECONDS, FIRST_BATCH_SIZE, MIN_BATCH_SIZE = 0.2, 100, 20
-# Seconds between batches. On SQLite who waits for a turn sleeps in between, and would find the next batch there.
+# Seconds between batches. On SQLite, other writers sleep while they wait, and need a pause to get a turn.
 PAUSES = {"postgresql": 0.0, "sqlite": 0.03}
-# A batch that waits for somebody's lock gives up soon, since others wait for the books that it has locked.
+# A batch waits only briefly for a lock, because others wait for the books that it has locked.
 LOCK_TIMEOUT = "200ms"
-# Seconds before a batch that gave up is tried again, and between searches for operations.
+# Seconds before a batch is tried again, and between searches for operations.
 RETRY_DELAY, POLL_INTERVAL = 0.2, 0.5
-# Seconds between looks at the numbers that pages show.
+# Seconds between refreshes of the summaries.
 SUMMARY_INTERVAL = 60
-# An operation whose statements fail while the database answers others is put off. It fails after the last attempt
-# without progress, some four minutes.
+# If the statements of an operation fail while the database is available, the operation is delayed. It fails after the
+# last attempt without progress, after about four minutes.
 FAILURE_RETRIES = RetrySchedule((1, 2, 4, 8, 16, 30, 30, 30, 30, 30, 30))
 # So many refused items of an operation are stored.
 MAX_PROBLEMS = 10_000
 
 
 class CommandDied(OperationFailed):
-    """The process of a command ended while it did its operation. Who began it sees that, and begins another one."""
+    """The process of a command ended while it ran its operation. The user sees that, and can start another one."""
 
 
 def run(once: bool, write_line: Callable[[str], None]) -> None:
-    """Works until SIGTERM or SIGINT; with `once`, until nothing is due any more."""
+    """Runs until SIGTERM or SIGINT; with `once`, until no operation is due."""
     stop = Event()
     for number in STOP_SIGNALS:
         signal.signal(number, lambda *_: stop.set())
@@ -98,7 +99,7 @@ def run(once: bool, write_line: Callable[[str], None]) -> None:
 
 
 def claim_reconnecting(stop: Event) -> Operation | None:
-    """Returns None also if the database does not answer."""
+    """Returns None also if the database is not available."""
     try:
         return call_reconnecting(lambda: claim_due() if has_due(Operation) else None)
     except CONNECTION_ERRORS:
@@ -107,7 +108,7 @@ def claim_reconnecting(stop: Event) -> Operation | None:
 
 
 def refresh_summaries_reconnecting(stop: Event) -> None:
-    """Counts what pages show, if it is time. Nobody waits for it: where the database fails, it is for the next time."""
+    """Refreshes the summaries when they are due. After a database error, it waits for the next time."""
     try:
         call_reconnecting(lambda: refresh_summaries(timezone.now()))
     except CONNECTION_ERRORS:
@@ -116,7 +117,7 @@ def refresh_summaries_reconnecting(stop: Event) -> None:
 
 @transaction.atomic(durable=True)
 def claim_due() -> Operation | None:
-    """Leases the operation that waits longest; ends it if too many workers died of it."""
+    """Leases the operation that has waited longest. Ends an operation if too many workers have died of it."""
     claim = leases.claim_due(Operation, 1)
     for operation in Operation.objects.filter(pk__in=claim.poisoned_pks):
         with activate_language(operation):
@@ -125,12 +126,12 @@ def claim_due() -> Operation | None:
 
 
 def activate_language(operation: Operation) -> translation.override:
-    """The language in which the operation was begun; of programs, English."""
+    """Activates the language of the page where the operation was started; English for programs."""
     return translation.override((operation.parameters or {}).get("language", settings.LANGUAGE_CODE))
 
 
 def run_operation(operation: Operation, stop: Event, write_line: Callable[[str], None]) -> None:
-    """Does a leased operation to its end, or gives it back when the worker is stopped or the database fails."""
+    """Runs a leased operation to its end, or releases it when the worker stops or the database fails."""
     runner = OperationRunner(operation, stop)
     try:
         if (operation.parameters or {}).get("by_command"):
@@ -147,9 +148,9 @@ def run_operation(operation: Operation, stop: Event, write_line: Callable[[str],
 
 
 def give_back(operation: Operation, error: Exception, stop: Event) -> str:
-    """Gives an operation back whose statement failed, once the database answers others. Returns what became of it.
+    """Releases an operation whose statement failed, once the database is available again. Returns the result.
 
-    Until then it is the database that failed, for however long, and not the operation.
+    Until then, the database is at fault and not the operation.
     """
     drop_connection(error)
     while not stop.is_set():
@@ -161,7 +162,7 @@ def give_back(operation: Operation, error: Exception, stop: Event) -> str:
 
 @transaction.atomic(durable=True)
 def count_failure(leased: Operation, error: Exception) -> str:
-    """Puts the operation off, or ends it after the last attempt. Returns what became of it."""
+    """Delays the operation, or ends it after the last attempt. Returns the result."""
     if not lock_leased(leased):
         return "cancelled, or another worker has it"
     operation = find_leased(leased)
@@ -178,14 +179,14 @@ def count_failure(leased: Operation, error: Exception) -> str:
 
 
 class BatchLimit:
-    """The most books of the next batch: fewer, if the last one kept others waiting for long."""
+    """The maximum size of the next batch. It decreases after a slow batch."""
 
     def __init__(self) -> None:
         self.max_size = BATCH_SIZES[connection.vendor]
         self.size = min(FIRST_BATCH_SIZE, self.max_size)
 
     def adapt(self, seconds: float) -> None:
-        """`seconds` is what the last batch took."""
+        """`seconds` is the duration of the last batch."""
         if seconds > MAX_BATCH_SECONDS:
             self.size = max(MIN_BATCH_SIZE, self.size // 2)
         elif seconds < MAX_BATCH_SECONDS / 4:
@@ -193,21 +194,21 @@ class BatchLimit:
 
 
 class OperationRunner:
-    """Does a leased operation, one step after the other."""
+    """Runs a leased operation step by step."""
 
     def __init__(self, operation: Operation, stop: Event) -> None:
         self.operation, self.stop = operation, stop
         self.limit = BatchLimit()
         self.task: Task | None = None
-        # How the operation ended.
+        # The final state of the operation.
         self.result = ""
-        # A batch that was read, and gave up when it was to be written.
+        # A batch that was read, but could not be written yet.
         self.batch: Batch | None = None
 
     def advance(self) -> bool:
-        """Begins the operation, or writes its next batch. Returns false when it has ended.
+        """Starts the operation, or writes its next batch. Returns false when it has ended.
 
-        Raises LeaseLost, and the errors of a database that does not answer.
+        Raises LeaseLost, and the errors of an unavailable database.
         """
         operation = find_leased(self.operation)
         with activate_language(operation):
@@ -215,7 +216,7 @@ class OperationRunner:
                 return self.run_step(operation)
             except (LeaseLost, *CONNECTION_ERRORS):
                 raise
-            # Any exception of a task is stored for people to read: other operations wait behind this one.
+            # Any exception of a task is stored for users, so that it does not block other operations.
             except Exception as error:
                 self.fail(error)
                 return False
@@ -232,7 +233,7 @@ class OperationRunner:
         return True
 
     def write_next(self, operation: Operation, task: Task) -> None:
-        """Writes the next batch. One that gives way to others is kept: the task has moved behind it."""
+        """Writes the next batch. If it must wait for others, keeps it, because the task has already read past it."""
         batch, self.batch = self.batch or task.read_batch(operation, self.limit.size), None
         start = time.monotonic()
         try:
@@ -257,7 +258,7 @@ class OperationRunner:
             )
 
     def write(self, operation: Operation, task: Task, batch: Batch) -> None:
-        """Raises NotPermitted, LeaseLost; then nothing is written."""
+        """Raises NotPermitted, LeaseLost. Then nothing is written."""
         with transaction.atomic(durable=True):
             if connection.vendor == "postgresql":
                 execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
@@ -269,12 +270,12 @@ class OperationRunner:
             store_progress(operation, batch.cursor, counts)
 
     def require_lease(self) -> None:
-        """Locks the operation, so that it is not cancelled before the end of the transaction. Raises LeaseLost."""
+        """Locks the operation, so that it is not cancelled before the transaction ends. Raises LeaseLost."""
         if not lock_leased(self.operation):
             raise LeaseLost
 
     def finish_complete(self, operation: Operation, task: Task) -> None:
-        """The only way to be done. Raises OperationFailed, LeaseLost."""
+        """Ends the operation as done. Raises OperationFailed, LeaseLost."""
         with transaction.atomic(durable=True):
             self.require_lease()
             task.require_complete(operation)
@@ -283,7 +284,7 @@ class OperationRunner:
 
     def fail(self, error: Exception) -> None:
         """Raises LeaseLost."""
-        # What a task refuses is for the person who began it: only what nobody expected needs a traceback.
+        # The user who started the operation sees an OperationFailed. Only unexpected errors need a traceback.
         is_expected = isinstance(error, OperationFailed)
         message = truncate_text(str(error)) if is_expected else describe_error(error)
         log.warning("Operation %s failed: %s", self.operation.pk, message, exc_info=None if is_expected else error)
@@ -294,13 +295,13 @@ class OperationRunner:
 
 
 def has_given_way(error: Exception) -> bool:
-    """Whether a batch gave up because others use its books. A statement that took too long would do so again."""
+    """Whether a batch stopped because others use its books. A statement that took too long would do so again."""
     is_too_slow = isinstance(error.__cause__, QueryCanceled)
     return isinstance(error, ConcurrentChange) or is_conflict(error) or (is_timeout(error) and not is_too_slow)
 
 
 def store_progress(operation: Operation, cursor: int, counts: BatchCounts) -> None:
-    """A lost worker counts only if there was no progress since."""
+    """The number of lost workers restarts at zero after progress."""
     Operation.objects.filter(pk=operation.pk).update(
         cursor=cursor,
         changed=F("changed") + counts.changed,
@@ -314,7 +315,7 @@ def store_progress(operation: Operation, cursor: int, counts: BatchCounts) -> No
 
 
 def store_problems(operation: Operation, refused_items: Sequence[RefusedItem]) -> None:
-    """Stores what was refused, as long as the operation has fewer than MAX_PROBLEMS."""
+    """Stores refused items, up to MAX_PROBLEMS for the operation."""
     rows = [OperationProblem(operation=operation, **item._asdict()) for item in refused_items]
     if rows:
         capacity = MAX_PROBLEMS - OperationProblem.objects.filter(operation=operation).count()
@@ -322,6 +323,6 @@ def store_problems(operation: Operation, refused_items: Sequence[RefusedItem]) -
 
 
 def release(operation: Operation) -> None:
-    """Gives the operation back. Without a database the lease ends by itself."""
+    """Releases the operation. If the database is not available, the lease expires by itself."""
     with suppress(*CONNECTION_ERRORS):
         release_row(operation)

@@ -1,5 +1,5 @@
-"""Finds books: by texts, by what was typed or scanned, page by page, and those that are probably wrong.
+"""Finds books: by text, by typed or scanned codes, page by page, and with probably wrong values.
 
-`texts` has the conditions that use the search index, `index` keeps that index, `sections` reads pages. It imports the
-models, and writes nothing.
+`texts` has the conditions that use the search index, `triggers` maintains that index, `sections` reads pages. It
+imports the models, and writes nothing.
 """

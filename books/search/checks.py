@@ -1,4 +1,4 @@
-"""System checks of the triggers of the book table (`manage.py serve` and `manage.py deliver_webhooks`)."""
+"""System checks for the triggers of the book table (`manage.py serve` and `manage.py deliver_webhooks`)."""
 
 from contextlib import suppress
 from typing import Any
@@ -12,10 +12,10 @@ from books.search.triggers import find_missing_triggers
 
 @checks.register
 def check_triggers(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
-    """Other processes than the library's own must start: `migrate` makes the triggers."""
+    """Only the library's own processes fail. Other commands must start, because `migrate` creates the triggers."""
     if settings.LIBRARY_PROCESS == "command":
         return []
-    # Requests say that the database is away.
+    # Requests report that the database is not available.
     with suppress(OperationalError):
         if names := find_missing_triggers(DEFAULT_DB_ALIAS):
             return [

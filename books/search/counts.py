@@ -1,4 +1,4 @@
-"""Counts all books, by what people look at: how many are lent, of which genre, of which decade."""
+"""Counts all books: lent books, and books by genre, decade and quality."""
 
 from datetime import date, datetime
 from typing import Any
@@ -9,15 +9,15 @@ from books.models import Book, LentBook
 from books.search.quality import COUNTED_QUALITIES, build_quality_condition, find_first_of_newest
 from library_site.db.integers import BIGINT_MAX
 
-# So many genres are named; the rest of a library's are too rare for a list of them.
+# So many genres are counted; rarer ones do not appear in lists.
 MAX_GENRES = 50
-# Makes all years positive: databases round the quotient of a negative one up, and a decade begins below.
+# Makes all years positive: databases round negative quotients up, but a decade begins at the lower year.
 YEAR_OFFSET = 10 * 2**28
 
 
 def count_books(now: datetime) -> dict[str, Any]:
-    """Returns `books` and `lent`; `genres`, the most frequent first, and `decades` in their order, each with its books;
-    `qualities`, those that need no look at all books for each book.
+    """Returns `books` and `lent`; `genres`, most frequent first, and `decades` in order, each with their books; and
+    `qualities`, except those that must compare each book with all others.
 
     Reads all books: a million take half a second.
     """

@@ -1,4 +1,4 @@
-"""What is probably wrong with the values of a book, and why. Forms, the scan box and files say the same of it."""
+"""Finds probably wrong values of a book, and explains why. Forms, the scan box and files use the same messages."""
 
 from datetime import date
 
@@ -9,7 +9,7 @@ from books.isbn import normalize_isbn
 from books.search.quality import is_probable_year
 from books.search.scans import ScanKind, read_scan
 
-# Codes that are no ISBN.
+# Codes that are not ISBNs.
 EXPLANATIONS = {
     ScanKind.MISREAD: _("This ISBN was misread: a digit is wrong, missing or too many. Scan it again."),
     ScanKind.PERIODICAL: _("This is the code of a periodical (it begins with 977), not of a book."),
@@ -19,12 +19,12 @@ IMPROBABLE_YEAR = _("This year is improbable for a book.")
 
 
 def doubt_isbn(isbn: str) -> str:
-    """Returns why it is no valid ISBN; empty if it is one."""
+    """Returns why it is not a valid ISBN; empty if it is one."""
     if normalize_isbn(isbn):
         return ""
     return str(EXPLANATIONS.get(read_scan(isbn).kind) or gettext("This is no valid ISBN."))
 
 
 def doubt_year(year: int, today: date) -> str:
-    """Returns why the year is improbable; empty if it is not."""
+    """Returns why the year is improbable; empty if it is probable."""
     return "" if is_probable_year(year, today) else str(IMPROBABLE_YEAR)

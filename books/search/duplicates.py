@@ -1,7 +1,7 @@
-"""Pairs of books that are probably the same: with the same ISBN in any writing, or with the same title and author.
+"""Pairs of books that are probably duplicates: with the same ISBN in any notation, or with the same title and author.
 
-To compare all books takes seconds in a large library. So `books.summaries` has it done, and a page shows those of the
-pairs that are still there.
+Comparing all books takes seconds in a large library. So `books.summaries` stores the pairs, and a page shows those that
+are still duplicates.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,9 +14,9 @@ from books.models import Book, DistinctBooks
 from library_site.db.sql import fetch_all
 
 SAME_ISBN, SAME_TITLE = "isbn", "title"
-# The columns whose values books of a pair share.
+# The columns that both books of a pair share.
 KEYS = {SAME_ISBN: ("isbn13",), SAME_TITLE: ("title_folded", "author_folded")}
-# So many pairs of a kind are listed; the others follow when these are done.
+# So many pairs of a kind are listed. More appear when these are resolved.
 MAX_PAIRS = 1_000
 GROUPS_SQL = (
     "SELECT {ids} FROM books_book WHERE {first_key} IS NOT NULL GROUP BY {keys} HAVING count(*) > 1"
@@ -33,7 +33,7 @@ class Pair(NamedTuple):
 
 
 def count_pairs(kind: str) -> dict[str, Any]:
-    """Returns `pairs`: the first MAX_PAIRS and one more if there are more. Reads all books: a million take seconds."""
+    """Returns `pairs`: the first MAX_PAIRS, and one more if there are more. Reads all books: a million take seconds."""
     distinct = set(DistinctBooks.objects.values_list("first_id", "second_id"))
     groups = find_groups(kind, MAX_PAIRS + 1 + len(distinct))
     pairs = chain.from_iterable(combinations(sorted(group), 2) for group in groups)
@@ -49,7 +49,7 @@ def find_groups(kind: str, limit: int) -> Iterator[list[int]]:
 
 
 def check_pairs(kind: str, pairs: Iterable[Sequence[int]]) -> list[Pair]:
-    """Returns those that still share the key, and that nobody said to be different books, in the order of their ids."""
+    """Returns those that still share the key and are not marked as different, in the order of their ids."""
     found = [Pair(first, second) for first, second in pairs]
     firsts = {pair.first for pair in found}
     distinct = set(DistinctBooks.objects.filter(first_id__in=firsts).values_list("first_id", "second_id"))
@@ -63,6 +63,6 @@ def check_pairs(kind: str, pairs: Iterable[Sequence[int]]) -> list[Pair]:
 
 
 def mark_distinct(pair: Pair) -> None:
-    """Remembers that these are different books."""
+    """Stores that these are different books."""
     row = DistinctBooks(first_id=pair.first, second_id=pair.second)
     DistinctBooks.objects.bulk_create([row], ignore_conflicts=True)

@@ -1,10 +1,10 @@
-"""Counts the books of each genre, in whatever capitals it is written."""
+"""Counts the books of each genre, ignoring case."""
 
 from typing import NamedTuple
 
 from library_site.db.sql import fetch_all
 
-# PostgreSQL counts distinct texts by sorting all of them: it takes six times as long as to group them first.
+# PostgreSQL counts distinct texts by sorting them, which takes six times as long as grouping them first.
 COUNT_SQL = """
     SELECT genre_folded, min(genre), count(*), CAST(sum(books) AS bigint) FROM (
         SELECT genre_folded, genre, count(*) AS books FROM books_book WHERE genre_folded {comparison} %s
@@ -15,7 +15,7 @@ COUNT_SQL = """
 
 
 class GenreCount(NamedTuple):
-    """A genre as one of its books writes it, and in how many ways books write it."""
+    """A genre as one of its books writes it, and its number of spellings."""
 
     folded: str
     name: str
@@ -24,9 +24,9 @@ class GenreCount(NamedTuple):
 
 
 def count_genres(behind: str, limit: int) -> list[GenreCount]:
-    """Returns the genres behind a folded one, in the order of folded texts. Reads all books.
+    """Returns the genres after a folded one, sorted by folded text. Reads all books.
 
-    Behind "" the first one is that of the books without a genre, if there are any.
+    For "" the first genre is the empty one, if any book has no genre.
     """
     sql = COUNT_SQL.format(comparison=">" if behind else ">=")
     return [GenreCount(*row) for row in fetch_all(sql, (behind, limit))]

@@ -1,11 +1,11 @@
-"""Which books are lent: a table has them, which triggers of the book table keep (`books.search.triggers`)."""
+"""Which books are lent. Triggers on the book table maintain a table of them (`books.search.triggers`)."""
 
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.models import Q
 
 from books.models import LentBook
 
-# By whether books are available. Nearly all are, so no index helps to find those.
+# By the value of `available`. Nearly all books are available, so no index helps to find those.
 AVAILABILITY_CONDITIONS = {True: Q(available=True), False: Q(pk__in=LentBook.objects.values("book_id"))}
 DIFFERENCES_SQL = """
     SELECT (SELECT count(*) FROM books_book WHERE NOT available
@@ -16,7 +16,7 @@ DIFFERENCES_SQL = """
 
 
 def count_differences(using: str = DEFAULT_DB_ALIAS) -> int:
-    """Returns how many books are lent without being in the table, or the other way round: 0. Reads all books."""
+    """Returns the number of differences between the table and the books, normally 0. Reads all books."""
     with connections[using].cursor() as cursor:
         cursor.execute(DIFFERENCES_SQL)
         return sum(cursor.fetchone())

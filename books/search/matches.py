@@ -1,4 +1,4 @@
-"""Finds the books that a scan or a search means, the best matches first."""
+"""Finds the books for a scan or a search, best matches first."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -22,12 +22,12 @@ from books.search.texts import (
 from library_site.db.integers import BIGINT_MAX
 from library_site.db.keyset import Start
 
-# Sorts behind every text that begins with what stands before it.
+# Sorts after every text with the prefix before it.
 LAST_CHARACTER = "\U0010ffff"
 
 
 class Search(NamedTuple):
-    """The condition of all books that match, and sections of them, the best first. Each is read along an index."""
+    """The condition of all matching books, and its sections, best first. Each section is read along an index."""
 
     condition: Q
     sections: Sequence[Section]
@@ -39,7 +39,7 @@ def find_first(books: QuerySet[Book], scan: Scan, limit: int) -> list[Book]:
 
 
 def build_search(scan: Scan) -> Search:
-    """Every book matches if nothing was asked for."""
+    """An empty search matches every book."""
     if scan.kind is ScanKind.WORDS:
         return search_words(scan.text)
     if scan.kind is ScanKind.ID:
@@ -49,14 +49,14 @@ def build_search(scan: Scan) -> Search:
 
 
 def build_code_condition(scan: Scan) -> Q:
-    """A book can have any text in place of an ISBN."""
+    """A book can have any text as its isbn."""
     if scan.kind is ScanKind.NOTHING:
         return Q()
     return Q(isbn13=scan.isbn13) | Q(isbn=scan.text) if scan.kind is ScanKind.ISBN else Q(isbn=scan.text)
 
 
 def find_by_code(scan: Scan, limit: int) -> list[Book]:
-    """Returns the books for which a code stands. Unlike a search, it compares no titles, authors and genres."""
+    """Returns the books with a code. Unlike a search, it ignores titles, authors and genres."""
     if scan.kind is ScanKind.NOTHING:
         return []
     condition = build_id_condition(scan) if scan.kind is ScanKind.ID else Q(pk__in=[])
@@ -70,7 +70,7 @@ def build_id_condition(scan: Scan) -> Q:
 
 
 def search_id(scan: Scan) -> Search:
-    """The book with this id; without a # before it the number can be a title, too, or the beginning of an ISBN."""
+    """Finds the book with this id. Without a leading # the number can also be a title or the beginning of an ISBN."""
     has_id = build_id_condition(scan)
     if scan.is_marked:
         return Search(has_id, [Section(has_id)])
@@ -80,7 +80,7 @@ def search_id(scan: Scan) -> Search:
 
 
 def search_words(text: str) -> Search:
-    """Equal titles before those that begin with the text, before the books that have every word somewhere."""
+    """First equal titles, then titles that begin with the text, then books that contain every word."""
     title = fold(text[:MAX_SEARCH_LENGTH])
     has_title, begins = is_equal("title", title), begins_with("title", title)
     has_isbn, words = Q(isbn=text), has_words(text)
@@ -94,7 +94,7 @@ def search_words(text: str) -> Search:
 
 
 def has_words(text: str) -> Q:
-    """Every word somewhere in title, author or genre, or at the start of the ISBN."""
+    """Every word occurs in title, author or genre, or at the start of the ISBN."""
     words = text[:MAX_SEARCH_LENGTH].split()[:MAX_SEARCH_WORDS]
     isbn_conditions = [isbn_prefix_condition(word) for word in words]
     condition = narrow_to_words(words, isbn_conditions)
@@ -104,16 +104,16 @@ def has_words(text: str) -> Q:
 
 
 def is_equal(member: str, folded_text: str) -> Q:
-    """The first condition is for the index."""
+    """The first condition uses the index."""
     prefix = Exact(sort_expression(member), Value(folded_text[:SORT_PREFIX_LENGTH]))
     return Q(prefix, Exact(compare_rows(FOLDED_COLUMNS[member]), Value(folded_text)))
 
 
 def compare_rows(column: str) -> Collate:
-    """The column, but not for PostgreSQL's index of trigrams: for an equal text that is the most expensive one.
+    """Returns the column so that PostgreSQL does not use its trigram index, which is slowest for equal texts.
 
-    SQLite would put the text in the place of a plain column in all conditions ("constant propagation" in its
-    documentation), also in that for the index, and then read the whole table.
+    For a plain column, SQLite would substitute the text in all conditions ("constant propagation" in its
+    documentation), also in the one for the index, and then scan the table.
     """
     return Collate(column, "POSIX" if connection.vendor == "postgresql" else "BINARY")
 

@@ -1,4 +1,4 @@
-"""Which books are probably wrong: without a valid ISBN, with an improbable year, or there twice. None is forbidden."""
+"""Books that are probably wrong: without a valid ISBN, with an improbable year, or duplicates. All are allowed."""
 
 from datetime import date
 
@@ -9,10 +9,10 @@ from django.utils.translation import gettext_lazy as _
 from books.models import Book, SortPrefix, sort_expression
 from books.search.matches import compare_rows
 
-# The first books were printed with movable type in the middle of the century; some libraries have older ones.
+# The first printed books are from about 1450; some libraries have older ones.
 MIN_PROBABLE_YEAR = 1400
 HAS_NO_ISBN = Q(isbn13=None)
-# The label below names it.
+# Its label is below.
 NEWEST_BOOKS = 500
 DUPLICATES = "duplicates"
 QUALITIES = {
@@ -21,12 +21,12 @@ QUALITIES = {
     DUPLICATES: _("possible duplicates among the newest 500"),
     "same_isbn": _("same ISBN as another book"),
 }
-# Those that are found along an index.
+# The qualities that an index can find.
 COUNTED_QUALITIES = ("no_isbn", "year", DUPLICATES)
 
 
 def build_quality_condition(name: str, today: date, newest_from: int) -> Q:
-    """The condition of one of QUALITIES. Duplicates are looked for from the id of `find_first_of_newest` on."""
+    """Returns the condition of one of QUALITIES. `newest_from` is the result of `find_first_of_newest`."""
     if name == DUPLICATES:
         return Q(pk__gte=newest_from) & is_possible_duplicate()
     if name == "year":
@@ -35,7 +35,7 @@ def build_quality_condition(name: str, today: date, newest_from: int) -> Q:
 
 
 def is_probable_year(year: int, today: date) -> bool:
-    """Books are announced for the next year."""
+    """Publishers announce books for the next year."""
     return MIN_PROBABLE_YEAR <= year <= today.year + 1
 
 
@@ -44,15 +44,15 @@ def has_improbable_year(today: date) -> Q:
 
 
 def shares_isbn() -> Q:
-    """Whether another book has the same ISBN, in any writing. It reads the ISBNs of all books."""
+    """Whether another book has the same ISBN, in any notation. It reads the ISBNs of all books."""
     shared = Book.objects.exclude(isbn13=None).values("isbn13").annotate(books=Count("*")).filter(books__gt=1)
     return Q(isbn13__in=shared.values("isbn13"))
 
 
 def find_first_of_newest() -> int | None:
-    """Returns the id of the first of the newest books, None if there are no others.
+    """Returns the id of the first of the newest books, None if there are no older ones.
 
-    All books would take seconds to look at; most duplicates are found soon after they are added.
+    Checking all books would take seconds, and most duplicates are found soon after they are added.
     """
     return Book.objects.order_by("-pk").values_list("pk", flat=True)[NEWEST_BOOKS - 1 :].first()
 
@@ -60,7 +60,7 @@ def find_first_of_newest() -> int | None:
 def is_possible_duplicate() -> Q:
     """Whether another book has the same ISBN, or the same title and author."""
     others = Book.objects.exclude(pk=OuterRef("pk"))
-    # The prefix is for the index.
+    # The prefix uses the index.
     same_prefix = Exact(sort_expression("title"), SortPrefix(OuterRef("title_folded")))
     members = [Exact(compare_rows(column), OuterRef(column)) for column in ("title_folded", "author_folded")]
     same_title = Q(same_prefix, *members)

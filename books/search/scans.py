@@ -1,6 +1,6 @@
-"""Reads what was typed or scanned: an ISBN, a misread one, the code of something else, an id, or words.
+"""Parses typed or scanned text: an ISBN, a misread ISBN, another code, an id, or words.
 
-Only the text is looked at. What is done with it is for others to say.
+It looks only at the text and reads no database.
 """
 
 import re
@@ -21,12 +21,12 @@ CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f]+")
 CODE_WITH_ADD_ON = re.compile(r"(97[789][0-9]{10})[+ ]?(?:[0-9]{2}|[0-9]{5})")
 PERIODICAL = re.compile(r"977[0-9]{10}")
 MUSIC = re.compile(r"9790[0-9]{9}")
-# Numbers that can only be meant as ISBNs: one of ten characters, or one of 13 that lost or gained a digit or two.
+# Numbers that can only be ISBNs: ten characters, or 13 digits with one or two missing or extra.
 MISREAD = re.compile(r"[0-9]{9}[0-9X]|97[789][0-9]{8,11}")
 MARKED_AS_ISBN = re.compile(r"\s*(?:urn:)?isbn", re.IGNORECASE)
 NUMBER = re.compile(r"[0-9]{7,}X?")
 ID = re.compile(r"#\s*([0-9]+)")
-# What the keys of the digits 0 to 9 type on other keyboards than the one that a scanner is set to.
+# The characters that the keys 0 to 9 type if the computer has another keyboard layout than the scanner.
 LAYOUTS = {
     gettext_noop("French"): "à&é\"'(-è_ç",
     gettext_noop("Belgian"): "à&é\"'(§è!ç",
@@ -50,9 +50,9 @@ class ScanKind(Enum):
 
 
 class Scan(NamedTuple):
-    """What a text means. `isbn13` is that of an ISBN, `number` that of an id; `is_marked` if a # stood before it.
+    """The meaning of a text. `isbn13` belongs to an ISBN, `number` to an id. `is_marked` is set if a # preceded it.
 
-    `layout` is the keyboard layout through which the digits were typed as other characters.
+    `layout` is the keyboard layout that turned the digits into other characters.
     """
 
     kind: ScanKind
@@ -71,10 +71,10 @@ def read_scan(text: str) -> Scan:
 
 
 def read_code(text: str) -> Scan | None:
-    """Reads ISBNs and the codes of periodicals and music, also misread ones."""
+    """Parses ISBNs and codes of periodicals and music, including misread ones."""
     if len(text) > MAX_ISBN_TEXT:
         return None
-    # NFKC makes plain digits of full-width ones.
+    # NFKC turns full-width digits into plain digits.
     number = remove_add_on(compact_number(unicodedata.normalize("NFKC", text)))
     isbn13 = normalize_isbn(number)
     if isbn13:
@@ -98,7 +98,9 @@ def is_misread(text: str, number: str) -> bool:
 
 
 def read_other_layout(text: str) -> Scan | None:
-    """Reads a code whose digits were typed as other characters. A misread one must look like a book's."""
+    """Parses a code whose digits arrived as other characters. A misread code is accepted only if it looks like a
+    book's.
+    """
     composed = unicodedata.normalize("NFC", text).replace(" ", "")
     scans = [(name, read_translated(composed, name)) for name in LAYOUTS]
     readable = [scan._replace(layout=name) for name, scan in scans if scan]
@@ -107,7 +109,7 @@ def read_other_layout(text: str) -> Scan | None:
 
 def read_translated(text: str, layout: str) -> Scan | None:
     number = text.translate(TRANSLATIONS[layout])
-    # The same sign ten times is no code, though its check digit is right.
+    # Ten equal characters are not a code, although the check digit is right.
     if text == number or not NUMBER.fullmatch(number) or len(set(number)) == 1:
         return None
     scan = read_code(number)

@@ -1,4 +1,4 @@
-"""Reads pages of books that are in sections, each in an order of its own."""
+"""Reads pages of books from several sections, each with its own order."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
@@ -15,21 +15,21 @@ from library_site.db.keyset import Column, Key, Page, Start, build_condition, cu
 
 
 class SortKey(NamedTuple):
-    """The columns of an index, of which the last one is the id. `parse` reads the first one from a cursor."""
+    """The columns of an index, the last of which is the id. `parse` parses the first one from a cursor."""
 
     columns: tuple[Column, ...]
     parse: Callable[[object], Any]
 
 
 def parse_number(value: object) -> int:
-    """A seventh of the time of msgspec's check: a request for a page makes it twice."""
+    """Seven times as fast as msgspec's check, and each page needs it twice."""
     if not isinstance(value, int) or abs(value) > MAX_CURSOR_INTEGER:
         raise InvalidCursor
     return value
 
 
 def parse_text(value: object) -> str:
-    # PostgreSQL refuses NUL, and all databases refuse lone surrogates, for which `encode` raises ValueError.
+    # PostgreSQL rejects NUL, and all databases reject lone surrogates, for which `encode` raises ValueError.
     if not isinstance(value, str) or b"\0" in value.encode():
         raise InvalidCursor
     return value
@@ -50,7 +50,7 @@ SORT_KEYS = {
 
 
 class Section(NamedTuple):
-    """Books, and the name of the key that sorts them, with a minus in front if descending."""
+    """Books, and the name of their sort key, with a leading minus for descending order."""
 
     condition: Q
     sort: str = "-id"
@@ -65,7 +65,7 @@ class Section(NamedTuple):
 
 
 class Position(Cursor):
-    """A book's place in a list of sections."""
+    """A position in a list of sections."""
 
     max_length = 2_000
 
@@ -75,9 +75,9 @@ class Position(Cursor):
 
 
 def read_sections(books: QuerySet[Book], sections: Sequence[Section], limit: int, start: Start) -> Page[Book]:
-    """Reads the sections one behind the other, from the start or from the end. Takes a query a section at most.
+    """Reads the sections one after the other, from the start or from the end. Takes at most one query per section.
 
-    The keys have the members of a Position. No book may be in two sections.
+    The keys have the fields of a Position. A book must not be in two sections.
     """
     found = chain.from_iterable(iter_sections(books, sections, limit + 1, start))
     page = cut_page(list(islice(found, limit + 1)), limit, start, itemgetter(0))
@@ -85,9 +85,9 @@ def read_sections(books: QuerySet[Book], sections: Sequence[Section], limit: int
 
 
 def find_start(books: QuerySet[Book], sections: Sequence[Section], offset: int) -> Start | None:
-    """Returns where the books behind the first ones begin, so many as `offset`; None if there are no more than these.
+    """Returns the start of the page after the first `offset` books; None if there are no more books.
 
-    The database counts along the indexes of the sections. A page that is asked for by its number begins so.
+    The database counts along the indexes of the sections. A page with a number in its address starts here.
     """
     if not offset:
         return Start()
@@ -125,7 +125,7 @@ def read_section(
 
 
 def build_beyond_condition(name: str, key: Any, pk: int, *, descending: bool) -> Q:
-    """The books beyond a key of a cursor and an id, in this direction."""
+    """Returns the condition for books after a cursor's key and id, in this direction."""
     columns, parse = SORT_KEYS[name]
     return build_condition(columns, (parse(key), pk)[-len(columns) :], descending)
 
@@ -136,7 +136,7 @@ def build_key(number: int, book: Any) -> Key:
 
 
 def parse_position(text: str, sections: Sequence[Section]) -> Key | None:
-    """Returns None for a text that is no position in these sections."""
+    """Returns None if the text is not a position in these sections."""
     try:
         position = Position.decode(text)
         SORT_KEYS[sections[position.section].key].parse(position.key)

@@ -1,4 +1,4 @@
-"""Suggests genres and authors that books have, while one is typed."""
+"""Suggests existing genres and authors while the user types."""
 
 from django.db import connection
 
@@ -9,7 +9,7 @@ from library_site.db.sql import fetch_all
 
 MAX_SUGGESTIONS = 10
 SUGGESTED_MEMBERS = ("genre", "author")
-# Reads one entry of the index for each suggestion, however many books have it.
+# Reads one index entry for each suggestion, however many books have it.
 SUGGESTIONS_SQL = """
     WITH RECURSIVE suggestions(prefix) AS (
         SELECT min({prefix}) FROM books_book WHERE {prefix} >= %s AND {prefix} < %s
@@ -23,7 +23,7 @@ SUGGESTIONS_SQL = """
 
 
 def suggest(member: str, text: str) -> list[str]:
-    """Returns texts of the member that begin with this one in any case, as one of the books writes each."""
+    """Returns texts of the field that begin with this text, ignoring case. Each is spelled as in one of the books."""
     first = fold(text.strip())[:SORT_PREFIX_LENGTH]
     if not first or "\0" in first:
         return []
@@ -33,6 +33,6 @@ def suggest(member: str, text: str) -> list[str]:
 
 
 def compile_prefix(member: str) -> str:
-    """Returns the expression of the index as SQL."""
+    """Returns the index expression as SQL."""
     function = "SUBSTR({}, 1, {})" if connection.vendor == "sqlite" else "LEFT({}, {})"
     return function.format(FOLDED_COLUMNS[member], SORT_PREFIX_LENGTH)

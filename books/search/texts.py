@@ -1,4 +1,4 @@
-"""Conditions that find a text in the members of books, in any case and by an index if that is faster."""
+"""Conditions that find a text in the fields of books, ignoring case, and with an index where that is faster."""
 
 import re
 from collections.abc import Sequence
@@ -21,13 +21,13 @@ TRIGRAM_PATTERN = re.compile(r"[^\W_]{3}|[^\W_]{2}[\W_]|[\W_][^\W_]")
 # a long text: more trigrams take time and exclude few books.
 TRIGRAM_LENGTH = 3
 MAX_INDEXED_TEXT = 64
-# With more matches than these it is faster to read the books in the order of the list than to sort the matches.
+# With more matches, it is faster to read the books in list order than to sort the matches.
 MAX_INDEX_MATCHES = 5_000
 INDEX_SQL = """
     SELECT count(*), json_group_array(rowid)
     FROM (SELECT rowid FROM books_trigrams WHERE books_trigrams MATCH %s LIMIT %s)
 """
-# PostgreSQL reads either all matches by the index, or the books in the order of the list until enough match. Both take
+# PostgreSQL reads either all matches by the index, or the books in list order until enough match. Both take
 # equally long where the share of the books that match, squared, times all books is about this (measured).
 RARE_LIMIT = 20
 SAMPLE_STRIPES, STRIPE_BOOKS = 20, 25
@@ -46,20 +46,22 @@ MAX_SEARCH_WORDS = 20
 
 
 def filter_containing(books: QuerySet[Book], text: str, *members: str) -> QuerySet[Book]:
-    """Returns the books that have this text, folded, somewhere in one of these members.
+    r"""Returns the books with this folded text in one of these fields.
 
-    `%`, `_` and `\\` stand for themselves, and every book has an empty text. Callers must refuse NUL.
-    Not to be stored for later requests: on SQLite the index is read now, and the result may name the books it has now.
+    `%`, `_` and `\` match themselves, and an empty text matches every book. Callers must reject NUL. Do not keep the
+    queryset for later requests: on SQLite it may contain the ids of the books that match now.
     """
     if connection.vendor == "postgresql" and len(members) == 1:
-        # To compile the condition takes Django longer than PostgreSQL to find the books.
+        # Django takes longer to compile the condition than PostgreSQL to find the books.
         sql, parameter = contains_sql(text, members[0])
         return books.filter(RawSQL(sql, (parameter,), BooleanField()))
     return books.filter(contains_condition(text, *members))
 
 
 def contains_sql(text: str, member: str) -> tuple[str, str]:
-    """The condition of `filter_containing` as SQL, and its one parameter. On PostgreSQL only: SQLite reads an index."""
+    """Returns the condition of `filter_containing` as SQL and its parameter. Only for PostgreSQL: SQLite reads an
+    index.
+    """
     folded_text, column = fold(text), FOLDED_COLUMNS[member]
     by_index = is_rare((column,), folded_text)
     return compile_contains(column, by_index), build_pattern(folded_text) if by_index else folded_text
@@ -74,12 +76,12 @@ def compile_contains(column: str, by_index: bool) -> str:
 
 
 def build_pattern(folded_text: str) -> str:
-    """The pattern of LIKE that Django's lookup makes of a text."""
+    """Returns the LIKE pattern that Django's lookup builds from a text."""
     return Contains.param_pattern % thread_connection.database.ops.prep_for_like_query(folded_text)
 
 
 def contains_condition(text: str, *members: str) -> Q:
-    """The condition of `filter_containing`, to combine with others."""
+    """Returns the condition of `filter_containing`, to combine it with others."""
     folded_text, columns = fold(text), [FOLDED_COLUMNS[member] for member in members]
     if connection.vendor == "sqlite":
         return match_in_order(columns, folded_text) & narrow_by_index(columns, folded_text)
@@ -89,9 +91,9 @@ def contains_condition(text: str, *members: str) -> Q:
 
 
 def match_in_order(columns: Sequence[str], folded_text: str) -> Q:
-    """For books that are read in the order of the list. No index applies, and PostgreSQL expects a third to match.
+    """For reading books in list order. It uses no index, and PostgreSQL expects a third of them to match.
 
-    StrIndex compares bytes. SQLite's LIKE takes some characters for others (U+FFFF for U+FFFD).
+    StrIndex compares bytes. SQLite's LIKE treats some characters as equal (U+FFFF and U+FFFD).
     """
     matches = (GreaterThan(StrIndex(column, Value(folded_text)), RawSQL("0", ())) for column in columns)
     return Q(*matches, _connector=Q.OR)
@@ -100,7 +102,7 @@ def match_in_order(columns: Sequence[str], folded_text: str) -> Q:
 def match_by_index(columns: Sequence[str], folded_text: str) -> Q:
     """For books that PostgreSQL finds by the trigram index.
 
-    Each book meets the last two conditions. PostgreSQL takes them for one of 200 each, so it never expects enough
+    Every book meets the last two conditions. PostgreSQL estimates that one in 200 does, so it never expects enough
     matches among the first books of a list.
     """
     matches = Q(*(Contains(F(column), folded_text) for column in columns), _connector=Q.OR)
@@ -109,10 +111,10 @@ def match_by_index(columns: Sequence[str], folded_text: str) -> Q:
 
 
 def is_rare(columns: tuple[str, ...], folded_text: str) -> bool:
-    """Whether PostgreSQL finds a text faster by the trigram index than by reading the books in the order of the list.
+    """Whether PostgreSQL finds a text faster by the trigram index than by reading the books in list order.
 
-    PostgreSQL would guess this from the books that the last ANALYZE happened to read. This looks at some books in each
-    part of the table, always the same ones. For a text without a trigram, the index would be read as a whole.
+    PostgreSQL would estimate this from the random sample of the last ANALYZE. This reads some books in each part of the
+    table, always the same ones. For a text without a trigram, the whole index would be read.
     """
     if not TRIGRAM_PATTERN.search(folded_text):
         return False
@@ -130,9 +132,9 @@ def prepare_sample(columns: tuple[str, ...]) -> PreparedStatement:
 
 
 def narrow_to_words(words: Sequence[str], isbn_conditions: Sequence[Q]) -> Q:
-    """On SQLite, the books that have all of the words, if these are few: each of the words may be in many.
+    """On SQLite, returns the books with all of the words if they are few, because many books may have each single word.
 
-    A word with which an ISBN begins, by the `isbn_prefix_condition` of each, narrows nothing: a book can have it there.
+    If an ISBN begins with a word (`isbn_prefix_condition`), the word is skipped: a book can match there.
     """
     if connection.vendor != "sqlite" or len(words) < 2:
         return Q()
@@ -142,7 +144,7 @@ def narrow_to_words(words: Sequence[str], isbn_conditions: Sequence[Q]) -> Q:
 
 
 def narrow_by_index(columns: Sequence[str], *folded_texts: str) -> Q:
-    """The ids that SQLite's index finds, if these are few, so that a list need not read every book."""
+    """Returns the ids that SQLite's index finds, if they are few, so that a list need not read every book."""
     texts = [text[:MAX_INDEXED_TEXT] for text in folded_texts if len(text) >= TRIGRAM_LENGTH]
     if not texts:
         return Q()
@@ -154,7 +156,7 @@ def narrow_by_index(columns: Sequence[str], *folded_texts: str) -> Q:
 
 
 def trigram_query(text: str) -> str:
-    """A query of FTS5 (SQLite, FTS5, 3) with as few trigrams as together contain every character of the text."""
+    """Builds a query for FTS5 (SQLite, FTS5, 3) with as few trigrams as needed to cover every character of the text."""
     starts = [*range(0, len(text) - TRIGRAM_LENGTH, TRIGRAM_LENGTH), len(text) - TRIGRAM_LENGTH]
     trigrams = (text[start : start + TRIGRAM_LENGTH].replace('"', '""') for start in starts)
     return " AND ".join(f'"{trigram}"' for trigram in trigrams)
@@ -164,7 +166,7 @@ def isbn_prefix_condition(text: str) -> Q:
     """The books whose isbn begins with exactly this text."""
     if connection.vendor != "sqlite":
         return Q(isbn__startswith=text)
-    # SQLite uses no index for LIKE. For a range it does, but then it sorts all matches, which is slow if they are many.
+    # SQLite uses no index for LIKE. It uses one for a range, but then sorts all matches, which is slow for many.
     prefix_range = Q(isbn__gte=text, isbn__lt=f"{text}\U0010ffff")
     has_many_matches = Book.objects.filter(prefix_range)[MAX_INDEX_MATCHES:].exists()
     return Q(Exact(Left("isbn", len(text)), text)) if has_many_matches else prefix_range

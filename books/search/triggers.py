@@ -1,9 +1,8 @@
-"""Keeps the triggers of the book table: those of SQLite's search index, and those that enter lent books.
+"""Maintains the triggers of the book table, for SQLite's search index and for the table of lent books.
 
-A trigger that is switched off, as some programs do that copy databases, leaves lent books that are not entered.
+Some programs that copy databases disable triggers. Then the table of lent books is incomplete.
 
-Django drops them when it makes a table of SQLite anew, as it does in most migrations that change a column or a
-constraint.
+Django drops triggers when it recreates a table on SQLite, as most migrations of a column or a constraint do.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,13 +13,13 @@ from django.db import connections, transaction
 
 from books.search.lent_books import count_differences
 
-# Their names are no names of Python. They define the tables and the triggers.
+# An `import` statement cannot name these modules. They define the tables and the triggers.
 trigrams = import_module("books.migrations.0001_squashed_0023_operation_results")
 lent_books = import_module("books.migrations.0028_lent_books")
 
 
 class KeptTable(NamedTuple):
-    """A table that triggers keep: their statements by name, and the statements that make it from the books."""
+    """A table that triggers maintain: their statements by name, and the statements that fill the table."""
 
     triggers: dict[str, str]
     rebuild: list[str]
@@ -31,7 +30,7 @@ REBUILD_LENT = [
     "INSERT INTO books_lentbook (book_id) SELECT id FROM books_book WHERE NOT available",
 ]
 REBUILD_TRIGRAMS = ["INSERT INTO books_trigrams (books_trigrams) VALUES ('rebuild')"]
-# By the kind of database and the name of the table.
+# By database vendor and table name.
 KEPT_TABLES = {
     "sqlite": {
         "books_trigrams": KeptTable(trigrams.TRIGGERS, REBUILD_TRIGRAMS),
@@ -46,7 +45,7 @@ NAMES_SQL = {
 
 
 def create_missing_triggers(using: str, **_: Any) -> None:
-    """Receives `post_migrate`. Rebuilds what they keep, too: books may have changed while they were missing."""
+    """Receives `post_migrate`. Also rebuilds the tables, because books may have changed while triggers were missing."""
     for table, names in iter_missing(using):
         rebuild(using, table, names)
     tables = connections[using].introspection.table_names()
@@ -55,7 +54,7 @@ def create_missing_triggers(using: str, **_: Any) -> None:
 
 
 def rebuild(using: str, table: KeptTable, missing: Sequence[str] = ()) -> None:
-    """Makes the table from the books, and its missing triggers. Who changes books waits meanwhile."""
+    """Rebuilds the table from the books, and its missing triggers. Writers of books wait for it."""
     lock = ["LOCK TABLE books_book IN SHARE ROW EXCLUSIVE MODE"] if connections[using].vendor == "postgresql" else []
     with transaction.atomic(using), connections[using].cursor() as cursor:
         for statement in (*lock, *(table.triggers[name] for name in missing), *table.rebuild):
@@ -63,7 +62,7 @@ def rebuild(using: str, table: KeptTable, missing: Sequence[str] = ()) -> None:
 
 
 def find_missing_triggers(using: str) -> list[str]:
-    """Returns their names. None is missing of a table that is not there yet."""
+    """Returns the names of missing triggers. Ignores tables that do not exist yet."""
     return [name for _, names in iter_missing(using) for name in names]
 
 

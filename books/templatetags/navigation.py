@@ -1,4 +1,4 @@
-"""The bar of all pages: what one may do in the library, what one administers, and one's own account."""
+"""The navigation bar of all pages: the user's pages, administration, and the account."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
@@ -25,7 +25,7 @@ register = template.Library()
 
 
 class Place(NamedTuple):
-    """A page of the bar, by the name of its address, for those who have one of the permissions."""
+    """A page in the bar: the name of its URL pattern, and the permissions, any of which is enough."""
 
     label: str | Promise
     name: str
@@ -50,18 +50,18 @@ MORE_PLACES = (
     Place(_("Deleted books"), "deleted_books", (VIEW_HISTORY,)),
     Place(_("Operations"), "operations", (VIEW_HISTORY, BULK_EDIT)),
 )
-# The first places that a telephone has room for; the others are in the menu there.
+# The first places, for which a phone has room. A menu contains the others.
 PHONE_PLACES = 2
 
 
 @register.inclusion_tag("bar.html", takes_context=True)
 def show_bar(context: Context) -> dict[str, Any]:
-    """Shows each link to those who may follow it; people without a place in the admin see their account alone."""
+    """Shows each link to users who may follow it. Users without access to the admin see only their account."""
     request: HttpRequest = context["request"]
     is_member = admin.site.has_permission(request)
     current = find_current(request.path)
     places, more = (list_links(request, places, current) if is_member else [] for places in (PLACES, MORE_PLACES))
-    # The pages of the admin have read them already.
+    # The pages of the admin have already read them.
     apps = context.get("available_apps")
     return {
         "request": request,
@@ -73,13 +73,13 @@ def show_bar(context: Context) -> dict[str, Any]:
         "apps": list(iter_administered(request, admin.site.get_app_list(request) if apps is None else apps))
         if is_member
         else [],
-        # Django's script for it is on the pages of the admin alone.
+        # Only the pages of the admin include Django's script for it.
         "has_scheme_choice": apps is not None,
     }
 
 
 def list_links(request: HttpRequest, places: Iterable[Place], current: str) -> list[BarLink]:
-    """The list is current on the pages of single books, too, which no other link leads to."""
+    """Marks the list as current on pages of single books, too, because they have no link of their own."""
     shown = [place for place in places if has_any_permission(request, place.permissions)]
     return [
         BarLink(str(place.label), reverse(f"admin:{place.name}"), is_current=place.name == current) for place in shown
@@ -87,14 +87,14 @@ def list_links(request: HttpRequest, places: Iterable[Place], current: str) -> l
 
 
 def find_current(path: str) -> str:
-    """Returns the name of the place whose address is the longest beginning of the path; empty if none is one."""
+    """Returns the name of the place with the longest address that is a prefix of the path; empty if there is none."""
     addresses = {reverse(f"admin:{place.name}"): place.name for place in (*PLACES, *MORE_PLACES)}
     longest = max(filter(path.startswith, addresses), key=len, default="")
     return addresses.get(longest, "")
 
 
 def iter_administered(request: HttpRequest, apps: Iterable[dict[str, Any]]) -> Iterator[tuple[str, list[BarLink]]]:
-    """Yields the other models that a person may see, by the names of their apps."""
+    """Yields the other models that a user may see, by app name."""
     for app in apps:
         links = [
             BarLink(str(model["name"]), model["admin_url"], request.path.startswith(model["admin_url"]))

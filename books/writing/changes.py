@@ -1,10 +1,10 @@
-"""The only functions that write books. Each also writes the history and an event, in the transaction that its caller
-opened; `create_book`, `change_book`, `delete_book` and `restore_book` need none.
+"""The only functions that write books. Each also writes the history and an event, in its caller's transaction.
+`create_book`, `change_book`, `delete_book` and `restore_book` work without one, too.
 
-A book is created and changed by one statement of PostgreSQL with its history and its event. To delete or restore one
-is to delete or restore a list of one.
+PostgreSQL creates or changes a book with its history and its event in one statement. Deleting or restoring one book
+uses the functions for many.
 
-With `announce=False` there is no event: for books of another library, which announced them itself, and for seeds.
+With `announce=False` there is no event: for mirrored books, which their own library has announced, and for seeds.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -34,7 +34,7 @@ from library_site.db.timeouts import is_conflict
 from library_site.http.refusals import Refusal
 from webhooks.outbox import publish
 
-# Raises an exception if the book is not in the state that a request asks for.
+# Raises an exception if the book is not in the expected state.
 RequireState = Callable[[BookRow], None]
 
 
@@ -46,7 +46,7 @@ class BookNotFound(Refusal):
 
 
 class BookExists(Refusal):
-    """The book to be restored is there."""
+    """The book to be restored exists."""
 
     status = 409
     message = gettext_noop("The book is not deleted")
@@ -68,7 +68,7 @@ class StaleVersion(Exception):
 
 
 class ConcurrentChange(Refusal):
-    """Two changes of a book at the same time, or two that waited for each other: the database refused this one."""
+    """The database rejected this change because of another change of the book, or because of a deadlock."""
 
     status = 409
     message = gettext_noop("The book was changed by another request at the same time")
@@ -78,7 +78,7 @@ class ConcurrentChange(Refusal):
 def create_book(
     values: Mapping[str, Any], actor: ActorRef, now: datetime, announce: bool = True, instance: Book | None = None
 ) -> BookRow:
-    """Returns a new book, whose columns `instance` gets; `now` is an aware datetime.
+    """Returns a new book, and sets its columns on `instance`. `now` is an aware datetime.
 
     Raises IsbnInUse, ConcurrentChange.
     """
@@ -106,7 +106,7 @@ def change_book(
 ) -> BookRow:
     """Returns the changed book, unless `require_state` raises. Raises BookNotFound, IsbnInUse, ConcurrentChange.
 
-    `read_book` is the book as the caller has read it, if it has.
+    `read_book` is the book if the caller has already read it.
     """
     if needs_no_transaction():
         with suppress(StaleVersion):
@@ -119,7 +119,7 @@ def change_book(
 
 
 def needs_no_transaction() -> bool:
-    """Whether one statement is the whole change. What a receiver of signals raises must undo it."""
+    """Whether one statement is the whole change. If a receiver of a signal raises, the change must be rolled back."""
     return can_combine_statements() and not signals.has_save_receivers()
 
 
@@ -142,16 +142,15 @@ def delete_book(
 def restore_book(
     pk: int, actor: ActorRef, now: datetime, values: Mapping[str, Any] | None = None, announce: bool = True
 ) -> BookRow:
-    """Writes a deleted book again, under its old id and with a higher version; `values` replace members that it had.
+    """Restores a deleted book under its old id and with a higher version. `values` replace its field values.
 
-    Raises BookNotFound if no book ever had the id or its deletion is not known, BookExists, IsbnInUse,
-    ConcurrentChange.
+    Raises BookNotFound if no book ever had the id or its deletion is unknown, BookExists, IsbnInUse, ConcurrentChange.
     """
     with transaction.atomic():
         deleted_book = read_deleted_book(pk, now)
         if deleted_book is None and is_there(pk):
             raise BookExists
-        # Others may have restored and deleted it between the two statements.
+        # Another request may have restored and deleted it between the two statements.
         deleted_book = deleted_book or read_deleted_book(pk, now)
         if deleted_book is None:
             raise BookNotFound
@@ -166,7 +165,7 @@ def is_there(pk: int) -> bool:
 
 
 def get_book(pk: int, require_state: RequireState | None) -> BookRow:
-    """Returns a book, which is not locked, unless `require_state` raises. Raises BookNotFound."""
+    """Returns a book without locking it, unless `require_state` raises. Raises BookNotFound."""
     book = statements.select_book(pk)
     if book is None:
         raise BookNotFound
@@ -178,9 +177,9 @@ def get_book(pk: int, require_state: RequireState | None) -> BookRow:
 def create_books(
     rows: Sequence[Mapping[str, Any]], actor: ActorRef | None, now: datetime, announce: bool = True
 ) -> set[str]:
-    """Adds books, but none whose isbn another book has. Returns the isbns of the books that were added.
+    """Adds books, except those whose isbn is in use. Returns the isbns of the added books.
 
-    Without an actor there is no history. All rows have the same members, and no isbn occurs twice. Raises
+    Without an actor there is no history. All rows have the same fields, and no isbn occurs twice. Raises
     ConcurrentChange.
     """
     if not rows:
@@ -199,7 +198,7 @@ def create_books(
 
 
 def insert_books(rows: Sequence[Mapping[str, Any]], now: datetime) -> set[str]:
-    """Adds books on SQLite, where no one else writes during the transaction: isbns that are free remain free."""
+    """Adds books on SQLite. No one else writes during the transaction, so a free isbn remains free."""
     used_isbns = set(Book.objects.filter(isbn__in=[row["isbn"] for row in rows]).values_list("isbn", flat=True))
     columns = [make_row(row, now)._asdict() for row in rows if row["isbn"] not in used_isbns]
     return {book.isbn for book in Book._base_manager.bulk_create(Book(**{**row, "id": None}) for row in columns)}
@@ -210,7 +209,7 @@ def read_rows(books: QuerySet[Book]) -> list[BookRow]:
 
 
 def lock_book(pk: int) -> BookRow:
-    """Returns the book, which no one else can change before this transaction ends.
+    """Returns the book. No one else can change it before this transaction ends.
 
     Raises BookNotFound, ConcurrentChange.
     """
@@ -224,7 +223,7 @@ def lock_book(pk: int) -> BookRow:
 def lock_books(pks: Collection[int], among: QuerySet[Book] | None = None) -> dict[int, BookRow]:
     """Locks those of the books that exist, by default among all, and returns them by id. Raises ConcurrentChange.
 
-    They are locked in the order of their ids, so that two requests do not wait for each other.
+    It locks them in the order of their ids, so that two requests do not wait for each other.
     """
     all_books = Book.objects.all() if among is None else among
     books = all_books.filter(pk__in=[pk for pk in pks if abs(pk) <= BIGINT_MAX])
@@ -240,7 +239,7 @@ def change_locked_book(
     announce: bool = True,
     instance: Book | None = None,
 ) -> BookRow:
-    """Writes those values that differ from the book's own. Returns the changed book; `instance` gets its new columns.
+    """Writes the values that differ. Returns the changed book, and sets its new columns on `instance`.
 
     Raises IsbnInUse, ConcurrentChange, and StaleVersion if the book is not locked and another request changed it.
     """
@@ -261,7 +260,7 @@ def change_locked_book(
 def change_books(
     pairs: Sequence[tuple[BookRow, BookRow]], actor: ActorRef, now: datetime, announce: bool = True
 ) -> None:
-    """Writes locked books together: each as it is and as it is to be. All differ, and none gets another isbn.
+    """Writes locked books together, each given as it is and as it should be. All differ, and none changes its isbn.
 
     Raises ConcurrentChange.
     """
@@ -275,9 +274,9 @@ def change_books(
 
 
 def restore_books(books: Sequence[BookRow], actor: ActorRef, now: datetime, announce: bool = True) -> set[int]:
-    """Writes deleted books together, under their old ids and with higher versions.
+    """Restores deleted books together, under their old ids and with higher versions.
 
-    Returns their ids, without those of books whose id or isbn another book has. Raises ConcurrentChange.
+    Returns their ids, except those of books whose id or isbn is in use. Raises ConcurrentChange.
     """
     with translate_db_errors():
         restored_ids = statements.reinsert_rows(books)
@@ -297,12 +296,12 @@ def delete_books(
     merged_into: int | None = None,
     instance: Book | None = None,
 ) -> None:
-    """Deletes locked books together; `merged_into` is the id of the one that replaces them. Raises ConcurrentChange."""
+    """Deletes locked books together. `merged_into` is the id of their replacement. Raises ConcurrentChange."""
     pks = [book.id for book in books]
     with translate_db_errors():
-        # Rows of mirrored books keep the id, under which the book can come back.
+        # The rows of mirrored books keep the id, so that the book can be restored under it.
         MirroredBook.objects.filter(book__in=pks).update(former_book_id=F("book_id"), book=None)
-        # Not `delete`, which would read the books once more and send signals of its own.
+        # Not `delete`, which would read the books again and send its own signals.
         Book._base_manager.filter(pk__in=pks)._raw_delete(DEFAULT_DB_ALIAS)
         insert_records((record_deletion(book, merged_into) for book in books), actor, now)
     if announce:
@@ -311,7 +310,7 @@ def delete_books(
 
 
 class translate_db_errors:  # noqa: N801  # like contextlib's own; one of a generator takes three times as long
-    """Turns database errors of a `with` block into refusals; `isbn` is the one that is written.
+    """Converts database errors of a `with` block to our errors. `isbn` is the isbn that is written.
 
     Raises IsbnInUse, ConcurrentChange.
     """
@@ -331,7 +330,7 @@ class translate_db_errors:  # noqa: N801  # like contextlib's own; one of a gene
 
 
 def find_violated_table(error: IntegrityError) -> str:
-    """Returns the table of a violated unique constraint, "" for other errors."""
+    """Returns the table of the violated unique constraint, "" for other errors."""
     cause: Any = error.__cause__
     if getattr(cause, "sqlstate", None) == "23505":
         return str(cause.diag.table_name)

@@ -1,4 +1,4 @@
-"""The kinds of events about books, and their data: the book, and the previous values of the members that changed."""
+"""The kinds of events about books, and their data: the book, and the previous values of the changed fields."""
 
 from typing import Any, cast
 
@@ -22,12 +22,12 @@ BOOK_DELETED = register_kind(
     "book.deleted", gettext_noop("A book was deleted."), "books.api.v2.documents.books.DELETED_EVENT"
 )
 
-# Every change changes these members, so events do not list them in `previous`.
+# Every change sets these fields, so events do not list them in `previous`.
 ALWAYS_CHANGED = {"updated_at", "version"}
 
 
 def get_event_representation() -> Representation:
-    """Returns what EVENT_API_VERSION shows of a book."""
+    """Returns the representation of a book in EVENT_API_VERSION."""
     return cast("Representation", compile_serializer(BookSerializer))
 
 
@@ -36,7 +36,9 @@ def created_event(book: BookRow) -> EventData:
 
 
 def created_data_parts(book: BookRow) -> tuple[bytes, bytes]:
-    """The data of `created_event` as JSON in two parts. The id, which a new book does not have yet, goes between."""
+    """Returns the data of `created_event` as JSON in two parts. The id of the new book, still unknown, goes between
+    them.
+    """
     members = msgspec.structs.asdict(get_event_representation().to_struct(book))
     del members["id"]
     rest = encode_json(members).removeprefix(b"{")

@@ -1,8 +1,8 @@
 """Keeps the ids of deleted books out of the sequence of new ids.
 
-Both databases remember the last id. But Django sets it back to the highest id in the table when it makes that anew on
-SQLite, and `loaddata` can bring the history of books that another database had. The history knows the ids of deleted
-books.
+Both databases remember the last id. But when Django recreates the table on SQLite, it resets the sequence to the
+highest id in the table, and `loaddata` can load the history of another database's books. The history contains the ids
+of deleted books.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ TABLES = {"books_book", "books_change"}
 LAST_ID_SQL = """
 SELECT max(id) FROM (SELECT max(id) AS id FROM books_book UNION ALL SELECT max(book_id) FROM books_change) AS used
 """
-# A sequence of PostgreSQL that was never used is at 1, which `setval` must not mistake for a used id.
+# An unused PostgreSQL sequence is at 1, and `setval` must not treat that as a used id.
 RAISE_SQL = {
     "postgresql": [
         """
@@ -32,7 +32,7 @@ RAISE_SQL = {
 
 
 def raise_id_sequence(using: str, **_: Any) -> None:
-    """Receives `post_migrate`. The next book gets an id above those of all books, deleted ones too."""
+    """Receives `post_migrate`. The next book gets an id above all existing and deleted books."""
     connection = connections[using]
     if not set(connection.introspection.table_names()) >= TABLES:
         return

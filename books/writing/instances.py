@@ -1,4 +1,4 @@
-"""What `save` and `delete` of a book do: they write through `books.writing.changes`, as the channel "command line".
+"""Implements `save` and `delete` of a book: they write through `books.writing.changes`, as the channel "command line".
 
 `books.models` cannot import this module, so `books.apps` registers it there.
 """
@@ -18,7 +18,7 @@ from books.writing import changes
 
 BOOK_COLUMNS = frozenset(field.name for field in Book._meta.concrete_fields)
 CREATED_AT = Book._meta.get_field("created_at")
-# PostgreSQL cannot store NUL, and nothing can encode half a surrogate pair.
+# PostgreSQL cannot store NUL, and lone surrogates cannot be encoded.
 UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 GIVEN_ID = (
     "The database chooses the id of a new book. Leave it out; load a book that is there with Book.objects.get(), and"
@@ -29,7 +29,7 @@ UNLOADED_VERSION = "The version of the book was not loaded, so nobody knows what
 
 
 class StaleBook(changes.ConcurrentChange):
-    """Somebody changed the book after the instance was loaded."""
+    """Another request changed the book after the instance was loaded."""
 
     def __init__(self, book: Book, current: BookRow) -> None:
         super().__init__(
@@ -39,10 +39,10 @@ class StaleBook(changes.ConcurrentChange):
 
 
 def save_instance(book: Book, *, force_insert: bool, force_update: bool, update_fields: Iterable[str] | None) -> None:
-    """Adds or changes a book, and sets what the library decides: id, version, times and derived texts.
+    """Adds or changes a book, and sets the computed columns: id, version, times and derived texts.
 
     The options are Django's. Equal values change nothing. Raises ValidationError, UnrecordedWrite, ConcurrentChange,
-    StaleBook, IntegrityError if another book has the isbn, and Book.DoesNotExist if the book is deleted.
+    StaleBook, IntegrityError if the isbn is in use, and Book.DoesNotExist if the book is deleted.
     """
     names = None if update_fields is None else require_known_columns(frozenset(update_fields))
     if force_insert and (force_update or names):
@@ -61,7 +61,7 @@ def save_instance(book: Book, *, force_insert: bool, force_update: bool, update_
 
 
 def require_known_columns(names: frozenset[str]) -> frozenset[str]:
-    """Raises ValueError, as Django does, for a name that is no column but the id."""
+    """Raises ValueError, as Django does, for an unknown column and for the id."""
     if unknown_names := names - (BOOK_COLUMNS - {"id"}):
         raise ValueError(f"These fields do not exist, or cannot be saved: {', '.join(sorted(unknown_names))}.")
     return names
@@ -79,7 +79,7 @@ def add_instance(book: Book, is_update: bool) -> None:
 
 
 def change_instance(book: Book, names: frozenset[str] | None) -> None:
-    """Writes the loaded members that differ; with `names` only these."""
+    """Writes the loaded fields that differ; with `names` only these."""
     loaded_names = BOOK_COLUMNS - book.get_deferred_fields()
     if "version" not in loaded_names:
         raise UnrecordedWrite(UNLOADED_VERSION)
@@ -95,7 +95,7 @@ def change_instance(book: Book, names: frozenset[str] | None) -> None:
 
 
 def require_same_book(book: Book, row: BookRow, loaded_names: frozenset[str]) -> None:
-    """Raises StaleBook, and UnrecordedWrite for another time of its creation."""
+    """Raises StaleBook, and UnrecordedWrite if the creation time differs."""
     if book.version != row.version:
         raise StaleBook(book, row)
     if "created_at" in loaded_names and CREATED_AT.get_prep_value(book.created_at) != row.created_at:
@@ -103,7 +103,7 @@ def require_same_book(book: Book, row: BookRow, loaded_names: frozenset[str]) ->
 
 
 def clean_members(book: Book, members: Iterable[str]) -> None:
-    """Converts these members, as a form does. Raises ValidationError, which names each that is wrong."""
+    """Converts these fields, as a form does. Raises ValidationError with all invalid fields."""
     book.clean_fields(exclude=BOOK_COLUMNS - frozenset(members))
     wrong_members = [name for name in members if UNSTORABLE.search(str(getattr(book, name)))]
     if wrong_members:
@@ -111,8 +111,8 @@ def clean_members(book: Book, members: Iterable[str]) -> None:
 
 
 def delete_instance(book: Book) -> int:
-    """Deletes the book at whatever version it is: it can be restored. Returns how many were there: 1, or 0 if others
-    deleted it.
+    """Deletes the book at any version, because it can be restored. Returns the number of deleted books: 1, or 0 if it
+    was already deleted.
     """
     if book.pk is None:
         raise ValueError("A book without an id cannot be deleted.")

@@ -1,4 +1,4 @@
-"""Merges two books that are the same one: member by member, and both histories stay."""
+"""Merges two duplicates, field by field. Both histories stay."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -16,7 +16,7 @@ MERGE = "merge"
 
 
 class MirroredBookMerged(Refusal):
-    """The book belongs to another library, whose next event about it would find no copy."""
+    """The book belongs to another library. Its next event would not find the copy."""
 
     status = 409
     message = gettext_noop("The book mirrors one of another library: keep it, and merge the other one into it")
@@ -27,8 +27,8 @@ def merge_books(
 ) -> int:
     """Keeps one of two books, and deletes the other as merged into it. Returns the id of the operation.
 
-    `versions` are the versions of both that somebody saw, by id; `sources` name by member the book whose value the
-    kept book gets. Raises BookNotFound, ConcurrentChange, MirroredBookMerged.
+    `versions` maps both ids to the versions that the user saw. `sources` maps each field to the id of the book whose
+    value is kept. Raises BookNotFound, ConcurrentChange, MirroredBookMerged.
     """
     [other_id] = versions.keys() - {kept_id}
     with transaction.atomic():

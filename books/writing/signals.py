@@ -1,5 +1,5 @@
-"""Django's signals of books. The writers send them, inside the transaction of the change and after its history and its
-event are written; where nobody listens they send nothing.
+"""Sends Django's signals for books, inside the transaction of the change, after its history and its event are written.
+Without receivers it sends nothing.
 """
 
 from collections.abc import Iterable
@@ -12,19 +12,19 @@ from books.rows import BookRow
 
 
 def has_save_receivers() -> bool:
-    """Whether a change needs a transaction for receivers, and the books that it wrote."""
+    """Whether there are receivers. Then the change needs a transaction, and must return the books that it wrote."""
     return post_save.has_listeners(Book)
 
 
 def send_created(books: Iterable[BookRow], instance: Book | None = None) -> None:
-    """Sends `post_save` for new and restored books. Receivers get the instance that is saved, if there is one."""
+    """Sends `post_save` for new and restored books. Receivers get the saved instance, if there is one."""
     if has_save_receivers():
         for book in books:
             send_post_save(instance or build_instance(book), created=True, update_fields=None)
 
 
 def send_changed(pairs: Iterable[tuple[BookRow, BookRow]], instance: Book | None = None) -> None:
-    """Sends `post_save` for changed books: each as it was and as it is. `update_fields` are those that differ."""
+    """Sends `post_save` for changed books: each as it was and as it is. `update_fields` are the changed columns."""
     if has_save_receivers():
         for old, new in pairs:
             values = zip(BookRow._fields, old, new, strict=True)
@@ -39,7 +39,7 @@ def send_post_save(instance: Book, *, created: bool, update_fields: frozenset[st
 
 
 def send_deleted(books: Iterable[BookRow], instance: Book | None = None) -> None:
-    """Sends `post_delete`, with the books as they were."""
+    """Sends `post_delete` with the former books."""
     if post_delete.has_listeners(Book):
         for book in books:
             deleted = instance or build_instance(book)

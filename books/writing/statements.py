@@ -1,5 +1,5 @@
-"""Writes a book together with its history and its event: on PostgreSQL by one statement, on SQLite in the transaction
-of the caller.
+"""Writes a book together with its history and its event: on PostgreSQL in one statement, on SQLite in the caller's
+transaction.
 """
 
 from collections.abc import Mapping, Sequence
@@ -50,25 +50,25 @@ UPDATE_MANY_SQL = "UPDATE books_book AS book SET {} FROM unnest({}) AS new ({}) 
 
 @cache
 def can_combine_statements() -> bool:
-    """Whether a book, its history and its event are written by one statement, so that it needs no transaction."""
+    """Whether one statement writes a book, its history and its event, so that no transaction is needed."""
     return connection.vendor == "postgresql"
 
 
 def get_column_type(name: str) -> str:
-    """The type of a column on PostgreSQL, without its length: a cast to that would cut a longer text."""
+    """Returns the type of a column on PostgreSQL without its length, because a cast with a length cuts longer texts."""
     return str(FIELDS[name].db_type(connection)).partition("(")[0]
 
 
 def select_book(pk: int) -> BookRow | None:
-    """Returns a book, which is not locked. The values are those of PostgreSQL's driver."""
+    """Returns a book without locking it. The values are those of PostgreSQL's driver."""
     rows = FIND_STATEMENT.fetch_all((pk,)) if abs(pk) <= BIGINT_MAX else []
     return BookRow._make(rows[0]) if rows else None
 
 
 def lock_row(pk: int) -> BookRow | None:
-    """Returns a book that no one else can change before the end of the transaction, which must have begun.
+    """Locks and returns a book until the transaction ends. The transaction must have begun.
 
-    Django needs as long to build this statement as SQLite for the whole write.
+    Django takes as long to build this statement as SQLite takes for the whole write.
     """
     compiler, sql, converters = compile_lock()
     rows = fetch_all(sql, [pk]) if abs(pk) <= BIGINT_MAX else []
@@ -77,7 +77,7 @@ def lock_row(pk: int) -> BookRow | None:
 
 @cache
 def compile_lock() -> tuple[SQLCompiler, str, Any]:
-    """Returns the statement of `lock_row` with a parameter for the id, and what converts its columns."""
+    """Returns the statement of `lock_row` with a parameter for the id, and the converters of its columns."""
     books = Book.objects.filter(pk=0).select_for_update().values_list(*BookRow._fields)
     compiler = books.query.get_compiler(connection=connection)
     sql, _ = compiler.as_sql()
@@ -85,7 +85,7 @@ def compile_lock() -> tuple[SQLCompiler, str, Any]:
 
 
 def insert_row(book: BookRow, actor: ActorRef, now: datetime, announce: bool) -> int | None:
-    """Writes a new book. Returns its id, or None if another book has its isbn."""
+    """Inserts a new book. Returns its id, or None if another book has its isbn."""
     values = adapt_values(INSERT_COLUMNS, book)
     if can_combine_statements():
         parameters = [*values, *history_params(record_creation(book), actor, now)]
@@ -102,7 +102,7 @@ def insert_row(book: BookRow, actor: ActorRef, now: datetime, announce: bool) ->
 def update_row(
     previous: BookRow, book: BookRow, columns: tuple[str, ...], actor: ActorRef, now: datetime, announce: bool
 ) -> bool:
-    """Writes these columns of a book. Returns false if the book in the database is not at the previous version."""
+    """Updates these columns of a book. Returns false if the book is not at the previous version in the database."""
     sql, parameters = update_sql(columns), [*adapt_values(columns, book), book.id, previous.version]
     record, event = record_change(previous, book), events.updated_event(previous, book) if announce else None
     if can_combine_statements():
@@ -116,7 +116,7 @@ def update_row(
 
 
 def update_rows(books: Sequence[BookRow], columns: Sequence[str]) -> None:
-    """Writes these columns of locked books, by one statement on PostgreSQL."""
+    """Updates these columns of locked books, on PostgreSQL with one statement."""
     rows = [adapt_values([*columns, "id"], book) for book in books]
     if can_combine_statements():
         names = [*columns, "id"]
@@ -131,7 +131,7 @@ def update_rows(books: Sequence[BookRow], columns: Sequence[str]) -> None:
 
 
 def reinsert_rows(books: Sequence[BookRow]) -> set[int]:
-    """Writes deleted books under their old ids, but none whose id or isbn a book has. Returns the ids of the others."""
+    """Inserts deleted books under their old ids, except those whose id or isbn is in use. Returns the inserted ids."""
     rows = ", ".join([f"({', '.join('%s' for _ in BookRow._fields)})"] * len(books))
     values = [value for book in books for value in adapt_values(BookRow._fields, book)]
     sql = f"INSERT INTO books_book ({', '.join(BookRow._fields)}) VALUES {rows} ON CONFLICT DO NOTHING RETURNING id"
@@ -145,7 +145,7 @@ def record_and_publish(record: ChangeRecord, event: EventData | None, actor: Act
 
 
 def adapt_values(columns: Sequence[str], book: BookRow) -> list[Any]:
-    """Returns the values in the form that the database expects."""
+    """Returns the values in the format of the database."""
     values = [getattr(book, column) for column in columns]
     if can_combine_statements():
         return values
@@ -160,7 +160,7 @@ def update_sql(columns: tuple[str, ...]) -> str:
 def execute_combined(
     sql: str, parameters: Sequence[Any], kind: str, event: Sequence[Any] | None, body: str = BODY_SQL
 ) -> int | None:
-    """Runs one statement of a change, its record and, if there is one, its event. Returns the id, None if nothing was
+    """Runs one statement with a change, its record and, if there is one, its event. Returns the id, None if nothing was
     changed.
     """
     ctes = f"changed AS ({sql}), {HISTORY_CTE}"
@@ -177,7 +177,7 @@ def build_unannounced_statement(ctes: str) -> PreparedStatement:
 
 
 def copy_books(rows: Sequence[Mapping[str, Any]], now: datetime) -> set[str]:
-    """Adds books by COPY into a temporary table, because COPY itself cannot ignore conflicts."""
+    """Copies books into a temporary table, because COPY cannot ignore conflicts."""
     columns = ", ".join(INSERT_COLUMNS)
     with connection.cursor() as cursor:
         cursor.execute("DROP TABLE IF EXISTS pg_temp.incoming")

@@ -1,4 +1,4 @@
-"""Imports a file: the command stores it, and does the operation that the admin's page begins, in its own process."""
+"""Imports a file. The command stores it, and runs in its own process the operation that the admin page would start."""
 
 import time
 from argparse import ArgumentParser
@@ -39,9 +39,9 @@ from library_site.management.checked_command import CheckedCommand
 
 NOTHING = "Nothing was imported."
 STOPPED = "The import stopped. What it wrote before stays; it can be run again, or undone as an operation."
-# The largest groups of reasons.
+# The number of reason groups that are printed.
 MAX_SHOWN_GROUPS = 20
-# In the order in which they are printed.
+# The order in which they are printed.
 COUNTED = {
     Verdict.CHANGED: "changed",
     Verdict.SAME: "the same already",
@@ -106,7 +106,7 @@ class Command(CheckedCommand):
             raise CommandError(f"{NOTHING} {str(error) or error.__doc__}") from error
 
     def read_rules(self, file: ImportFile, options: Mapping[str, Any]) -> ImportRules:
-        """Says how the file is read. Raises UnreadableFile, ReaderFailed, CommandError."""
+        """Prints how the file is read. Raises UnreadableFile, ReaderFailed, CommandError."""
         head = read_head(build_source(file, options["encoding"], format=options["format"] or ""))
         rules = build_rules(head, options)
         self.describe_head(head, rules)
@@ -114,7 +114,7 @@ class Command(CheckedCommand):
         return rules
 
     def describe_head(self, head: Head, rules: ImportRules) -> None:
-        """Says how the file is read, and what is left out."""
+        """Describes how the file is read, and which columns are ignored."""
         self.stderr.write(f"Read as {head.description}.")
         if head.warning:
             others = [name for name in FORMATS[head.format].encodings if not name.startswith("utf")]
@@ -148,9 +148,9 @@ class Command(CheckedCommand):
             raise CommandError(f"{rejected_count} rows failed{place}.")
 
     def report_rejected(self, stored_file: ImportFile, operation: Operation, file: Path, failed: Path | None) -> str:
-        """Writes the rejected records, also of an import that stopped. Returns where they are. Raises CommandError.
+        """Writes the rejected records, also after an incomplete import. Returns the path. Raises CommandError.
 
-        A dry run prints them if it is not told where they go: the file of an earlier import may be just corrected.
+        A dry run without a path prints them, because the user may just be correcting the file of an earlier import.
         """
         if not count_rejected(operation):
             return ""
@@ -184,7 +184,7 @@ def build_rules(head: Head, options: Mapping[str, Any]) -> ImportRules:
 
 
 def read_pairs(option: str, texts: list[str], members: Collection[str]) -> dict[str, str]:
-    """Reads MEMBER=VALUE. Raises CommandError."""
+    """Parses MEMBER=VALUE. Raises CommandError."""
     pairs = dict(text.partition("=")[::2] for text in texts)
     if unknown := [member for member in pairs if member not in members]:
         raise CommandError(f"{option}: no member {', '.join(unknown)}. There are {', '.join(members)}.")
@@ -194,7 +194,7 @@ def read_pairs(option: str, texts: list[str], members: Collection[str]) -> dict[
 def begin_operation(
     kind: str, file: ImportFile, rules: ImportRules, now: datetime, options: Mapping[str, Any]
 ) -> Operation:
-    """Stores the operation, which no worker can lease in between."""
+    """Stores the operation. No worker can lease it first."""
     parameters = {
         "file": file.pk,
         "encoding": options["encoding"],
@@ -205,14 +205,16 @@ def begin_operation(
 
 
 def run_to_end(operation: Operation, description: str) -> None:
-    """Does an operation as a worker does, with a bar. One that is interrupted is cancelled, and all is read again."""
+    """Runs an operation as a worker does, with a progress bar. An interrupted one is cancelled, and starts again from
+    the beginning.
+    """
     try:
         with suppress(LeaseLost):
             runner = OperationRunner(operation, Event())
             runner.advance()
             operation.refresh_from_db(fields=["matched"])
             for _ in show_bar(iter_batches(runner), description, operation.matched):
-                # Other writers get their turn.
+                # Lets other writers in.
                 time.sleep(PAUSES[connection.vendor])
     finally:
         with suppress(OperationEnded, *CONNECTION_ERRORS):
@@ -235,7 +237,7 @@ def count_rejected(operation: Operation) -> int:
 
 
 def write_rejected(stored_file: ImportFile, operation: Operation, file: Path, failed: Path | None) -> Path:
-    """Returns the path of the file: beside the one that is imported, unless another is named. Raises CommandError."""
+    """Returns the path of the file: next to the imported file, unless the user names another. Raises CommandError."""
     try:
         pieces = iter_rejected_file(stored_file, operation)
         extension = FORMATS[next(pieces).decode()].extension

@@ -1,4 +1,4 @@
-"""Loads fixtures. It is Django's command; only the ids of deleted books stay theirs, and books are refused."""
+"""Loads fixtures as Django's command does. It rejects books, and keeps the ids of deleted books reserved."""
 
 from typing import Any
 

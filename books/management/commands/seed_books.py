@@ -39,7 +39,7 @@ class Command(CheckedCommand):
                 added_count = sum(
                     len(changes.create_books(batch, None, now=timezone.now(), announce=events)) for batch in batches
                 )
-            # The indexes have statistics of their own.
+            # Indexes on expressions have their own statistics.
             analyze_books()
         present = f", {count - added_count} were there" if added_count < count else ""
         self.stdout.write(f"{added_count} books added{present}.")
