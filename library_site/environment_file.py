@@ -82,7 +82,7 @@ def unescape_double(match: re.Match[str]) -> str:
 
 
 def run(command: list[str], variables: Mapping[str, str]) -> NoReturn:
-    """Runs Python with the command in place of this process. The variables replace those of the caller."""
+    """Replaces this process with Python and the command. The file's variables override the caller's."""
     os.execve(sys.executable, [sys.executable, *command], {**os.environ, **variables})
 
 

@@ -15,12 +15,12 @@ LOGGER = "manage.py"
 
 
 def get_process_members() -> dict[str, Any]:
-    """Of which process a line is: its id, and the name of its machine."""
+    """The fields that identify the process: its id and the name of its machine."""
     return {"pid": os.getpid(), "instance": socket.gethostname()}
 
 
 class JSONLines:
-    """Stands for a stream of text. What is no line yet waits for its end."""
+    """Wraps a text stream. An incomplete line is buffered until it ends."""
 
     def __init__(self, stream: TextIO, level: str) -> None:
         self.stream, self.level = stream, level
@@ -41,7 +41,7 @@ class JSONLines:
         return json.dumps(members | get_process_members())
 
     def close_line(self) -> None:
-        """Writes what has no end of a line."""
+        """Writes an incomplete line."""
         if self.rest:
             self.write("\n")
         self.stream.flush()
@@ -53,7 +53,7 @@ class JSONLines:
 def wrap_streams(with_output: bool) -> None:
     """Wraps standard error and, `with_output`, standard output, which of other commands is what they are run for."""
     sys.stderr = errors = JSONLines(sys.stderr, "ERROR")
-    # What a command says when it exits has no end of a line.
+    # A command's last message may have no newline.
     atexit.register(errors.close_line)
     if with_output:
         sys.stdout = JSONLines(sys.stdout, "INFO")

@@ -1,10 +1,10 @@
-"""States as words: the word tells a state, and its colour only helps to find it."""
+"""Badges for states. The text names the state; the colour only helps to find it."""
 
 from typing import Literal
 
 from django.utils.html import format_html
 
-# Classes of admin.css.
+# CSS classes in admin.css.
 Tone = Literal["", "good", "warning", "bad"]
 
 

@@ -9,7 +9,7 @@ from django.utils.module_loading import autodiscover_modules
 
 
 class LibraryAdminConfig(SimpleAdminConfig):
-    """Loads no pages, unlike Django's: workers and most commands have none, and start sooner."""
+    """Unlike Django's, does not import the admin pages: workers and most commands start faster without them."""
 
     default_site = "library_site.admin.site.LibraryAdminSite"
 
@@ -19,7 +19,7 @@ class LibraryAdminConfig(SimpleAdminConfig):
 
 
 def register_pages() -> None:
-    """Imports `admin` of each app, and of our own `admin.pages`: so other modules of `admin` can be imported alone."""
+    """Imports `admin` of other apps and `admin.pages` of ours, whose other `admin` modules have no side effects."""
     from django.contrib import admin
 
     autodiscover_modules("admin", "admin.pages", register_to=admin.site)

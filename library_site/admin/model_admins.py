@@ -1,4 +1,4 @@
-"""Base classes for the admin: they refuse input on which Django fails, and never count a whole table."""
+"""Base classes for the admin: they reject input that makes Django fail, and never count a whole table."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar
@@ -23,9 +23,9 @@ from library_site.admin.stored_texts import translate_stored
 
 
 class ValidatingAdmin(admin.ModelAdmin):
-    """Refuses input on which Django's admin fails."""
+    """Rejects input that makes Django's admin fail."""
 
-    # The lookups of `list_filter`: Django would allow any lookup of any column, regular expressions included.
+    # Only the lookups of `list_filter`: Django would allow any lookup of any column, even regular expressions.
     allowed_lookups: ClassVar[tuple[str, ...]] = ()
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
@@ -33,7 +33,7 @@ class ValidatingAdmin(admin.ModelAdmin):
         return lookup in self.allowed_lookups and "\0" not in value
 
     def formfield_for_dbfield(self, db_field: "Column[Any, Any]", request: HttpRequest, **options: Any) -> Field | None:
-        """Names the two inputs of a time for screen readers: their label belongs to neither."""
+        """Labels the two inputs of a time for screen readers: their common label belongs to neither."""
         field = super().formfield_for_dbfield(db_field, request, **options)
         if field and isinstance(field.widget, forms.SplitDateTimeWidget):
             name_parts(field.widget, str(field.label))
@@ -41,11 +41,11 @@ class ValidatingAdmin(admin.ModelAdmin):
         return field
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
-        """An empty name in `_to_field` is no column."""
+        """An empty `_to_field` is not a field."""
         return super().get_object(request, object_id, from_field or None)
 
     def response_action(self, request: HttpRequest, queryset: QuerySet[Any], *others: Any) -> HttpResponse | None:
-        """Refuses invalid ids, and a deletion whose confirmation page could list a million rows."""
+        """Rejects invalid ids, and a deletion whose confirmation page could list a million rows."""
         if not all(map(self.is_valid_id, request.POST.getlist(ACTION_CHECKBOX_NAME))):
             message = _("Nothing was changed: what was selected does not exist.")
         elif is_delete_all(request) and queryset[MAX_COUNT:].exists():
@@ -72,11 +72,11 @@ class BaseAdmin(ValidatingAdmin):
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
     view_on_site = False
-    # What the page is about, for who does not know its terms.
+    # An explanation at the top of the page, for people who do not know its terms.
     page_help: Any = ""
 
     def show_once(self, request: HttpRequest, obj: Any, secrets: dict[str, str], note: str = "") -> HttpResponse:
-        """Renders the page that shows a new secret. It is stored nowhere; the admin's no-store stops browsers too."""
+        """Shows a new secret, which is not stored. The admin's no-store keeps it out of browser caches, too."""
         context = {
             **self.admin_site.each_context(request),
             "title": str(obj),
@@ -88,7 +88,7 @@ class BaseAdmin(ValidatingAdmin):
         return TemplateResponse(request, "admin/show_once.html", context)
 
     def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
-        """Translates what `record_action` wrote; Django translates its own entries."""
+        """Translates the messages of `record_action`; Django translates its own entries."""
         page = super().history_view(request, object_id, extra_context)
         for entry in getattr(page, "context_data", {}).get("action_list", ()):
             if not entry.change_message.startswith("["):
@@ -96,13 +96,13 @@ class BaseAdmin(ValidatingAdmin):
         return page
 
     def record_action(self, request: HttpRequest, rows: Iterable[Any], message: str) -> None:
-        """Writes the message into the history of each row, in English: `translate_stored` reads it."""
+        """Writes an English message into the history of each row; `translate_stored` translates it when it is shown."""
         user: Any = request.user
         LogEntry.objects.log_actions(user.pk, rows, CHANGE, change_message=message)
 
 
 class ReadOnlyAdmin(BaseAdmin):
-    """Pages for rows that only the service writes."""
+    """Admin pages for rows that only the library writes."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -116,9 +116,9 @@ class ReadOnlyAdmin(BaseAdmin):
 
 
 class MomentFilter(admin.EmptyFieldListFilter):
-    """Filters by a moment at which something ended: in words, where Django says whether the column is empty."""
+    """Filters by whether a time is set, with labels of its own instead of Django's "Empty"."""
 
-    # Of rows without the moment, and with it.
+    # The labels for rows without and with the time.
     words: ClassVar[tuple[Any, Any]]
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -133,7 +133,7 @@ class MomentFilter(admin.EmptyFieldListFilter):
 
 
 class OwnedAdmin(BaseAdmin):
-    """Shows people their own rows, and superusers all rows."""
+    """Shows users only their own rows, and superusers all rows."""
 
     # The lookup path from a row to its owner.
     owner_path = ""

@@ -1,4 +1,4 @@
-"""Times for people: in the reader's zone and language."""
+"""Formats times for people, in their time zone and language."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -11,13 +11,13 @@ from django.utils.translation import gettext as _
 
 
 def format_moment(moment: datetime) -> str:
-    """Returns HTML: a `time` element with the zone. A moment without a zone is in UTC."""
+    """Returns a `time` element with the zone. A naive datetime is in UTC."""
     local = localize_moment(moment)
     return format_html('<time datetime="{}">{}</time>', local.isoformat(), write_moment(local))
 
 
 def format_age(moment: datetime, now: datetime) -> str:
-    """Returns HTML: a `time` element that says how long ago it was; of what is older than a day, the date."""
+    """Returns a `time` element with the age, or with the date if it is older than a day."""
     local = localize_moment(moment)
     text = naturaltime(local) if now - local < timedelta(days=1) else format_date(local)
     return format_html('<time datetime="{}" title="{}">{}</time>', local.isoformat(), write_moment(local), text)
@@ -28,18 +28,18 @@ def write_moment(local: datetime) -> str:
 
 
 def format_date(moment: datetime) -> str:
-    """Returns the day in the reader's zone, with the month as a word: no order of numbers is everybody's."""
+    """Returns the date in the user's zone, with the month's name: the order of numbers differs between countries."""
     # Translators: a short date, in the letters of Django's date filter.
     return date_format(localize_moment(moment), _("j M Y"))
 
 
 def localize_moment(moment: datetime) -> datetime:
-    """Returns the moment in the reader's zone."""
+    """Converts a time to the user's zone."""
     return timezone.localtime(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
 
 
 def require_utc(moment: datetime) -> None:
-    """A validator of form fields. Raises ValidationError for a time that the calendar does not have in UTC."""
+    """A validator of form fields. Raises ValidationError for a time that is out of range in UTC."""
     try:
         moment.astimezone(UTC)
     except OverflowError as error:

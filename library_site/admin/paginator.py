@@ -1,4 +1,4 @@
-"""Counts that stop at MAX_COUNT, and a paginator with them."""
+"""A paginator whose count stops at MAX_COUNT."""
 
 from typing import Any, cast
 
@@ -25,12 +25,12 @@ def count_rows(rows: "QuerySet[Any]") -> int:
 
 
 class BoundedCount(int):
-    """A number of rows that is larger than this; shown as "over 10,000"."""
+    """A lower bound for a number of rows, shown as "over 10,000"."""
 
     def __str__(self) -> str:
         return _("over %(count)s") % {"count": number_format(int(self), force_grouping=True)}
 
 
 def format_count(count: int) -> str:
-    """Returns a number of rows with its thousands apart."""
+    """Formats a number of rows with a thousands separator."""
     return str(count) if isinstance(count, BoundedCount) else number_format(count, force_grouping=True)

@@ -5,8 +5,8 @@ from django.utils.translation import gettext_lazy as _
 
 
 class LibraryAdminSite(AdminSite):
-    # The pages link to what people can use; `/` is for programs.
+    # The link to the site leads to pages for people; `/` is for programs.
     site_url = None
-    # The bar of `templates/bar.html` leads to all models.
+    # The bar in `templates/bar.html` links to all models.
     enable_nav_sidebar = False
     index_title = _("Library")

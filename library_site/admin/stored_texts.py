@@ -1,6 +1,6 @@
-"""Sentences that the library stores in English, where it cannot know who reads them: reasons and entries of the log.
+"""Reasons and log entries are stored in English, because the language of the user who will read them is unknown.
 
-Where they are written, `gettext_noop` marks them for translation, with %(count)s in place of a number.
+The code that writes them marks them with `gettext_noop`, with %(count)s for a number.
 """
 
 import re
@@ -11,7 +11,7 @@ NUMBER = re.compile(r"[0-9]+")
 
 
 def translate_stored(text: str) -> str:
-    """Returns a stored sentence in the reader's language, and any other text as it is."""
+    """Translates a stored sentence, and returns any other text unchanged."""
     number = NUMBER.search(text)
     if not number:
         return gettext(text) if text else ""

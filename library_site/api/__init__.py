@@ -1,5 +1,5 @@
-"""What REST views share: viewsets, serializers, decoders, queries, cursors, OpenAPI documents,
-and the compiled path, which answers in their place.
+"""Shared parts of REST views: viewsets, serializers, decoders, queries, cursors, OpenAPI documents, and the compiled
+path, a faster way to the same responses.
 
-It imports `library_site.http`, and knows no resource.
+It imports `library_site.http`, and no resource.
 """

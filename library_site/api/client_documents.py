@@ -1,4 +1,4 @@
-"""Makes the documents of version 2 and later good for generators of clients: named schemas, enums and pages.
+"""Prepares the documents of version 2 and later for client generators: named schemas, enums and pages.
 
 Version 1's document stays as it was published.
 """
@@ -26,7 +26,7 @@ def name_schemas(result: Document, generator: SchemaGenerator, **_: Any) -> Docu
     """A hook of drf-spectacular."""
     if generator.api_version == "v1":
         return result
-    # Parts of it are constants of the modules that describe them.
+    # A copy, because parts of the document are module constants.
     result = deepcopy(result)
     result["info"]["license"] = LICENCE
     result["servers"] = [{"url": settings.PUBLIC_URL}]
@@ -36,27 +36,27 @@ def name_schemas(result: Document, generator: SchemaGenerator, **_: Any) -> Docu
     for operation in operations:
         operation.setdefault("description", f"{operation['summary']}.")
     for operation in [*operations, *(methods["post"] for methods in result.get("webhooks", {}).values())]:
-        # What needs no credential says so.
+        # An operation without a credential must say so explicitly.
         operation.setdefault("security", [{}])
     schemas = result["components"]["schemas"]
     move_titled(result["paths"], schemas)
     for name, schema in schemas.items():
         copy_types(name, schema, schemas)
     for schema in schemas.values():
-        # The bodies of requests refuse other members. What only answers have can stand in an event, too.
+        # Request bodies reject unknown fields. Read-only fields can also appear in an event.
         for member in schema.get("properties", {}).values() if schema.get("additionalProperties") is not False else ():
             member.pop("readOnly", None)
     name_enums(schemas)
     for node in iter_nodes(result):
         node.pop("x-spec-enum-id", None)
         if "enum" in node:
-            # A choice has a length already. Generators put the bound in the place of the type.
+            # A choice needs no length. Generators would use the bound instead of the enum.
             node.pop("minLength", None)
     return result
 
 
 def iter_nodes(node: Any) -> Iterator[Document]:
-    """Yields all objects of a document."""
+    """Yields all JSON objects of a document."""
     if isinstance(node, dict):
         yield node
     for child in list(node.values()) if isinstance(node, dict) else node if isinstance(node, list) else ():
@@ -64,7 +64,7 @@ def iter_nodes(node: Any) -> Iterator[Document]:
 
 
 def move_titled(paths: Document, schemas: Document) -> None:
-    """Makes a component of each schema with a title, the inner ones first."""
+    """Turns each schema with a title into a component, inner schemas first."""
     for node in iter_nodes(paths):
         for key in ("schema", "items"):
             inner = node.get(key)
@@ -80,7 +80,7 @@ def refer_to(name: str) -> Document:
 
 
 def copy_types(name: str, schema: Document, schemas: Document) -> None:
-    """Gives members that a body may repeat, such as the id in BookCreate, the types that they have in Book."""
+    """Copies the types of read-only fields, such as the id in BookCreate, from the response schema, such as Book."""
     bases = sorted((other for other in schemas if name.startswith(other) and other != name), key=len)
     for member, property_schema in schema.get("properties", {}).items():
         for base in bases:
@@ -89,7 +89,7 @@ def copy_types(name: str, schema: Document, schemas: Document) -> None:
 
 
 def name_enums(schemas: Document) -> None:
-    """Makes a component of each choice of texts: the first that has it, of those with the shortest names, names it."""
+    """Turns each enum of strings into a component, named after the first field in the shortest-named component."""
     names: dict[tuple[str, ...], str] = {}
     for component in sorted(schemas, key=lambda name: (len(name), name)):
         for member, schema in schemas[component].get("properties", {}).items():

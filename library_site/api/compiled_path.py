@@ -1,8 +1,7 @@
-"""The compiled path: a WSGI layer that answers common requests without Django's handler and REST framework's dispatch.
+"""The compiled path: a WSGI layer that handles common requests without Django's handler and REST framework's dispatch.
 
-It gives the same responses, byte for byte, and can be deleted without changing one. Each version brings its
-CompiledRoutes. A route returns None for what only Django can tell. A write that began is never handed on: Django only
-words its failure.
+Its responses are the same, byte for byte, so it can be deleted. Each version defines its CompiledRoutes. A route
+returns None if Django must handle the request. Django never repeats a write that has begun: it only renders the error.
 """
 
 import re
@@ -34,16 +33,16 @@ from library_site.rate_limit.counters import HEADERS_KEY
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
-# Headers that can change the response, and that no route reads. `Origin` is allowed in reads without CORS.
+# Headers that can change the response, and that no route supports. `Origin` is allowed in reads without CORS.
 DENIED_KEYS = {"HTTP_CONTENT_ENCODING", "HTTP_TRANSFER_ENCODING", "HTTP_EXPECT", "HTTP_IDEMPOTENCY_KEY"}
 JSON_TYPE = "application/json"
 CHECKING_MIDDLEWARE = {
     "library_site.http.middleware.require_allowed_host",
     "library_site.http.middleware.require_whole_body",
 }
-# Modules whose receivers may miss a request.
+# Receivers in these modules do not need every request.
 KNOWN_LISTENERS = ("django.", "library_site.", "books.", "oauth.", "webhooks.")
-# In characters: a DNS name of 253 (RFC 1035, 2.3.4) and a port. Longer ones are not worth remembering.
+# In characters: a DNS name of 253 (RFC 1035, 2.3.4) and a port. Longer hosts are not cached.
 HOST_LENGTHS = range(1, 261)
 STATUS_LINES = {status.value: f"{status.value} {status.phrase}" for status in HTTPStatus}
 # Set before a write begins.
@@ -51,7 +50,7 @@ WRITE_KEY = "library.write"
 
 
 class CompiledResponse(NamedTuple):
-    """`headers` are those of the view; Allow, Content-Type and those of middleware are added."""
+    """`headers` are the view's headers; Allow, Content-Type and the headers of middleware are added later."""
 
     status: int
     headers: Mapping[str, str]
@@ -59,14 +58,14 @@ class CompiledResponse(NamedTuple):
 
 
 class CompiledRequest(NamedTuple):
-    """A request; `argument` is what the path has in place of the id."""
+    """A request; `argument` is the part of the path where the id belongs."""
 
     environ: "WSGIEnvironment"
     query: Query
     argument: str
 
     def read_body(self) -> bytes | None:
-        """Returns the body, or None unless it is JSON of a known length within the limit. It can be read again."""
+        """Returns the body if it is JSON of a known length within the limit, else None. Django can still read it."""
         length = self.environ.get("CONTENT_LENGTH") or ""
         content_type = self.environ.get("CONTENT_TYPE") or JSON_TYPE
         if (
@@ -81,9 +80,9 @@ class CompiledRequest(NamedTuple):
 
 
 class CompiledRoute(NamedTuple):
-    """Answers requests with this method to the paths that match `pattern`, below the home of a version.
+    """Handles requests with this method for paths that match `pattern`, below the root of a version.
 
-    `name` is that of Django's route, `allow` its header Allow. `respond` returns None for what Django must answer.
+    `name` is the name of Django's route, `allow` its Allow header. `respond` returns None if Django must respond.
     """
 
     method: str
@@ -94,7 +93,7 @@ class CompiledRoute(NamedTuple):
 
 
 def answer_compiled(application: "WSGIApplication", versions: Iterable[Version]) -> "WSGIApplication":
-    """Returns the application itself where others want to see each request."""
+    """Returns the unchanged application if third-party signal receivers need every request."""
     routes = defaultdict[tuple[int, str], list[CompiledRoute]](list)
     for version in versions:
         for route in version.compile_routes():
@@ -139,7 +138,7 @@ def build_headers(is_secure: bool, has_etag: bool) -> Headers:
     own_names = set(response.headers)
     get_response: Callable[[HttpRequest], Any] = lambda _: response  # noqa: E731  # the innermost of a chain
     for name in reversed(settings.API_MIDDLEWARE):
-        # The others only check what this layer checks, too.
+        # The other middleware only makes checks that this layer makes, too.
         if name not in CHECKING_MIDDLEWARE:
             get_response = import_string(name)(get_response)
     scheme = "https" if is_secure else "http"
@@ -156,7 +155,7 @@ def build_headers(is_secure: bool, has_etag: bool) -> Headers:
 
 
 def has_secure_scheme(environ: "WSGIEnvironment") -> bool:
-    """What `request.is_secure()` tells."""
+    """The same as `request.is_secure()`."""
     header = cached_settings.SECURE_PROXY_SSL_HEADER
     if header and header[0] in environ:
         return bool(environ[header[0]].partition(",")[0].strip() == header[1])
@@ -164,7 +163,7 @@ def has_secure_scheme(environ: "WSGIEnvironment") -> bool:
 
 
 def is_plain(environ: "WSGIEnvironment", method: str, is_secure: bool) -> bool:
-    """Whether nothing in the request can change the response but what the routes read."""
+    """Whether the routes support everything in the request that can change the response."""
     return (
         not environ["library.refusal"]
         and DENIED_KEYS.isdisjoint(environ)
@@ -190,13 +189,13 @@ def is_allowed_host(host: str, allowed_hosts: tuple[str, ...]) -> bool:
 
 
 def respond(route: CompiledRoute, environ: "WSGIEnvironment", argument: str) -> CompiledResponse | None:
-    """Returns None if Django must answer: it words the failure, or tries once more."""
+    """Returns None if Django must handle the request: it renders the error, or tries again."""
     query = Query(environ["PATH_INFO"], parse_query(environ.get("QUERY_STRING", "")))
     try:
         return route.respond(CompiledRequest(environ, query, argument))
     except Exception as error:
         is_away = isinstance(error, DatabaseError) and connection.connection is None
-        # Django would only wait for the same; and a write may have begun.
+        # No second try: Django would wait for the same timeout, or repeat a write.
         if WRITE_KEY in environ or is_timeout(error) or is_away:
             environ[FAILURE_KEY] = error
         elif isinstance(error, DatabaseError):

@@ -1,4 +1,4 @@
-"""Checks the conditions of requests by ETag (RFC 9110, 13)."""
+"""Checks conditional requests with ETags (RFC 9110, 13)."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -25,7 +25,7 @@ class PreconditionFailed(Refusal):
 
 
 class Conditions(NamedTuple):
-    """The headers If-Match and If-None-Match of a request; None where they are absent."""
+    """The headers If-Match and If-None-Match of a request; None if absent."""
 
     if_match: str | None = None
     if_none_match: str | None = None
@@ -37,7 +37,7 @@ class Conditions(NamedTuple):
         return NO_CONDITIONS
 
     def is_not_modified(self, etag: str) -> bool:
-        """Whether If-None-Match names this ETag. Raises PreconditionFailed if If-Match does not name it."""
+        """Whether If-None-Match contains this ETag. Raises PreconditionFailed if If-Match does not contain it."""
         if self == NO_CONDITIONS:
             return False
         etags = parse_etag_header(self.if_match)
@@ -47,7 +47,7 @@ class Conditions(NamedTuple):
         return "*" in etags or etag in (tag.removeprefix("W/") for tag in etags)
 
     def require_state(self, etag: str) -> None:
-        """Raises PreconditionFailed if a change asks for another state than this one."""
+        """Raises PreconditionFailed if the conditions of a write do not match this ETag."""
         if self.is_not_modified(etag):
             raise PreconditionFailed
 
@@ -60,5 +60,5 @@ def get_conditions(request: Request) -> Conditions:
 
 
 def parse_etag_header(value: str | None) -> list[str]:
-    """Returns the ETags of a header, none if it is absent. A malformed header counts as an ETag that never matches."""
+    """Returns the ETags of a header; none if it is absent. A malformed header is an ETag that never matches."""
     return [] if value is None else parse_etags(value) or [value]

@@ -1,4 +1,4 @@
-"""Encodes and decodes page cursors: the members of a key as a JSON array, in base64url without padding."""
+"""Encodes and decodes page cursors: the fields of a key as a JSON array, in base64url without padding."""
 
 import base64
 from datetime import datetime
@@ -12,15 +12,15 @@ from library_site.db.keyset import Key, Start
 T = TypeVar("T", bound="Cursor")
 P = TypeVar("P", bound="PageCursor")
 
-# One less than the largest bigint: the page beside an empty one begins with one more.
+# One less than the largest bigint: the page next to an empty page begins with this number plus one.
 MAX_CURSOR_INTEGER = BIGINT_MAX - 1
 CursorInteger = Annotated[int, msgspec.Meta(ge=-MAX_CURSOR_INTEGER, le=MAX_CURSOR_INTEGER)]
-# Without a time zone, as the columns are.
+# Without a time zone, like the columns.
 CursorTime = Annotated[datetime, msgspec.Meta(tz=False)]
 
 
 class InvalidCursor(ValueError):
-    """The text is not a cursor of this list."""
+    """The string is not a cursor of this list."""
 
 
 class Cursor(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
@@ -46,7 +46,7 @@ class Cursor(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
 
 
 class PageCursor(Cursor):
-    """The direction to read in, and the key beyond which the page begins. A subclass declares the key."""
+    """The direction, and the key after which the page begins. A subclass declares the key."""
 
     backward: bool
 

@@ -1,4 +1,4 @@
-"""Compiles serializers into fast decoders, which read and check a JSON body in one step."""
+"""Compiles serializers into fast decoders, which parse and validate a JSON body in one step."""
 
 from collections.abc import Callable
 from typing import Annotated, Any
@@ -11,19 +11,19 @@ from rest_framework.validators import ProhibitSurrogateCharactersValidator
 
 from library_site.api.serializers import RejectUnknownMixin
 
-# Returns a body's values, or None where the serializer must check the body and word its errors.
+# Returns the values of a body, or None if the serializer must validate the body and report its errors.
 BodyDecoder = Callable[[bytes], dict[str, Any] | None]
-# From validators with a `limit_value` to msgspec's names.
+# Maps validators with a `limit_value` to msgspec's names.
 BOUND_NAMES = {
     validators.MaxLengthValidator: "max_length",
     validators.MinLengthValidator: "min_length",
     validators.MaxValueValidator: "le",
     validators.MinValueValidator: "ge",
 }
-# No decoded text has such characters: msgspec refuses lone surrogates, and `decode_body` refuses NUL.
+# A decoded string never has such characters: msgspec rejects lone surrogates, and `decode_body` rejects NUL.
 IMPLIED_VALIDATORS = (validators.ProhibitNullCharactersValidator, ProhibitSurrogateCharactersValidator)
-# The values of members that are read but not written. A type makes msgspec check them: it skips what has none, and
-# would then accept invalid UTF-8 and numbers that are too large.
+# The type of ignored fields. msgspec skips fields without a type, and would accept invalid UTF-8 and numbers that are
+# too large in them.
 IGNORED_TYPE = bool | int | str | None | msgspec.UnsetType
 ESCAPED_NUL = b"\\u0000"
 
@@ -33,9 +33,9 @@ class NotCompilable(Exception):
 
 
 def make_decoder(serializer: type[Serializer[Any]]) -> BodyDecoder:
-    """Returns a decoder that accepts only what the serializer accepts, with the same values. Raises NotCompilable.
+    """Returns a decoder that accepts only valid bodies, with the serializer's values. Raises NotCompilable.
 
-    The members of the serializer's `ignored_fields` may be in a body, as in a book that is sent back as it was read.
+    A body may contain the serializer's `ignored_fields`: clients send a whole book back.
     """
     require_compilable(serializer)
     fields = serializer().fields
@@ -53,7 +53,7 @@ def make_decoder(serializer: type[Serializer[Any]]) -> BodyDecoder:
             body_struct = decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None
-        # The values of ignored members come last, and have no source.
+        # The values of ignored fields come last, and have no source.
         values = zip(sources, msgspec.structs.astuple(body_struct), strict=False)
         return {source: value for source, value in values if value is not msgspec.UNSET}
 
@@ -61,7 +61,7 @@ def make_decoder(serializer: type[Serializer[Any]]) -> BodyDecoder:
 
 
 def require_compilable(serializer: type[Serializer[Any]]) -> None:
-    """Raises NotCompilable if the serializer has rules besides its fields and the refusal of unknown members."""
+    """Raises NotCompilable if the serializer has rules other than its fields and the rejection of unknown fields."""
     instance = serializer()
     has_validators = any(hasattr(serializer, f"validate_{name}") for name in instance.fields) or instance.validators
     has_known_reader = serializer.to_internal_value in (
@@ -77,7 +77,7 @@ def require_compilable(serializer: type[Serializer[Any]]) -> None:
 
 def compile_field(name: str, field: Field[Any, Any, Any, Any]) -> Any:
     """Returns a field for `msgspec.defstruct`. Raises NotCompilable."""
-    # Only of the class itself: a subclass can have another rule.
+    # Only the exact class: a subclass can have another rule.
     json_type = vars(type(field)).get("json_type")
     has_unknown_option = (
         not str(field.source).isidentifier() or field.read_only or field.default is not empty or field.allow_null
@@ -96,6 +96,6 @@ def compile_bounds(field: Field[Any, Any, Any, Any]) -> dict[str, Any]:
     bounds = [(BOUND_NAMES[type(rule)], rule.limit_value) for rule in rules]
     bounds += [] if getattr(field, "allow_blank", True) else [("min_length", 1)]
     if len(bounds) > len(dict(bounds)):
-        # Of two bounds with one name the last would win, not the stricter.
+        # If two bounds had the same name, the last would win and not the stricter.
         raise NotCompilable(bounds)
     return dict(bounds)

@@ -1,6 +1,6 @@
 """Describes the errors of operations in the OpenAPI documents, in the error format of each version.
 
-An operation declares the errors that only it has. The rest follows from its path, body, parameters and scope.
+An operation declares only its own errors. The common ones follow from its path, body, parameters and scope.
 """
 
 from collections.abc import Iterator
@@ -26,27 +26,27 @@ from library_site.http.refusals import Failure, Problem, Refusal
 
 Operation = dict[str, Any]
 REQUEST_ID_EXAMPLE = "4c0e6a1f9b8d4e35"
-# An unknown parameter; the nearest known name is another one for each operation.
+# An unknown parameter. The nearest known name differs between operations.
 UNKNOWN_NAME = "autor"
 INVALID_MESSAGE = "The request is not valid"
 
 
 @dataclass(frozen=True)
 class ErrorDocument:
-    """One error that an operation can answer with. Its example is what the version's error format makes of it."""
+    """One error that an operation can return. Its example is rendered in the version's error format."""
 
     description: str
     failure: Failure
 
 
 def document_refusal(refusal: type[Refusal], description: str = "", *problems: Problem) -> dict[int, ErrorDocument]:
-    """A refusal by its status; its first line describes it where no description is given."""
+    """Describes a Refusal with its status. Without a description, the first line of its docstring is used."""
     failure = Failure(refusal.status, refusal.message, problems)
     return {refusal.status: ErrorDocument(description or (refusal.__doc__ or "").partition("\n")[0], failure)}
 
 
 def document_invalid(member: str, message: str, place: str = "body", code: str = "") -> dict[int, ErrorDocument]:
-    """A request with an invalid member. Only version 1 shows the place and the code."""
+    """Describes the error of an invalid field. Only version 1 shows the place and the code."""
     failure = Failure(422, INVALID_MESSAGE, [Problem(place, member, message, code)])
     return {422: ErrorDocument(f"{INVALID_MESSAGE}; every problem is listed.", failure)}
 
@@ -110,7 +110,7 @@ class ProblemsSerializer(serializers.Serializer[Any]):
     detail = ProblemSerializer(many=True)
 
 
-# By error format: the body of any error but a 422, and that of a 422.
+# By error format: the body of any error except 422, and the body of a 422.
 ERROR_SERIALIZERS: dict[ErrorFormat, tuple[type[serializers.Serializer[Any]], type[serializers.Serializer[Any]]]] = {
     detail_format: (MessageErrorSerializer, ProblemsSerializer),
     envelope_format: (EnvelopeSerializer, EnvelopeSerializer),
@@ -153,7 +153,7 @@ BODY_ERRORS = [
 
 
 def iter_common_errors(operation: Operation) -> Iterator[ErrorDocument]:
-    """The errors of all operations like this one."""
+    """Yields the errors that follow from the path, body, parameters and scope of an operation."""
     yield from COMMON_ERRORS
     yield build_forbidden(operation)
     yield from BODY_ERRORS if "requestBody" in operation else [build_unknown_parameter(operation)]
@@ -162,7 +162,7 @@ def iter_common_errors(operation: Operation) -> Iterator[ErrorDocument]:
 
 
 def build_forbidden(operation: Operation) -> ErrorDocument:
-    """Operations that need no scope refuse to give more scopes to a new credential than the caller has."""
+    """Operations without a required scope return 403 if a new credential would have more scopes than the caller."""
     scopes = (scope for requirement in operation["security"] for names in requirement.values() for scope in names)
     scope = next(scopes, "write")
     description = "The credential lacks the scope, or a page of another origin writes."

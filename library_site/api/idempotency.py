@@ -1,6 +1,6 @@
-"""Carries out a request once, however often it is sent: Idempotency-Key, with the same meaning as at Stripe and pretix.
+"""Idempotency-Key: a request is executed once, however often the client sends it, as at Stripe and pretix.
 
-The response is stored in the transaction of the change, so a crash leaves both or neither.
+The response is stored in the transaction of the write, so a crash keeps both or neither.
 """
 
 import re
@@ -62,7 +62,7 @@ IDEMPOTENCY_KEY_HEADER = OpenApiParameter(
 
 
 def idempotent(action: Action) -> Action:
-    """Decorates an action of a viewset: a repeated request gets the stored response, and is not carried out again."""
+    """Decorates an action of a viewset: a repeated request gets the stored response, and is not executed again."""
 
     @wraps(action)
     def wrapper(view: Any, request: Request, *arguments: Any, **options: Any) -> HttpResponse:
@@ -80,7 +80,7 @@ def idempotent(action: Action) -> Action:
             store_response(key, fingerprint, response, now)
         return response
 
-    # What the OpenAPI documents say of it.
+    # For the OpenAPI documents.
     vars(wrapper)["error_documents"] = [KEY_IN_USE]
     documented: Action = extend_schema(parameters=[IDEMPOTENCY_KEY_HEADER])(wrapper)
     return documented
@@ -96,10 +96,10 @@ def validate_key(key: str) -> str:
 
 
 def hash_key(key: str, request: Request, fingerprint: str) -> str:
-    """Returns the key under which a caller's response is stored: callers may use the same keys.
+    """Returns the key of the stored response: it includes the caller, because callers may use the same keys.
 
-    Anonymous callers of one address may be different people. Their requests are part of their keys, so that nobody
-    gets the answer to another request, or is refused because of it.
+    Anonymous callers with one address may be different people. The hash of their request is part of the key, so that
+    no client gets the response to another client's request, or an error because of it.
     """
     parts = [get_caller_key(request), key, *([fingerprint] if is_anonymous(request) else [])]
     return hash_name("\n".join(parts))
@@ -116,9 +116,9 @@ def lock_key(key: str) -> None:
 
 
 def find_parse_error(view: Any, request: Request) -> ParseError | None:
-    """Reads the body, and returns the error if there is one.
+    """Reads the body, and returns the error or None.
 
-    This comes before the transaction, since other requests may wait until that ends.
+    This happens before the transaction, so that other requests do not wait for a slow body.
     """
     try:
         with lock_large_body(request):
@@ -131,9 +131,9 @@ def find_parse_error(view: Any, request: Request) -> ParseError | None:
 def run_once(
     view: Any, action: Action, parse_error: ParseError | None, request: Request, *arguments: Any, **options: Any
 ) -> HttpResponse:
-    """Returns the response, also of a refusal, which is stored as well.
+    """Returns the response of the action. An error response is stored, too.
 
-    Other exceptions roll the transaction back, and so do refusals that are temporary, as ConcurrentChange is.
+    Unknown exceptions and temporary errors, such as ConcurrentChange, roll the transaction back.
     """
     response: HttpResponse
     try:
@@ -149,7 +149,7 @@ def run_once(
 
 
 def store_response(key: str, fingerprint: str, response: HttpResponse, now: datetime) -> None:
-    """Stores a response. It replaces one that is too old."""
+    """Stores a response, and replaces an expired one."""
     get_model().objects.update_or_create(
         key=key,
         defaults={
@@ -171,17 +171,17 @@ def replay_response(stored_response: Any, fingerprint: str) -> HttpResponse:
 
 
 def hash_request(request: Request) -> str:
-    """Returns the SHA-256 of method, address and body."""
+    """Returns the SHA-256 of method, URL and body."""
     digest = sha256(f"{request.method} {request.path_info}?{request.META['QUERY_STRING']}\n".encode())
     digest.update(get_body(request))
     return digest.hexdigest()
 
 
 def get_model() -> Any:
-    """Returns the model of the stored responses, whose table is in an app above this one."""
+    """Returns the model of stored responses, which is in an app that imports this one."""
     return apps.get_model(settings.STORED_RESPONSE_MODEL)
 
 
 def iter_expired(now: datetime) -> Iterator[tuple[str, QuerySet[Any]]]:
-    """Yields the stored responses that are too old to be sent again, with their name in the report."""
+    """Yields the name in the report, and the queryset of expired responses."""
     yield "kept answers", get_model().objects.filter(stored_at__lte=now - RESPONSE_LIFETIME)

@@ -1,4 +1,4 @@
-"""REST framework's hooks for versions, parsers and renderers. Answers are JSON, whatever `?format=` says."""
+"""REST framework's hooks for versions, parsers and renderers. Responses are JSON, whatever `?format=` says."""
 
 from collections.abc import Iterable
 from typing import Any, ClassVar
@@ -31,7 +31,7 @@ class ContentCodingRefused(Refusal):
 
 
 class ServedVersioning(NamespaceVersioning):
-    """Refuses a version that `library_site.http.versioning` could not choose: after the method, before credentials."""
+    """Raises the error of `library_site.http.versioning`: after the check of the method, before the credentials."""
 
     def determine_version(self, request: Request, *arguments: Any, **options: Any) -> str:
         if refusal := request.META.get("library.refusal"):
@@ -41,7 +41,7 @@ class ServedVersioning(NamespaceVersioning):
 
 class JSONNegotiation(BaseContentNegotiation):
     def select_parser(self, request: Request, parsers: Iterable[BaseParser]) -> BaseParser | None:
-        """The first parser reads a body without a Content-Type (RFC 9110, 8.3).
+        """Uses the first parser for a body without a Content-Type (RFC 9110, 8.3).
 
         Raises PayloadTooLarge, CompressedBody.
         """

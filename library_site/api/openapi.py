@@ -1,4 +1,4 @@
-"""Builds the OpenAPI documents: one for each version, and one of all."""
+"""Builds the OpenAPI documents: one for each version, and one for all versions."""
 
 import json
 from collections.abc import Iterator
@@ -18,14 +18,14 @@ BUILD_LOCK = Lock()
 
 
 def get_document(numbers: tuple[int, ...]) -> Document:
-    """Builds each document once. The lock is needed because drf-spectacular is not thread-safe."""
+    """Returns the cached document. The lock is needed because drf-spectacular is not thread-safe."""
     with BUILD_LOCK:
         return build_document(numbers)
 
 
 @cache
 def build_document(numbers: tuple[int, ...]) -> Document:
-    """OpenAPI 3.1. With several versions, the names of all but the first get their number as a prefix."""
+    """OpenAPI 3.1. If there are several versions, names of all but the first get the version number as a prefix."""
     first, *others = (build_version(number) for number in numbers)
     for number, other in zip(numbers[1:], others, strict=True):
         addition = prefix_names(other, number)
@@ -53,13 +53,13 @@ def prefix_names(document: Document, number: int) -> Document:
 
 
 def iter_operations(document: Document, root: str = "/") -> Iterator[Document]:
-    """The operations of paths that begin with the root."""
+    """Yields the operations of paths that begin with the root."""
     path_items = (methods for path, methods in document["paths"].items() if path.startswith(root))
     return (operation for methods in path_items for operation in methods.values())
 
 
 def mark_required_bodies(result: Document, **_: Any) -> Document:
-    """A hook of drf-spectacular: a body is required even if all its members are optional, unless `x-body-optional`."""
+    """A hook of drf-spectacular: a body is required, even if all fields are optional, except with `x-body-optional`."""
     for operation in iter_operations(result):
         is_optional = operation.pop("x-body-optional", False)
         if "requestBody" in operation:
@@ -68,9 +68,9 @@ def mark_required_bodies(result: Document, **_: Any) -> Document:
 
 
 def declare_versions(result: Document, generator: SchemaGenerator, **_: Any) -> Document:
-    """A hook: info.version is the service's version; the operations of a deprecated version are marked.
+    """A hook: sets info.version to the service's version, and marks operations of deprecated versions.
 
-    Raises CommandError: only `manage.py spectacular` can name a version that is not served.
+    Raises CommandError: only `manage.py spectacular` can request an unknown version.
     """
     if generator.api_version not in (names := [f"v{number}" for number in versions.VERSIONS]):
         raise CommandError(f"--api-version takes one of {', '.join(names)}.")

@@ -1,7 +1,7 @@
-"""Describes operations in the OpenAPI documents: what an operation does not say itself follows from its viewset.
+"""Describes operations in the OpenAPI documents. Defaults come from the viewset of the operation.
 
-A viewset with a `noun` has names, sentences, responses and errors for the actions of a ModelViewSet. `extend_schema`
-adds to them: the parameters of both are documented, and a response that it declares takes the place of ours.
+A viewset with a `noun` gets operation ids, summaries, responses and errors for the actions of a ModelViewSet.
+`extend_schema` adds parameters to these defaults, and overrides responses.
 """
 
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ from library_site.http.refusals import Failure
 
 
 class Wording(NamedTuple):
-    """The summary of an action, whose first word begins the operation's id, and its successful response."""
+    """The summary of an action and its successful response. The operation id begins with the summary's first word."""
 
     summary: str
     status: int
@@ -60,7 +60,7 @@ class OperationSchema(AutoSchema):
                 if str(status) not in responses and not (is_declared and status < 300):
                     responses[str(status)] = self._get_response_for_code(document, str(status))
             for error in [*self.get_action_errors(), *iter_common_errors(operation)]:
-                # One that the operation declares itself is kept.
+                # A response that the operation declares overrides the default.
                 status_text = str(select_error_format(self.path)(error.failure, "")[0])
                 if status_text not in responses:
                     responses[status_text] = self._get_response_for_code(error, status_text)
@@ -68,7 +68,7 @@ class OperationSchema(AutoSchema):
 
     @property
     def wording(self) -> Wording | None:
-        """None for an action that is none of a ModelViewSet, and for a viewset without a noun."""
+        """None if the action is not an action of ModelViewSet, or the viewset has no noun."""
         noun = getattr(self.view, "noun", "")
         wording = WORDINGS.get(getattr(self.view, "action", ""))
         if not noun or not wording:
@@ -101,7 +101,7 @@ class OperationSchema(AutoSchema):
         return self.build_responses() or super().get_response_serializers()
 
     def build_responses(self) -> dict[int, Any]:
-        """What an action of a ModelViewSet answers, but for the errors that all have."""
+        """Returns the responses of an action of ModelViewSet, without the common errors."""
         wording, view = self.wording, self.view
         if not wording:
             return {}
@@ -122,7 +122,7 @@ class OperationSchema(AutoSchema):
         return document_answer(self.view.serializer_class, wording.response, self.view.example)
 
     def _is_list_view(self, serializer: Any = None) -> bool:
-        """The responses of such a viewset may have no serializer by which drf-spectacular could tell."""
+        """drf-spectacular would need a serializer of the response to find out, and a viewset may have none."""
         if serializer is None and self.wording:
             return bool(self.view.action == "list")
         return bool(super()._is_list_view(serializer))
@@ -131,7 +131,7 @@ class OperationSchema(AutoSchema):
         return "{" in self.path
 
     def get_action_errors(self) -> Iterator[ErrorDocument]:
-        """What the action declares, and 404 where the path names a row."""
+        """Returns the errors that the action declares, and 404 if the path has an id."""
         view = self.view
         yield from getattr(getattr(view, str(getattr(view, "action", "")), None), "error_documents", ())
         if getattr(view, "noun", "") and self.names_row():

@@ -1,4 +1,4 @@
-"""Pages of lists in version 2: a cursor has the key of a row instead of an offset, so every page costs the same."""
+"""Pagination in version 2: a cursor contains the key of a row instead of an offset, so every page costs the same."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -19,7 +19,7 @@ from library_site.db.keyset import Key, Page, Start, lead_back, read_page
 
 
 class CursorPagination(BasePagination):
-    """Pages by `limit` and `cursor`, in the order of the ids. The response links to the next and the previous page."""
+    """Paginates by `limit` and `cursor`, in the order of the ids. The response links to the next and previous page."""
 
     cursor_class: ClassVar[type[PageCursor]] = IdCursor
     descending = False
@@ -29,7 +29,7 @@ class CursorPagination(BasePagination):
     page: Page[Any]
 
     def find_errors(self, query: Request | Query) -> FieldErrors:
-        """Reads the parameters, and returns their errors by name."""
+        """Parses the parameters, and returns their errors by name."""
         self.query = query
         self.limit, limit_errors = read_limit(query)
         start, cursor_errors = read_cursor(query, "cursor", self.decode, self.invalid_cursor_message)
@@ -37,7 +37,7 @@ class CursorPagination(BasePagination):
         return limit_errors | cursor_errors
 
     def check(self, query: Request | Query, errors: Mapping[str, Any] = {}) -> None:
-        """Raises ValidationError, which names these errors of the query, too."""
+        """Raises ValidationError, which also includes these errors of other parameters."""
         if all_errors := {**errors, **self.find_errors(query)}:
             raise ValidationError(all_errors)
 
@@ -47,13 +47,13 @@ class CursorPagination(BasePagination):
         return self.paginate(partial(read_page, queryset, descending=self.descending))
 
     def paginate(self, read: Callable[[Start, int], Page[Any]]) -> list[Any]:
-        """Returns the rows of the page that `read` returns for the start and the limit. Call `check` before."""
+        """Returns the page: the rows that `read` returns for a start and a limit. Call `check` first."""
         page = read(self.start, self.limit)
         self.page = lead_back(page, self.start, descending=self.descending != self.start.backward)
         return self.page.rows
 
     def get_paginated_response(self, data: Any) -> Response:
-        """Returns a JSON object, with the links in the header Link, too (RFC 8288)."""
+        """Returns a JSON object. The header Link contains the links, too (RFC 8288)."""
         next_url = self.build_link(self.page.behind, backward=False)
         previous_url = self.build_link(self.page.before, backward=True)
         links = [f'<{url}>; rel="{name}"' for name, url in (("next", next_url), ("prev", previous_url)) if url]
@@ -90,7 +90,7 @@ class CursorPagination(BasePagination):
 
 
 class NewestFirstPagination(CursorPagination):
-    """Of lists that no cache may store, the newest first."""
+    """For lists that caches must not store, newest first."""
 
     descending = True
     headers = NO_STORE

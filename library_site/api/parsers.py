@@ -13,7 +13,7 @@ from rest_framework.parsers import BaseParser
 
 from library_site.db.integers import parse_integer
 
-# A number with more digits than `int` reads, or with an exponent too large for a float.
+# A number with more digits than `int` accepts, or with an exponent too large for a float.
 EXTREME_NUMBER = re.compile(r"(?<![0-9])[0-9]{300}|[0-9][eE]\+?[0-9]{3}")
 
 
@@ -25,7 +25,7 @@ class MalformedJSON(ParseError):
 class JSONParser(BaseParser):
     """JSON as in RFC 8259: UTF-8 and finite numbers.
 
-    Lone surrogates and integers of any size pass: the fields refuse them with their name.
+    Lone surrogates and integers of any size pass: the fields reject them, so that the error has the field's name.
     """
 
     media_type = "application/json"
@@ -37,21 +37,21 @@ class JSONParser(BaseParser):
 
 
 class MergePatchParser(JSONParser):
-    """RFC 7396, of which a null removes a member: serializers refuse it where the member cannot be absent."""
+    """RFC 7396: null removes a field. Serializers reject null for required fields."""
 
     media_type = "application/merge-patch+json"
 
 
 def parse_json(body: bytes) -> Any:
-    """Returns the values of a body as JSONParser reads it. Raises ParseError."""
+    """Parses a body like JSONParser. Raises ParseError."""
     with suppress(ValueError, RecursionError):
         return load_text(body.decode())
-    # The suppressed exception holds the text, and ends here.
+    # The suppressed exception refers to the body, so it is not chained.
     raise MalformedJSON
 
 
 def load_text(text: str) -> Any:
-    # Calling a function for each number is the largest cost, and few bodies have numbers that need it.
+    # A function call for each number would cost the most, and few bodies have numbers that need it.
     decode = loads_checked if EXTREME_NUMBER.search(text) else json.loads
     return decode(text, parse_constant=reject_constant)
 

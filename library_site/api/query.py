@@ -1,4 +1,4 @@
-"""Reads query parameters, and refuses unknown and repeated ones."""
+"""Parses query parameters, and rejects unknown and repeated ones."""
 
 from collections.abc import Callable, Collection
 from typing import NamedTuple, TypeVar
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 # Rows per page.
 DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE = 100, 500
-# In characters. QueryDict limits the number of parameters, so it reads longer queries.
+# In characters. Longer queries are parsed by QueryDict, which limits the number of parameters.
 MAX_PLAIN_QUERY = 2_000
 NO_PARAMETERS: MultiValueDict[str, str] = MultiValueDict()
 FieldErrors = dict[str, list[ErrorDetail]]
@@ -29,14 +29,14 @@ INVALID_BOOLEAN = ErrorDetail("Input should be true or false.", code="bool_parsi
 
 
 class Query(NamedTuple):
-    """The path of a request, and the parameters of its query. A Request of REST framework has both, too."""
+    """The path and the query parameters of a request, with the same names as in REST framework's Request."""
 
     path: str
     query_params: MultiValueDict[str, str]
 
 
 def parse_query(text: str) -> MultiValueDict[str, str]:
-    """Parses a query in Latin-1, as WSGI has it. A QueryDict of a plain text takes ten times as long."""
+    """Parses a query string in Latin-1, as WSGI passes it. A QueryDict takes ten times as long."""
     if not text:
         return NO_PARAMETERS
     if not text.isascii() or "%" in text or "+" in text or len(text) > MAX_PLAIN_QUERY:
@@ -50,7 +50,7 @@ def parse_query(text: str) -> MultiValueDict[str, str]:
 
 
 class UnknownParameter(APIException):
-    """The query has a parameter that the address does not know."""
+    """The query has a parameter that this URL does not support."""
 
     status_code = 400
     default_detail = "The query has a parameter that is not known"
@@ -58,9 +58,9 @@ class UnknownParameter(APIException):
 
 
 def check_parameters(query: Query | Request, known_names: Collection[str], list_names: Collection[str] = ()) -> None:
-    """Raises UnknownParameter, and ValidationError for a repeated parameter that takes one value.
+    """Raises UnknownParameter, or ValidationError for a repeated parameter that takes only one value.
 
-    `list_names` are those that take several. `version` is known everywhere, and already removed from the query.
+    `list_names` are the parameters with several values. `version` is always allowed, and already removed.
     """
     parameters = query.query_params
     if not parameters.keys() <= set(known_names):
@@ -72,20 +72,20 @@ def check_parameters(query: Query | Request, known_names: Collection[str], list_
 
 
 def build_link(query: Query | Request, **changes: str) -> str:
-    """The absolute URL of this request with these parameters changed."""
+    """Returns the absolute URL of this request with changed parameters."""
     parameters = {**dict(query.query_params.lists()), **changes}
     return f"{settings.PUBLIC_URL}{query.path}?{urlencode(parameters, doseq=True)}"
 
 
 def get_parameter(query: Query | Request, name: str) -> str | None:
-    """Returns the last value of a parameter. For an absent one, `MultiValueDict.get` would raise and catch errors."""
+    """Returns the last value of a parameter. Faster than `MultiValueDict.get`, which catches errors if it is absent."""
     if name not in query.query_params:
         return None
     return str(query.query_params[name])
 
 
 def read_list(query: Query | Request, name: str) -> list[str] | None:
-    """Returns the values of a parameter that is repeated, or has commas between them, each once."""
+    """Returns the distinct values of a parameter that is repeated or comma-separated."""
     if name not in query.query_params:
         return None
     texts = query.query_params.getlist(name)
@@ -93,7 +93,7 @@ def read_list(query: Query | Request, name: str) -> list[str] | None:
 
 
 def read_boolean(query: Query | Request, name: str) -> tuple[bool, FieldErrors]:
-    """Returns a boolean of the query, False if it is absent, and its errors."""
+    """Returns a boolean parameter, False if it is absent, and its errors."""
     text = get_parameter(query, name)
     if text is None:
         return False, {}
@@ -103,7 +103,7 @@ def read_boolean(query: Query | Request, name: str) -> tuple[bool, FieldErrors]:
 def read_integer(
     query: Query | Request, name: str, default: int, minimum: int, maximum: int | None
 ) -> tuple[int, FieldErrors]:
-    """Returns an integer of the query and its errors."""
+    """Returns an integer parameter and its errors."""
     text = get_parameter(query, name)
     if text is None:
         return default, {}
@@ -113,14 +113,14 @@ def read_integer(
 
 
 def read_limit(query: Query | Request) -> tuple[int, FieldErrors]:
-    """Returns the size of a page, and its errors."""
+    """Returns the page size and its errors."""
     return read_integer(query, "limit", DEFAULT_PAGE_SIZE, 1, MAX_PAGE_SIZE)
 
 
 def read_cursor(
     query: Query | Request, name: str, decode: Callable[[str], T], message: str
 ) -> tuple[T | None, FieldErrors]:
-    """Returns the cursor of the query, None if it is absent, and its errors. `decode` raises ValueError."""
+    """Returns the cursor, None if it is absent, and its errors. `decode` raises ValueError."""
     text = get_parameter(query, name)
     if text is None:
         return None, {}

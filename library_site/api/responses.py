@@ -8,7 +8,7 @@ from django.http import HttpResponse
 
 # RFC 6749, 5.1.
 NO_STORE = {"Cache-Control": "no-store", "Pragma": "no-cache"}
-# What a worker does soon: it looks for work each second (RFC 9110, 10.2.3).
+# Retry-After for work that a worker does soon: it polls each second (RFC 9110, 10.2.3).
 RETRY_SOON = {"Retry-After": "1"}
 
 encode_json = msgspec.json.Encoder().encode

@@ -1,4 +1,4 @@
-"""Parts that the OpenAPI documents of all versions share."""
+"""Shared parts of the OpenAPI documents of all versions."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ def document_message(description: str, message: str) -> OpenApiResponse:
 
 
 def document_answer(schema: Any, description: str, example: Any) -> OpenApiResponse:
-    """A successful answer, with one example; the schema is a serializer or a part of a document."""
+    """Describes a successful response with one example; the schema is a serializer or a part of a document."""
     return OpenApiResponse(schema, description, [OpenApiExample("Answer", example)])
 
 
@@ -45,7 +45,7 @@ def response_header(name: str, description: str, *statuses: int) -> OpenApiParam
     return OpenApiParameter(name, str, OpenApiParameter.HEADER, response=list(statuses), description=description)
 
 
-# The parts of pages.
+# The schemas of pages.
 URL_FIELD: dict[str, Any] = {"allow_null": True, "help_text": "Null if this is the last page."}
 CURSOR_PARAMETER = OpenApiParameter(
     "cursor", {"type": "string"}, description="Where the page begins, as `next` and `previous` have it."
@@ -64,7 +64,7 @@ def build_page_serializer(row: type[serializers.BaseSerializer[Any]], descriptio
 
 
 class RejectUnknownSchema(OpenApiSerializerExtension):
-    """Documents that a body refuses unknown members."""
+    """Documents that a body with unknown fields is rejected."""
 
     target_class = "library_site.api.serializers.RejectUnknownMixin"
     match_subclasses = True

@@ -1,4 +1,4 @@
-"""Fields that take no value of another type, and serializers that refuse unknown members."""
+"""Fields that do not coerce values, and serializers that reject unknown fields."""
 
 import re
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ RFC3339_PATTERN = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d
 class StringField(serializers.CharField):
     """A JSON string, stored exactly as sent."""
 
-    # The type by which msgspec checks the same; each field class here has one.
+    # The equivalent type for msgspec; each field class in this module has one.
     json_type = str
     default_error_messages = {"string_type": _("Input should be a valid string.")}
 
@@ -30,7 +30,7 @@ class StringField(serializers.CharField):
         super().__init__(**{"trim_whitespace": False, "allow_blank": True, **options})
         for validator in self.validators:
             if isinstance(validator, ProhibitSurrogateCharactersValidator):
-                # The stock message repeats the input.
+                # REST framework's message repeats the input.
                 validator.message = "Surrogate characters are not allowed."
 
     def run_validation(self, data: Any = serializers.empty) -> Any:

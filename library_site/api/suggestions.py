@@ -1,13 +1,13 @@
-"""Suggests the nearest known name for an unknown one."""
+"""Suggests the nearest known name for an unknown name."""
 
 from collections.abc import Collection
 from difflib import get_close_matches
 
 
 def suggest_names(names: Collection[str], known_names: Collection[str]) -> dict[str, str]:
-    """Returns the first five unknown names, each with a message that has the nearest known name.
+    """Returns messages for the first five unknown names, each with the nearest known name.
 
-    The names are shortened and their lone surrogates escaped, so that an answer can repeat them.
+    The names are shortened and their lone surrogates escaped, so that a response can contain them.
     """
     unknown_names = [name for name in names if name not in known_names][:5]
     texts = [name[:50].encode(errors="backslashreplace").decode() for name in unknown_names]

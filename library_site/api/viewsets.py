@@ -1,4 +1,4 @@
-"""The bases of all viewsets: the order of refusals, the reading of bodies, and resources with conditions."""
+"""The base classes of all viewsets: the order of errors, the parsing of bodies, and conditional requests."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -32,14 +32,14 @@ class APIViewSet(GenericViewSet[Any]):
     """A viewset names the serializers of its bodies, by action; `serializer_class` is that of its responses."""
 
     body_serializers: ClassVar[Mapping[str, type[Serializer[Any]]]] = {}
-    # What errors and the OpenAPI documents call a row; its plural has an s unless `plural` says otherwise.
+    # The name of a row in errors and in the OpenAPI documents. The plural adds an s unless `plural` is set.
     noun: ClassVar[str] = ""
     plural: ClassVar[str] = ""
-    # Under which the documents list its operations, if that is not the plural.
+    # The tag of the operations in the documents; by default the plural.
     tag: ClassVar[str] = ""
-    # What is raised where the path names no row.
+    # The exception to raise if there is no such row.
     not_found: ClassVar[type[Refusal] | None] = None
-    # For the documents: a row, the variables of the paths, and whether there are ETags.
+    # For the documents: an example of a row, the path parameters, and whether there are ETags.
     example: ClassVar[Any] = None
     path_parameters: ClassVar[Sequence[OpenApiParameter]] = ()
     has_conditions: ClassVar[bool] = False
@@ -57,18 +57,18 @@ class APIViewSet(GenericViewSet[Any]):
                 raise UnsupportedMediaType(request.content_type)
 
     def get_parsers(self) -> list[BaseParser]:
-        # drf-spectacular calls this without a request.
+        # drf-spectacular calls this method without a request.
         is_patch = self.request is not None and self.request.method == "PATCH"
         return [*super().get_parsers(), *([MergePatchParser()] if is_patch else [])]
 
     def perform_authentication(self, request: Request) -> None:
-        """Raises the failure of the compiled path, which has authenticated the request: nothing may run again."""
+        """Raises the error of the compiled path, which has already executed the request: it must not run twice."""
         if failure := request.META.get(FAILURE_KEY):
             raise failure
         super().perform_authentication(request)
 
     def check_permissions(self, request: Request) -> None:
-        """Raises ForeignOrigin, and what the permissions raise."""
+        """Raises ForeignOrigin, and the exceptions of the permissions."""
         super().check_permissions(request)
         require_own_origin(request)
 
@@ -77,7 +77,7 @@ class APIViewSet(GenericViewSet[Any]):
         return make_empty_response()
 
     def get_object(self) -> Any:
-        """Raises what `not_found` says."""
+        """Raises `not_found`."""
         try:
             return super().get_object()
         except Http404 as error:
@@ -96,13 +96,13 @@ class APIViewSet(GenericViewSet[Any]):
         return self.body_serializers.get(str(self.action)) or super().get_serializer_class()
 
     def read_values(self, request: Request) -> dict[str, Any]:
-        """The fields that the request may set. Raises ParseError, ValidationError."""
+        """Returns the validated fields of the body. Raises ParseError, ValidationError."""
         return cast("dict[str, Any]", self.validate_body(request).validated_data)
 
     def validate_body(self, request: Request, *arguments: Any) -> Serializer[Any]:
-        """Returns the serializer of the body, which is valid. Raises ParseError, ValidationError.
+        """Returns the serializer of the valid body. Raises ParseError, ValidationError.
 
-        `arguments` are those of `get_serializer`, such as the instance that changes.
+        `arguments` are arguments for `get_serializer`, such as the instance to change.
         """
         with lock_large_body(request):
             serializer = self.validate_json(request, *arguments)
@@ -110,10 +110,10 @@ class APIViewSet(GenericViewSet[Any]):
         return serializer
 
     def validate_json(self, request: Request, *arguments: Any) -> Serializer[Any]:
-        """Returns the serializer with its values or errors, but without the document. Raises ParseError.
+        """Returns the validated serializer without its `initial_data`. Raises ParseError.
 
-        A serializer and its fields refer to each other, so what it keeps waits for the garbage collector. It would keep
-        its argument `data` too.
+        A serializer and its fields form a reference cycle, which only the garbage collector frees. `initial_data` would
+        keep the whole body in memory until then.
         """
         serializer = cast("Serializer[Any]", self.get_serializer(*arguments))
         serializer.initial_data = self.read_json(request)
@@ -122,9 +122,9 @@ class APIViewSet(GenericViewSet[Any]):
         return serializer
 
     def read_json(self, request: Request) -> Any:
-        """The body as JSON. Raises ParseError.
+        """Parses the body. Raises ParseError.
 
-        `request.data` would keep it, and a request and its view refer to each other.
+        It does not use `request.data`: request and view form a reference cycle, which would keep the body in memory.
         """
         if request.stream is None:
             raise ParseError("The body is empty.", code="missing")
@@ -137,16 +137,16 @@ class APIViewSet(GenericViewSet[Any]):
 
 
 class ResourceViewSet(APIViewSet, ModelViewSet[Any]):
-    """A model with a `version`, which its ETag has. Writes and reads keep the conditions of the request."""
+    """A model with a `version`, which is part of its ETag. Reads and writes check the request's conditions."""
 
     has_conditions = True
 
     def check_query(self, query: Request | Query) -> None:
-        """Raises UnknownParameter, and ValidationError for a parameter that is repeated."""
+        """Raises UnknownParameter, and ValidationError for a repeated parameter."""
         check_parameters(query, self.list_parameters())
 
     def list_parameters(self) -> Sequence[str]:
-        """The parameters that the query of this action may have: those of the filters and of the pages."""
+        """Returns the supported query parameters of this action: filters and pagination."""
         return [*self.list_filters(), *self.list_page_parameters()] if self.action == "list" else []
 
     def list_filters(self) -> Sequence[str]:
@@ -219,7 +219,7 @@ class ResourceViewSet(APIViewSet, ModelViewSet[Any]):
         self.lock(instance).delete()
 
     def lock(self, instance: Any) -> Any:
-        """Returns the row as it is until the transaction ends. Raises NotFound, PreconditionFailed."""
+        """Returns the row, locked until the transaction ends. Raises NotFound, PreconditionFailed."""
         locked = self.get_queryset().select_for_update().filter(pk=instance.pk).first()
         if locked is None:
             raise self.build_not_found()
@@ -227,7 +227,7 @@ class ResourceViewSet(APIViewSet, ModelViewSet[Any]):
         return locked
 
     def show(self, instance: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-        """Returns a response that shows an instance after a write."""
+        """Returns the response with an instance after a write."""
         serializer = cast("Any", self.serializer_class)(instance, context=self.get_serializer_context())
         return Response(serializer.data, status, headers={"ETag": self.make_etag(instance), **(headers or {})})
 
@@ -235,26 +235,26 @@ class ResourceViewSet(APIViewSet, ModelViewSet[Any]):
         return f'"{self.request.version}-{instance.id}-{instance.version}"'
 
     def require_state(self, instance: Any) -> None:
-        """Raises PreconditionFailed if the request asks for another state."""
+        """Raises PreconditionFailed if the request's conditions do not match the instance."""
         get_conditions(self.request).require_state(self.make_etag(instance))
 
     def handle_exception(self, exc: Exception) -> Response:
-        """A condition on one row names what the row is."""
+        """Adds the noun to the message of PreconditionFailed if the URL is of one row."""
         if isinstance(exc, PreconditionFailed) and self.has_state():
             exc = PreconditionFailed(self.noun)
         return super().handle_exception(exc)
 
     def has_state(self) -> bool:
-        """Whether the path names a row, which can have a state."""
+        """Whether the URL is of one row, which can have an ETag."""
         return bool(self.kwargs)
 
 
 def get_body(request: Request) -> bytes:
-    """The whole body, which `library_site.http.bodies` has read."""
+    """Returns the whole body, which `library_site.http.bodies` has already read."""
     body: bytes = request.META["wsgi.input"].getvalue()
     return body
 
 
 def lock_large_body(request: Request) -> AbstractContextManager[object]:
-    """Lets each process parse one large body at a time: as objects it may take fifty times as much memory."""
+    """Lets a process parse only one large body at a time: the parsed objects may take fifty times its memory."""
     return LARGE_BODY_LOCK if len(get_body(request)) > LARGE_BODY_BYTES else nullcontext()

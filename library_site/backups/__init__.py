@@ -1,4 +1,4 @@
-"""Backups: what is recorded of them, which are kept, and how one is proven whole.
+"""Backups: making a copy, verifying it, recording its time, and deleting old ones.
 
-`manage.py back_up` calls these modules. They import nothing of the other rooms but the database.
+`manage.py back_up` calls these modules. Of the library they import only the database package.
 """

@@ -1,4 +1,4 @@
-"""Counts what a database has, to compare a backup with the database that it was made of."""
+"""Counts the rows of a database, to compare a backup with its source."""
 
 import json
 import sqlite3
@@ -10,12 +10,12 @@ from typing import Any, LiteralString
 import psycopg
 from psycopg import sql
 
-# The newest change shows how fresh a backup is. A library without one has none.
+# The newest change shows the age of the data. It is missing if the library has no changes.
 NEWEST_SQL: LiteralString = "SELECT max(id) FROM books_change"
 COUNT_SQL = sql.SQL("SELECT count(*) FROM {}")
 TABLES_SQL = {
     "postgresql": "SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1",
-    # FTS5's own tables are not those of the backup interface's caller, and follow from the books.
+    # FTS5's internal tables are left out: they are derived from the books.
     "sqlite": "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT GLOB 'books_trigrams*'"
     " AND name NOT GLOB 'sqlite_*' ORDER BY 1",
 }
@@ -35,7 +35,7 @@ def fetch_number(connection: psycopg.Connection[Any], statement: LiteralString |
 
 
 def count_sqlite(path: Path) -> dict[str, int]:
-    """Raises sqlite3.Error for a file that is no whole database."""
+    """Raises sqlite3.Error for a damaged file."""
     with closing(sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)) as database:
         [(state,), *_] = database.execute("PRAGMA integrity_check")
         if state != "ok":

@@ -1,4 +1,4 @@
-"""Copies the database as it is at one moment, and restores a copy elsewhere."""
+"""Copies a consistent snapshot of the database, and restores a copy into another database."""
 
 import os
 import shlex
@@ -17,11 +17,11 @@ from library_site.db.connections import get_libpq_parameters
 
 
 class BackupFailed(Exception):
-    """The copy could not be made, or is not whole. The text says why."""
+    """The copy failed or is incomplete. The message has the reason."""
 
 
 def copy_database(path: Path) -> Contents:
-    """Returns what the copy must have."""
+    """Copies the database. Returns the contents that the copy must have."""
     if connection.vendor == "sqlite":
         copy_sqlite(path)
         return count_sqlite(path)
@@ -29,13 +29,13 @@ def copy_database(path: Path) -> Contents:
 
 
 def copy_sqlite(path: Path) -> None:
-    """Copies the database as it is at one moment, with what is still in its write-ahead log. Writers go on."""
+    """Copies a consistent snapshot, including the write-ahead log. Writers are not blocked."""
     with closing(sqlite3.connect(path)) as copy:
         connection.connection.backup(copy)
 
 
 def dump_postgresql(path: Path) -> Contents:
-    """Runs pg_dump, on the same snapshot in which the rows are counted. Raises BackupFailed."""
+    """Runs pg_dump on the same snapshot as the count of rows. Raises BackupFailed."""
     with psycopg.connect(**get_libpq_parameters(connection)) as reader:
         reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         [snapshot] = reader.execute("SELECT pg_export_snapshot()").fetchone() or [""]
@@ -44,7 +44,7 @@ def dump_postgresql(path: Path) -> Contents:
 
 
 def restore_elsewhere(path: Path) -> Contents:
-    """Restores a copy into a database that is dropped again, and counts. Raises BackupFailed."""
+    """Restores a copy into a temporary database, and counts its rows. Raises BackupFailed."""
     if connection.vendor == "sqlite":
         try:
             return count_sqlite(path)
@@ -68,8 +68,8 @@ def restore_elsewhere(path: Path) -> Contents:
 
 
 def run_client(program: str, *options: str, database: str = "") -> None:
-    """Runs a client of PostgreSQL. Raises BackupFailed, which says how to run it elsewhere."""
-    # The options of Django's own client are those of the others, too.
+    """Runs a PostgreSQL client program. Raises BackupFailed, which explains how to run it on another machine."""
+    # All PostgreSQL client programs have the options that Django passes to psql.
     named = {**connection.settings_dict, **({"NAME": database} if database else {})}
     (_, *client_options), environment = connection.client.settings_to_cmd_args_env(named, [])
     if program == "pg_restore":

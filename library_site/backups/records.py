@@ -1,4 +1,4 @@
-"""Remembers on this machine when it made its last backup."""
+"""Records the time of this machine's last backup."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,7 +18,7 @@ def record_backup(now: datetime) -> None:
 
 
 def read_backup_time() -> datetime | None:
-    """Returns None where no backup was made, or where nobody can read of it."""
+    """Returns None if there is no backup, or if the record cannot be read."""
     try:
         return datetime.fromisoformat(get_path().read_text())
     except (OSError, ValueError):

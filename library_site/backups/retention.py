@@ -1,4 +1,4 @@
-"""Which backups of a folder are kept: the newest of each of the last days, weeks and months that have one."""
+"""Which backups of a folder to keep: the newest one of each day, week and month, for the last of these."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -11,7 +11,7 @@ NAME = re.compile(rf"{PREFIX}(\d{{8}}T\d{{6}}Z)(?:\..+)?")
 
 
 class Retention(NamedTuple):
-    """How many days, weeks (ISO 8601) and months keep a backup."""
+    """For how many days, weeks (ISO 8601) and months one backup is kept."""
 
     days: int
     weeks: int
@@ -23,7 +23,7 @@ def name_backup(now: datetime) -> str:
 
 
 def delete_old(folder: Path, retention: Retention) -> list[str]:
-    """Deletes the files of all other backups, and no other files. Returns the names of the backups. Raises OSError."""
+    """Deletes all other backups, but no unrelated files. Returns the names of the deleted backups. Raises OSError."""
     files: dict[str, list[Path]] = {}
     for path in folder.iterdir():
         if match := NAME.fullmatch(path.name):
@@ -37,7 +37,7 @@ def delete_old(folder: Path, retention: Retention) -> list[str]:
 
 
 def choose_kept(moments: Iterable[datetime], retention: Retention) -> set[datetime]:
-    """The newest one is always among them: it may be the only good one."""
+    """Always keeps the newest backup: it may be the only good one."""
     newest_first = sorted(moments, reverse=True)
     periods: list[tuple[int, Callable[[datetime], object]]] = [
         (retention.days, datetime.date),
@@ -46,7 +46,7 @@ def choose_kept(moments: Iterable[datetime], retention: Retention) -> set[dateti
     ]
     kept = set(newest_first[:1])
     for count, get_period in periods:
-        # The last assignment of a period is that of its newest backup.
+        # The newest backup of a period is assigned last.
         newest = {get_period(moment): moment for moment in reversed(newest_first)}
         kept.update(sorted(newest.values(), reverse=True)[:count])
     return kept

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 # The headers of credentials, by their keys in the environ.
 CREDENTIAL_HEADERS = {"HTTP_AUTHORIZATION": "Authorization", "HTTP_X_API_KEY": "X-API-Key"}
-# What becomes of a Cache-Control in an answer to a credential.
+# How the Cache-Control of a response to a request with a credential changes.
 PRIVATE_FORMS = {"": "private", "no-cache": "private, no-cache"}
 
 
@@ -34,5 +34,5 @@ def mark_private(application: "WSGIApplication") -> "WSGIApplication":
 
 
 def has_credential(environ: "WSGIEnvironment") -> bool:
-    """Whether the request shows a credential, good or bad. Written out, because every request passes here."""
+    """Whether the request has a credential, valid or not. No loop, because this runs for every request."""
     return "HTTP_AUTHORIZATION" in environ or "HTTP_X_API_KEY" in environ

@@ -1,4 +1,4 @@
-"""Error pages for people. Programs get JSON, and so does everyone at an address that is for programs."""
+"""Error pages for browsers. Programs get JSON, and so does every client at a URL for programs."""
 
 import re
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ is_program_path = re.compile(r"/(api|webhooks|openapi|\.well-known|oauth(?!/auth
 
 
 class Explanation(NamedTuple):
-    """What a page says about an error, and what one can do."""
+    """The text of an error page: the error, and what the user can do."""
 
     title: Any
     advice: Any
@@ -48,12 +48,12 @@ EXPLANATIONS = {
     ),
     503: Explanation(_("The library is out of reach"), _("Nothing was changed. Wait a moment, then try again.")),
 }
-# Errors that may be gone when the request is sent again.
+# Errors that may be temporary, so that a retry makes sense.
 TEMPORARY_STATUSES = (429, 500, 503)
 
 
 def prefers_page(request: HttpRequest | Request) -> bool:
-    """Whether a page answers an error: browsers ask for HTML, programs for JSON or for anything."""
+    """Whether to render an HTML page: browsers accept HTML, programs JSON or anything."""
     return not is_program_path(request.path_info) and request.get_preferred_type([JSON, HTML]) == HTML
 
 

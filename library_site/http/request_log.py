@@ -31,7 +31,7 @@ is_acceptable = re.compile(r"[A-Za-z0-9._-]{8,64}").fullmatch
 
 
 class RequestUnderWay(NamedTuple):
-    """A request that is not answered yet; `began_at` is of perf_counter, `database` the connection of its thread."""
+    """A request in progress; `began_at` comes from perf_counter, `database` is the connection of its thread."""
 
     method: str
     path: str

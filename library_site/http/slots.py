@@ -72,7 +72,7 @@ class Slots:
             self.changed.notify_all()
 
     def list_obstacles(self, caller: str) -> list[Holder]:
-        """Returns those of which one must end before the caller gets a slot."""
+        """Returns the slots of which one must become free before the caller gets a slot."""
         if len(self.holders) >= self.count:
             return self.holders
         own = [holder for holder in self.holders if holder.caller == caller]
@@ -96,5 +96,5 @@ class HeldSlot:
 
 @cache
 def get_body_slots() -> Slots:
-    """Returns those of this process. Of three threads or more, one is neither for bodies nor for files (`streams`)."""
+    """Returns the slots of this process. With three threads or more, one stays free of bodies and files (`streams`)."""
     return Slots(max(1, settings.WEB_THREADS // 2 - 1))

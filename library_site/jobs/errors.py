@@ -1,4 +1,4 @@
-"""Errors as texts that are stored for people to read."""
+"""Formats errors as texts for people, to store them."""
 
 from library_site.db.texts import make_storable
 
@@ -10,5 +10,5 @@ def describe_error(error: Exception) -> str:
 
 
 def truncate_text(text: str) -> str:
-    """The beginning of a text that may have characters which no database stores."""
+    """Truncates a text, and escapes characters that a database cannot store."""
     return make_storable(text)[:MAX_ERROR_LENGTH]

@@ -13,15 +13,15 @@ EXPIRY_BATCH = 1_000
 
 
 class ExpiryStopped(Exception):
-    """Someone stopped it between two batches. The next run deletes the rest."""
+    """`check_stop` stopped the run between two batches. The next run deletes the rest."""
 
 
 def ignore_stop() -> None:
-    """For a run to the end."""
+    """A `check_stop` that never stops the run."""
 
 
 def delete_expired(now: datetime, check_stop: Callable[[], None] = ignore_stop) -> dict[str, int]:
-    """Deletes what the functions of EXPIRED_ROWS list. Returns the number of deleted rows by kind, in their order.
+    """Deletes the rows of the functions in EXPIRED_ROWS. Returns the number of deleted rows by name, in this order.
 
     `check_stop` is called before each batch, and may raise ExpiryStopped.
     """
@@ -34,7 +34,7 @@ def delete_expired(now: datetime, check_stop: Callable[[], None] = ignore_stop) 
 def delete_by_kind(
     rows_by_kind: Iterable[tuple[str, QuerySet[Any]]], check_stop: Callable[[], None] = ignore_stop
 ) -> dict[str, int]:
-    """Deletes the rows of each kind, which can come in parts. Returns the number of deleted rows by kind."""
+    """Deletes the rows of each name; a name can occur several times. Returns the number of deleted rows by name."""
     counts: Counter[str] = Counter()
     for kind, rows in rows_by_kind:
         counts[kind] += delete_in_batches(rows, check_stop)
@@ -42,9 +42,9 @@ def delete_by_kind(
 
 
 def delete_in_batches(rows: QuerySet[Any], check_stop: Callable[[], None] = ignore_stop) -> int:
-    """Deletes rows in batches, so that no writer waits long. Returns the number of deleted rows.
+    """Deletes rows in batches, so that writers do not wait long. Returns the number of deleted rows.
 
-    A row that no longer matches when its batch is deleted stays.
+    A row that does not match any more when its batch is deleted stays.
     """
     count = 0
     while batch := list(rows.values_list("pk", flat=True)[:EXPIRY_BATCH]):

@@ -1,4 +1,4 @@
-"""Queues in the database: rows of a LeasedModel, each with one worker at a time, on any number of machines.
+"""Queues in the database. Each row of a LeasedModel is processed by one worker at a time, on any number of machines.
 
 A row is due at `next_at`. A worker that leases it moves `next_at` to the end of the lease, so the rows of a
 worker that died become due again. All times are the database's.
@@ -16,9 +16,9 @@ from django.utils.translation import gettext_noop
 
 from library_site.db.sql import Row, execute, fetch_all, id_list, now_plus
 
-# At least twice as long as a worker needs until it ends or renews a lease.
+# At least twice the time that a worker needs to finish a row or renew its lease.
 LEASE_TIME = timedelta(seconds=30)
-# After more lost workers than these, a row is not leased again.
+# If more workers than this die during a lease of a row, the row is not leased again.
 MAX_LOST_WORKERS = 10
 POISON_TEXT = gettext_noop("Poison: more than %(count)s workers did not come back from it.")
 POISONED_REASON = POISON_TEXT % {"count": MAX_LOST_WORKERS}
@@ -35,7 +35,7 @@ FINISH_SQL = (
 class LeasedModel(models.Model):
     """A row that one worker at a time leases. `next_at` is when it is due and, during a lease, when the lease ends."""
 
-    # By the database's clock, which all workers share.
+    # The database's clock, which all workers share.
     next_at = models.DateTimeField(_("next at"), null=True, db_default=Now())
     lease = models.UUIDField(null=True)
     attempted = models.PositiveSmallIntegerField(_("attempted"), default=0, db_default=0)
@@ -52,11 +52,11 @@ Due = TypeVar("Due", bound=models.Model)
 
 
 class LeaseLost(Exception):
-    """The row has ended, or another worker has it."""
+    """The row is finished, or another worker has leased it."""
 
 
 class Claim(NamedTuple):
-    """The rows that a worker leases, and those of which too many workers died: it ends them in the same transaction."""
+    """The leased rows, and the rows that killed too many workers: the caller finishes these in the same transaction."""
 
     lease: UUID
     pks: list[int]
@@ -64,17 +64,17 @@ class Claim(NamedTuple):
 
 
 def select_due(model: type[Due]) -> models.QuerySet[Due]:
-    """The rows of a model with `next_at` that are due."""
+    """Selects the due rows of a model with `next_at`."""
     return model._default_manager.filter(next_at__lte=Now())
 
 
 def has_due(model: type[LeasedModel]) -> bool:
-    """Checks without a transaction, which on SQLite would make writers wait."""
+    """Runs without a transaction: on SQLite, a transaction would block other writers."""
     return select_due(model).exists()
 
 
 def claim_due(model: type[LeasedModel], limit: int) -> Claim:
-    """Leases the rows that are due longest. Needs a transaction."""
+    """Leases the longest due rows. Needs a transaction."""
     due = select_due(model).order_by("next_at", "pk").select_for_update(skip_locked=True)
     lease, rows = lease_rows(model, due.values_list("pk", flat=True)[:limit], ["id", "attempted", "claimed"])
     poisoned_pks = [pk for pk, attempted, claimed in rows if is_poisoned(attempted, claimed)]
@@ -82,7 +82,7 @@ def claim_due(model: type[LeasedModel], limit: int) -> Claim:
 
 
 def lease_rows(model: type[LeasedModel], pks: Collection[int], columns: Sequence[str]) -> tuple[UUID, list[Row]]:
-    """Leases those of the rows that are due for LEASE_TIME. Returns the lease, and these columns of the leased rows."""
+    """Leases the due rows among these for LEASE_TIME. Returns the lease, and these columns of the leased rows."""
     lease = uuid4()
     sql = LEASE_SQL.format(
         model._meta.db_table, now_plus(LEASE_TIME.seconds), id_list(pks), now_plus(0), ", ".join(columns)
@@ -91,26 +91,26 @@ def lease_rows(model: type[LeasedModel], pks: Collection[int], columns: Sequence
 
 
 def is_poisoned(attempted: int, claimed: int) -> bool:
-    """Whether more than MAX_LOST_WORKERS workers leased a row and never came back."""
+    """Whether more than MAX_LOST_WORKERS workers died during a lease of the row."""
     return claimed > attempted + MAX_LOST_WORKERS
 
 
 def select_leased(model: type[LeasedModel], leases: Mapping[int, UUID], lock: bool) -> set[int]:
-    """The ids of the rows that still have their lease; with `lock`, no other worker leases them in this transaction."""
+    """Selects the ids of rows that still have their lease; `lock` keeps it until the transaction ends."""
     suffix = " FOR UPDATE" if lock and connection.vendor == "postgresql" else ""
     rows = fetch_all(LEASED_SQL.format(model._meta.db_table, id_list(leases), suffix))
     return {pk for pk, lease in rows if UUID(str(lease)) == leases[pk]}
 
 
 def lock_leased(row: LeasedModel) -> bool:
-    """Returns false if the row has lost the lease that it was read with. Else no other worker leases it before the
-    transaction ends, even if the lease ends before.
+    """Returns false if another worker has leased the row since it was read. Otherwise locks the row: no other worker
+    can lease it before the transaction ends, even if the lease expires.
     """
     return row.lease is not None and bool(select_leased(type(row), {row.pk: row.lease}, lock=True))
 
 
 def find_leased(row: T) -> T:
-    """Returns the row as it is stored now. Raises LeaseLost."""
+    """Returns the current row. Raises LeaseLost."""
     current = filter_leased(row).first()
     if current is None:
         raise LeaseLost
@@ -124,17 +124,17 @@ def renew_lease(row: LeasedModel) -> None:
 
 
 def release_row(row: LeasedModel) -> None:
-    """Gives a row back, if the worker still has it: another one can go on at once."""
+    """Ends the lease if the worker still has it, so that another worker can lease the row at once."""
     filter_leased(row).update(lease=None, next_at=Now())
 
 
 def filter_leased(row: T) -> models.QuerySet[T]:
-    """The row, as long as it has the lease that it was read with."""
+    """Selects the row if it still has the lease that it was read with."""
     return type(row)._default_manager.filter(pk=row.pk, lease=row.lease, lease__isnull=False)
 
 
 def finish_rows(model: type[LeasedModel], pks: Collection[int], state: str, attempts: int = 1, **values: Any) -> None:
-    """Ends rows in this state, adds `attempts` to their attempts and sets these columns."""
+    """Finishes rows in this state, adds `attempts` to their attempts and sets these columns."""
     if not pks:
         return
     assignments = "".join(f", {name} = %s" for name in values)

@@ -1,4 +1,4 @@
-"""What all workers do when the database fails, and the signals that stop them."""
+"""How workers handle a database that fails, and the signals that stop workers."""
 
 import logging
 import signal
@@ -11,14 +11,14 @@ log = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
-# Raised by a database that is down, or that takes no writes, such as a replica before it is promoted.
+# The errors of a database that is down or read-only, such as a replica before it is promoted.
 CONNECTION_ERRORS = (InterfaceError, InternalError, OperationalError)
-# Seconds before a database that failed is called again.
+# Seconds before the next try after a database error.
 RECONNECT_DELAY = 1.0
 
 
 def call_reconnecting(function: Callable[[], Result]) -> Result:
-    """Closes a connection that failed, so that the next call opens a new one. Raises CONNECTION_ERRORS."""
+    """Closes a broken connection, so that the next call opens a new one. Raises CONNECTION_ERRORS."""
     try:
         return function()
     except CONNECTION_ERRORS as error:

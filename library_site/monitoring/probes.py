@@ -1,6 +1,6 @@
 """Answers the addresses for programs that watch the library, before all other layers.
 
-They are for anybody, whatever the Host, without a redirect, a limit or a line in the access log.
+They need no credential and accept every Host. They have no redirect, no rate limit and no line in the access log.
 """
 
 import hmac
@@ -69,7 +69,7 @@ def format_results(results: Results) -> ProbeAnswer:
 
 
 def report_metrics(environ: "WSGIEnvironment") -> ProbeAnswer:
-    """Prometheus' text format, for who shows METRICS_TOKEN."""
+    """Prometheus' text format, for clients with METRICS_TOKEN."""
     expected = f"Bearer {settings.METRICS_TOKEN}"
     if not hmac.compare_digest(environ.get("HTTP_AUTHORIZATION", "").encode(), expected.encode()):
         return ProbeAnswer(HTTPStatus.UNAUTHORIZED, {"WWW-Authenticate": "Bearer"}, b"")

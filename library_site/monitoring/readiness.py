@@ -39,7 +39,7 @@ DATABASE_CHECKS = ("database_server", "database", "migrations")
 class Readiness:
     """The results of the checks, and a line in the log when they change.
 
-    Each check has a run of its own: one that hangs takes no other along.
+    Each check runs separately, so that one that hangs does not block the others.
     """
 
     def __init__(self, check_database: Callable[[], Results], timeout: float = CHECK_TIMEOUT) -> None:
@@ -80,7 +80,7 @@ def run_check(name: str) -> Results:
 
 
 def passes(check: Callable[[], object]) -> bool:
-    """Whether a check returns. Why it raises is not for everybody to read."""
+    """Whether a check passes. The reason is only logged, because the response is public."""
     try:
         check()
     except Exception:

@@ -1,4 +1,4 @@
-"""Runs a function for everybody who requests its result, however often, one run at a time."""
+"""Shares the result of a function between concurrent callers: one run at a time."""
 
 import time
 from collections.abc import Callable

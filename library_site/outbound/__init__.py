@@ -1,1 +1,1 @@
-"""Requests to other servers: the addresses that they may reach, and a client that bounds what it reads of an answer."""
+"""Requests to other servers: the allowed addresses, and a client that limits how much of a response it reads."""

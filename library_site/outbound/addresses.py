@@ -1,4 +1,4 @@
-"""Restricts requests to public addresses, so that nobody reaches our internal network through us (SSRF)."""
+"""Restricts requests to public addresses, to protect the internal network (SSRF)."""
 
 import socket
 from collections.abc import Callable
@@ -67,16 +67,16 @@ def is_isatap(ip: IPv6Address) -> bool:
 
 
 def make_socket_factory(allow_private: bool) -> Callable[[AddrInfo], socket.socket]:
-    """For aiohttp's TCPConnector: checks each address just before the connection, after the name was resolved.
+    """For aiohttp's TCPConnector: checks each address after the name is resolved, just before it connects.
 
-    Through a proxy it would check the proxy's address only. Connections in the connector's pool were checked too.
+    With a proxy it would only check the proxy's address. Pooled connections were checked when they were opened.
     The function raises ForbiddenAddress.
     """
 
     def open_socket(addr_info: AddrInfo) -> socket.socket:
         family, kind, protocol, _, (address, *_) = addr_info
         if not (allow_private or is_public(address)):
-            # The same for all addresses: the answer reveals nothing about the internal network.
+            # The same message for all addresses, so that it reveals nothing about the internal network.
             raise ForbiddenAddress("The address is not a public one.")
         new_socket = socket.socket(family, kind, protocol)
         new_socket.settimeout(0)

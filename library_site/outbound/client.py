@@ -1,4 +1,4 @@
-"""A client for requests to servers that may be hostile: it bounds the time, and what is read of an answer."""
+"""A client for requests to servers that may be hostile: it limits the time, and how much of a response it reads."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -12,23 +12,23 @@ from aiohttp.http import RawResponseMessage
 
 from library_site.outbound.addresses import make_socket_factory
 
-# The most answers before the final one, such as `100 Continue` (RFC 9110, 15.2).
+# The largest number of interim responses, such as `100 Continue` (RFC 9110, 15.2).
 MAX_INTERIM_ANSWERS = 10
-# The bytes that are parsed without a look at these limits.
+# How many bytes are parsed between two checks of the limits.
 READ_SIZE = 4096
-# No compression: what is read of an answer has a limit, and nothing grows when it is unpacked.
+# No compression: a decompressed body could exceed the limits.
 HEADERS = {"User-Agent": "Library-API", "Accept-Encoding": "identity"}
 
 
 class EndlessHead(Exception):
-    """The server sent as much as it may, or MAX_INTERIM_ANSWERS, but no final status with all its headers."""
+    """The server reached `max_traffic` or MAX_INTERIM_ANSWERS before a final status with all its headers."""
 
 
 class BoundedResponseHandler(ResponseHandler):
-    """aiohttp's protocol of a connection, which parses no more of an answer than `max_traffic` bytes.
+    """aiohttp's connection protocol, but it parses at most `max_traffic` bytes of a response.
 
-    aiohttp limits headers and the body that waits to be read. But it parses whatever else arrives, without giving the
-    loop back: interim answers, extensions of chunks, empty lines, and answers that nobody requested.
+    aiohttp limits the headers and the unread body. But it parses everything else without returning to the event loop:
+    interim responses, chunk extensions, empty lines, and responses without a request.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, max_traffic: int) -> None:
@@ -38,7 +38,7 @@ class BoundedResponseHandler(ResponseHandler):
 
     def start_answer(self) -> None:
         self.bytes_left, self.interim_answers_left = self.max_traffic, MAX_INTERIM_ANSWERS
-        # The body of the final answer, as soon as its headers are parsed.
+        # The body of the final response, set when its headers are parsed.
         self.final_body: aiohttp.StreamReader | None = None
 
     def set_response_params(self, **parameters: Any) -> None:
@@ -47,7 +47,7 @@ class BoundedResponseHandler(ResponseHandler):
         super().set_response_params(**parameters)
 
     def data_received(self, data: bytes) -> None:
-        """The event loop calls it with what has arrived; aiohttp itself, with nothing, to resume parsing."""
+        """The event loop calls it with new data; aiohttp calls it with no data to resume parsing."""
         if not data:
             super().data_received(data)
         for start in range(0, len(data), READ_SIZE):
@@ -60,17 +60,17 @@ class BoundedResponseHandler(ResponseHandler):
             self.abort()
             self.set_exception(EndlessHead())
         elif self.final_body is not None and self.final_body.is_eof():
-            # The answer has ended: what comes now answers no request.
+            # The response has ended: further data belongs to no request.
             self.abort()
         elif self.final_body is not None and is_endless:
-            # What is stored of the body has arrived. The connection is closed when the body has ended.
+            # The stored part of the body is complete. The connection is closed when the body ends.
             self.force_close()
             self.final_body.feed_eof()
         else:
             super().data_received(part)
 
     def feed_data(self, data: tuple[RawResponseMessage, aiohttp.StreamReader], size: int = 0) -> None:
-        """aiohttp calls it with each answer whose headers are parsed."""
+        """aiohttp calls it with each response when its headers are parsed."""
         message, body = data
         if message.code < 200:
             self.interim_answers_left -= 1
@@ -83,12 +83,12 @@ class BoundedResponseHandler(ResponseHandler):
 async def open_client(
     connections: int, time_out: float, max_traffic: int, allow_private: bool, headers: Mapping[str, str]
 ) -> AsyncIterator[aiohttp.ClientSession]:
-    """Connects to public addresses only, unless private ones are allowed, and stores no cookies.
+    """Returns a client that connects only to public addresses, unless private ones are allowed, and stores no cookies.
 
-    `time_out` has the seconds of a whole request; `max_traffic` is how many bytes of an answer are parsed. Its callers
-    follow no redirects: a server could point us inside.
+    `time_out` is for the whole request, in seconds; `max_traffic` limits the parsed bytes of a response. Callers must
+    not follow redirects: they could lead into the internal network.
     """
-    # Resolves many names at the same time: libuv runs only two of the system's own look-ups at once.
+    # Resolves many names concurrently: libuv runs only two lookups of the system at a time.
     resolver = aiohttp.AsyncResolver()
     connector = aiohttp.TCPConnector(
         limit=connections, socket_factory=make_socket_factory(allow_private), resolver=resolver
@@ -107,12 +107,12 @@ async def open_client(
         async with session:
             yield session
     finally:
-        # The session closes only a resolver of its own. Each has a thread.
+        # The session does not close a resolver that it did not create, and each resolver has a thread.
         await resolver.close()
 
 
 async def read_beginning(content: aiohttp.StreamReader, size: int) -> bytes:
-    """Returns at most so many bytes of a body; the rest is not awaited."""
+    """Returns the first bytes of a body, and does not wait for the rest."""
     beginning = bytearray()
     while len(beginning) < size and (chunk := await content.read(size - len(beginning))):
         beginning += chunk

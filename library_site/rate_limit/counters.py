@@ -7,7 +7,7 @@ from typing import Protocol
 from library_site.rate_limit.windows import LocalCounter, Window
 
 COUNTER_LOCK = Lock()
-# The environ's keys of the headers that tell the limit, and of the seconds until the next request is within it.
+# Keys of the environ: the rate limit headers, and the seconds until the next request is allowed.
 HEADERS_KEY, WAIT_KEY = "library.rate_limit", "library.rate_limit_wait"
 
 
@@ -16,7 +16,7 @@ class Counter(Protocol):
 
 
 def get_counter(redis_url: str, seconds: int) -> Counter:
-    """The process's counter. Without the lock two threads could make one each, and count separately."""
+    """Returns the counter of the process. Without the lock, two threads could create one each and count separately."""
     with COUNTER_LOCK:
         return make_counter(redis_url, seconds)
 

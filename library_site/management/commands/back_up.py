@@ -19,7 +19,7 @@ from library_site.backups.copies import BackupFailed, copy_database, restore_els
 from library_site.backups.records import record_backup
 from library_site.backups.retention import Retention, delete_old, name_backup
 
-# What is beside the copy of the database.
+# The files next to the copy of the database.
 KEYS, ENVIRONMENT, CONTENTS = ".jwks.json", ".env", ".contents.json"
 ENCRYPTED = ".encrypted"
 # Seconds that the page elsewhere has to answer.
@@ -65,7 +65,7 @@ class Command(BaseCommand):
 
     def copy(self, file: Path, verify: bool) -> None:
         keys, environment, *_ = (Path(f"{file}{suffix}") for suffix in (KEYS, ENVIRONMENT, CONTENTS))
-        # A backup that was interrupted is never taken for a whole one.
+        # An interrupted backup must not look like a complete one.
         part = Path(f"{file}.part")
         part.unlink(missing_ok=True)
         for path in [*list_files(file), *map(name_encrypted, list_files(file))]:
@@ -104,7 +104,7 @@ def require_equal(expected: Contents, found: Contents) -> None:
 
 
 def encrypt_files(paths: Sequence[Path]) -> None:
-    """Replaces each file by an encrypted one. Raises BackupFailed, and leaves none of them then: they hold secrets."""
+    """Replaces each file with an encrypted one. Raises BackupFailed after deleting all files: they contain secrets."""
     try:
         for path in paths:
             encrypt_backup(path)
@@ -129,7 +129,7 @@ def encrypt_backup(path: Path) -> None:
 
 
 def ping_monitor(url: str) -> bool:
-    """Whether the page answers. It tells somebody when it was not called."""
+    """Calls the monitor, which raises an alarm if no call comes. Returns whether it responded."""
     try:
         with urllib.request.urlopen(url, data=b"", timeout=PING_TIMEOUT):  # noqa: S310  # an operator's address of http
             return True
@@ -138,7 +138,7 @@ def ping_monitor(url: str) -> bool:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Creates a file that its owner alone may read."""
+    """Creates a file that only its owner can read."""
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(content)
         file.flush()
@@ -146,7 +146,7 @@ def write_private(path: Path, content: bytes) -> None:
 
 
 def format_environment() -> str:
-    """The secret keys as lines for a shell or for an EnvironmentFile of systemd."""
+    """Formats the secret keys for a shell or for systemd's EnvironmentFile."""
     fallbacks = ",".join(settings.SECRET_KEY_FALLBACKS)
     variables = {"SECRET_KEY": settings.SECRET_KEY, **({"SECRET_KEY_FALLBACKS": fallbacks} if fallbacks else {})}
     return "".join(f"{name}={shlex.quote(value)}\n" for name, value in variables.items())

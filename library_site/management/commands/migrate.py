@@ -34,7 +34,7 @@ class Command(CheckedCommand, migrate.Command):
         """Returns false if a lock was not free in time. The migrations before that one are applied."""
         self.take_advisory_lock()
         try:
-            # Behind the lock: another `migrate` records what a migration replaces one by one.
+            # Only with the lock: another `migrate` records replaced migrations one by one.
             require_no_partial_migration(self.database)
             super().handle(*args, **options)
         except OperationalError as error:
@@ -51,7 +51,7 @@ class Command(CheckedCommand, migrate.Command):
     def take_advisory_lock(self) -> None:
         """Waits for a `migrate` of another machine.
 
-        It asks again and again: a statement that waits would hold up an index that is built CONCURRENTLY.
+        It polls, because a waiting statement would block CREATE INDEX CONCURRENTLY.
         """
         is_waiting = False
         while not try_advisory_lock(self.database):
@@ -61,7 +61,7 @@ class Command(CheckedCommand, migrate.Command):
             time.sleep(DDL_RETRY_INTERVAL)
 
     def migration_progress_callback(self, action: str, migration: Migration | None = None, fake: bool = False) -> None:
-        """A migration in one transaction can be tried again. The others see to their locks themselves."""
+        """Only a migration in a single transaction can be retried. The others handle their locks themselves."""
         super().migration_progress_callback(action, migration, fake)
         if self.database.vendor == "postgresql" and migration:
             starts_transaction = action in ("apply_start", "unapply_start") and migration.atomic

@@ -92,9 +92,9 @@ class CommandRunner(Thread):
         self.process = self.start_process()
 
     def start_process(self) -> "subprocess.Popen[bytes]":
-        """It is a process group of its own: Ctrl-C in a terminal reaches a whole group, and each shall be told once."""
+        """Starts a new process group: Ctrl-C signals a whole group, and each process must get the signal only once."""
         call = [sys.executable, sys.argv[0], self.name, "--skip-checks"]
-        # No less safe than the forks that the server itself makes beside threads.
+        # As safe as the server's own forks, which it also makes while threads run.
         return subprocess.Popen(call, process_group=0, preexec_fn=end_with_parent)
 
     def run(self) -> None:
@@ -114,7 +114,7 @@ class CommandRunner(Thread):
 
 
 def serve_beside(commands: Sequence[str]) -> None:
-    """Serves until a signal stops the server, and runs the commands as long."""
+    """Serves until a signal stops the server, and runs the commands until then."""
     runners: list[CommandRunner] = []
 
     def start_commands() -> None:
