@@ -15,7 +15,7 @@ from library_site.api.serializers import NonBlankField, StrictModelSerializer, S
 
 
 class NewBookSerializer(StrictModelSerializer):
-    """The members that make a book, texts kept exactly as sent."""
+    """The fields that make a book, texts kept exactly as sent."""
 
     class Meta:
         model = Book

@@ -1,4 +1,4 @@
-"""Begins the operations of an uploaded file. The file and its operation are stored together, with all that it needs."""
+"""Starts the operations of an uploaded file. One transaction stores the changes of the file and the operation."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -25,14 +25,14 @@ IMPORT_PERMISSIONS = [*PREVIEW_PERMISSIONS, "books.add_book", "books.change_book
 
 
 class FileInUse(Refusal):
-    """A worker reads the file, or is going to."""
+    """A worker reads the file, or will read it soon."""
 
     status = 409
     message = gettext_noop("The file is in use: cancel its operation first.")
 
 
 class NotChecked(Refusal):
-    """The check is under way, or it failed."""
+    """The check is running, or it failed."""
 
     status = 409
     message = gettext_noop("The file is not checked yet.")
@@ -46,21 +46,21 @@ class NothingToImport(Refusal):
 
 
 class CheckedAgain(Refusal):
-    """The check that was confirmed is not the latest one, or the file is imported already."""
+    """The confirmed check is not the latest one, or the file is already imported."""
 
     status = 409
     message = gettext_noop("Meanwhile the file was checked again. Look at what this check found.")
 
 
 def lock_file(file_id: int) -> ImportFile:
-    """Returns the file as it is. Who changes its operations takes turns, and workers need not wait for that."""
+    """Locks and returns the file. Callers that change its operations wait for each other; workers do not wait."""
     files = ImportFile.objects.select_for_update(no_key=True, of=("self",))
     return files.select_related("preview_operation", "check_operation", "import_operation").get(pk=file_id)
 
 
 @transaction.atomic
 def begin_preview(file_id: int, encoding: str, actor: ActorRef, now: datetime) -> None:
-    """Stores a look into the file in this encoding, a key of ENCODINGS or empty. One that is under way is cancelled."""
+    """Starts a preview of the file with this encoding, a key of ENCODINGS or empty. Cancels a running preview."""
     file = lock_file(file_id)
     cancel_under_way(file.preview_operation)
     parameters = {"file": file.pk, "encoding": encoding}
@@ -70,7 +70,7 @@ def begin_preview(file_id: int, encoding: str, actor: ActorRef, now: datetime) -
 
 @transaction.atomic
 def begin_first_preview(file_id: int, actor: ActorRef, now: datetime) -> None:
-    """Stores a look into a file whose upload is complete, unless there was one."""
+    """Starts a preview of a completely uploaded file, unless there already was one."""
     file = lock_file(file_id)
     if not file.preview_operation:
         begin_preview(file.pk, file.encoding, actor, now)
@@ -78,14 +78,14 @@ def begin_first_preview(file_id: int, actor: ActorRef, now: datetime) -> None:
 
 @transaction.atomic
 def begin_check(file_id: int, rules: ImportRules, actor: ActorRef, now: datetime) -> None:
-    """Stores a check by these rules, unless the file is imported. A check that is under way is cancelled."""
+    """Starts a check with these rules, unless the file is imported. Cancels a running check."""
     file = lock_file(file_id)
     if not file.import_operation:
         store_check(file, rules, file.encoding, actor, now)
 
 
 def store_check(file: ImportFile, rules: ImportRules, encoding: str, actor: ActorRef, now: datetime) -> None:
-    """Stores a check of a locked file, with the corrections of the one before."""
+    """Stores a check of a locked file, and copies the corrections of the previous check."""
     cancel_under_way(file.check_operation)
     stored_rules = msgspec.to_builtins(rules)
     parameters = {"file": file.pk, "encoding": encoding, "rules": stored_rules}
@@ -98,7 +98,7 @@ def store_check(file: ImportFile, rules: ImportRules, encoding: str, actor: Acto
 def begin_corrected_check(
     file_id: int, check_id: int | None, texts: Mapping[Cell, str], actor: ActorRef, now: datetime
 ) -> None:
-    """Stores a check with these texts instead of cells that the check with this id asks about, by its rules.
+    """Starts a check with these corrections, by the rules of the check with this id.
 
     Raises CheckedAgain, TooManyCorrections, TooLongCorrection.
     """
@@ -114,7 +114,7 @@ def begin_corrected_check(
 def begin_import(
     file_id: int, check_id: int | None, actor: ActorRef, now: datetime, *, take_doubtful: bool, events: bool
 ) -> None:
-    """Stores the import that the check with this id showed, once. Raises NotChecked, CheckedAgain, NothingToImport."""
+    """Starts the import for the check with this id, once. Raises NotChecked, CheckedAgain, NothingToImport."""
     file = lock_file(file_id)
     check = file.check_operation
     if file.import_operation:
@@ -138,13 +138,13 @@ def begin_import(
 
 
 def count_writable(check: Operation, *, take_doubtful: bool) -> int:
-    """Returns how many records an import would write, or look at again because they are doubtful."""
+    """Returns how many records an import would write, or would check again because they are doubtful."""
     counts = get_counts(check)
     return sum(counts.get(kind, 0) for kind in (*WRITTEN_KINDS, *([Verdict.DOUBTFUL] if take_doubtful else [])))
 
 
 def cancel_under_way(operation: Operation | None) -> None:
-    """Ends an operation whose result nobody will look at."""
+    """Cancels an operation whose result is no longer needed."""
     if operation and operation.state in UNDER_WAY:
         with suppress(OperationEnded):
             cancel_operation(operation.pk)

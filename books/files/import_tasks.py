@@ -1,4 +1,4 @@
-"""The tasks of a worker that check and import an uploaded file (`books.operations.tasks`)."""
+"""The worker tasks that preview, check and import an uploaded file (`books.operations.tasks`)."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,20 +31,20 @@ from books.writing.changes import lock_books
 from library_site.jobs.leases import renew_lease
 
 PREVIEW, CHECK, IMPORT = "import preview", "import check", "import"
-# So many records of each kind are shown; all that come back are kept.
+# At most so many records of each kind are shown. All rejected records are stored.
 MAX_SHOWN_RECORDS = 100
-# Records that are decided again together when a worker goes on with a file.
+# The number of records in a batch when a worker repeats decisions to continue with a file.
 DECIDED_AGAIN = 500
 WRITTEN_KINDS = (Verdict.NEW, Verdict.CHANGED)
 REFUSED_SENTENCE = ngettext_lazy("%(count)s record refused", "%(count)s records refused", "number")
 
 
 class FileTask(Task):
-    """Decides what becomes of the records of a file; its keys are their positions.
+    """Decides about the records of a file. Its keys are their positions.
 
-    What it needs is in the operation's parameters, and what it counts in its result: a file can be checked again while
-    it is checked, by other rules. Its iterator is not read again after a failure: the worker makes another task, which
-    reads from the cursor.
+    Its parameters and results belong to the operation, not to the file, because a file can be checked again by other
+    rules while a check is running. After a failure, its iterator is not used again: the worker creates another task,
+    which reads from the cursor.
     """
 
     def __init__(self) -> None:
@@ -69,7 +69,9 @@ class FileTask(Task):
         return Batch(records[-1].position, records)
 
     def open_records(self, operation: Operation) -> Iterator[ParsedRecord]:
-        """Returns the records behind the cursor. The earlier ones are decided again: these may repeat them."""
+        """Returns the records after the cursor. It decides about the earlier ones again, because later ones may repeat
+        them.
+        """
         rules, self.earlier = get_rules(operation), self.begin_earlier(operation)
         corrections = load_corrections(get_file(operation), get_check_id(operation))
         records = parse_records(iter_file_records(open_source(operation)), rules, corrections)
@@ -96,7 +98,7 @@ class FileTask(Task):
         store_findings(get_file(operation), operation, decisions)
 
     def require_complete(self, operation: Operation) -> None:
-        """Each record was decided once."""
+        """Checks that each record was decided once."""
         if (operation.changed or 0) + (operation.unchanged or 0) + (operation.refused or 0) != operation.matched:
             raise OperationFailed(_("Not each record of the file was read once."))
 
@@ -116,7 +118,7 @@ class FileTask(Task):
 
 @register_kind
 class CheckTask(FileTask):
-    """Changes nothing."""
+    """Decides, but changes nothing."""
 
     name = CHECK
     label = gettext_lazy("check of a file")
@@ -159,7 +161,7 @@ class ImportTask(FileTask):
 
     @classmethod
     def read_numbers(cls, operation: Operation) -> dict[str, int | None]:
-        """Added and changed books are counted apart."""
+        """Counts added and changed books separately."""
         numbers, counts = super().read_numbers(operation), get_counts(operation)
         return {**numbers, "new": counts["new"], "changed": counts["changed"]} if counts else numbers
 
@@ -183,7 +185,7 @@ class ImportTask(FileTask):
 
 @register_kind
 class PreviewTask(Task):
-    """Looks into a file: how it is read, its columns and its first records, which become the operation's result."""
+    """Reads how the file is encoded, its columns and its first records, and stores them as the operation's result."""
 
     name = PREVIEW
     label = gettext_lazy("look into a file")
@@ -205,9 +207,10 @@ class PreviewTask(Task):
 
 
 def find_reading(file: ImportFile, source: StoredFile) -> tuple[Head, str]:
-    """Returns what a look into the file found, and the encoding in which it is read, empty for that which was found.
+    """Returns the preview and the encoding to read the file with, empty to keep the detected one.
 
-    A text that is no UTF-8 from its first sign on is read in Windows-1252; somebody may choose another encoding.
+    A text that is not UTF-8 from its first non-ASCII character is read as Windows-1252. A user may choose another
+    encoding.
     """
     head = read_head(source)
     is_offered = FORMATS[head.format].encodings == TEXT_ENCODINGS and not source.encoding
@@ -218,13 +221,13 @@ def find_reading(file: ImportFile, source: StoredFile) -> tuple[Head, str]:
 
 
 def find_head(operation: Operation | None) -> Head | None:
-    """Returns what a look into a file found, None before it is done."""
+    """Returns the result of the preview, None before it is done."""
     return msgspec.convert(operation.result, Head) if operation and operation.result else None
 
 
 @contextmanager
 def report_unreadable() -> Iterator[None]:
-    """Raises OperationFailed for UnreadableFile."""
+    """Converts UnreadableFile to OperationFailed."""
     try:
         yield
     except UnreadableFile as error:
@@ -236,50 +239,50 @@ def get_file(operation: Operation) -> ImportFile:
 
 
 def open_source(operation: Operation) -> StoredFile:
-    """Returns the file of an operation, whose lease is renewed while a reader is at work."""
+    """Returns the file of an operation. The lease is renewed while a reader works."""
     file, format = get_file(operation), get_format(operation)
     return build_source(file, get_encoding(operation), format=format, keep_alive=partial(renew_lease, operation))
 
 
 def get_format(operation: Operation) -> str:
-    """Returns the name of the format that the look into the file found, or somebody chose; empty before that."""
+    """Returns the name of the format that the preview detected, or that the user chose; empty before the preview."""
     return str(((operation.parameters or {}).get("rules") or {}).get("format", ""))
 
 
 def get_encoding(operation: Operation) -> str:
-    # A process of the release before may have stored the operation: the encoding was the file's then.
+    # A process of the previous release may have stored the operation. Then the file has the encoding.
     encoding = (operation.parameters or {}).get("encoding")
     return get_file(operation).encoding if encoding is None else str(encoding)
 
 
 def get_rules(operation: Operation) -> ImportRules:
-    # A process of the release before may have stored the operation: the rules were the file's then.
+    # A process of the previous release may have stored the operation. Then the file has the rules.
     rules = (operation.parameters or {}).get("rules") or get_file(operation).rules
     return msgspec.convert(rules, ImportRules)
 
 
 def get_check_id(operation: Operation) -> int:
-    """Returns the id of the check that found what an import writes; a check has its own."""
+    """Returns the id of the check for an import; for a check its own id."""
     return int((operation.parameters or {}).get("check", operation.pk))
 
 
 def get_day(operation: Operation) -> date:
-    """The day by which years are probable: the same for all batches, also after midnight."""
+    """Returns the day that limits probable years. It is the same for all batches, also after midnight."""
     return operation.created_at.date()
 
 
 def get_counts(operation: Operation) -> Counter[str]:
-    """Returns the numbers of records so far by what becomes of them."""
+    """Returns the numbers of records so far, by verdict."""
     return Counter((operation.result or {}).get("counts", {}))
 
 
 def add_counts(operation: Operation, decisions: Sequence[Decision]) -> dict[str, Any]:
-    """Returns the result of the operation with these decisions."""
+    """Returns the operation's result with these decisions added."""
     counts = get_counts(operation) + Counter(str(decision.verdict) for decision in decisions)
     reasons = {
         str(kind): add_reasons(
             get_reasons(operation, kind),
-            # A database cannot store each text that a file may have.
+            # A file may contain texts that a database cannot store.
             [show_storable(decision.reason) for decision in decisions if decision.verdict == kind],
         )
         for kind in REJECTED_VERDICTS
@@ -288,12 +291,12 @@ def add_counts(operation: Operation, decisions: Sequence[Decision]) -> dict[str,
 
 
 def get_reasons(operation: Operation, kind: str) -> Counter[str]:
-    """Returns the numbers of the reasons of one kind so far, by their groups."""
+    """Returns the numbers of reasons of one kind so far, by group."""
     return Counter((operation.result or {}).get("reasons", {}).get(kind, {}))
 
 
 def store_findings(file: ImportFile, operation: Operation, decisions: Sequence[Decision]) -> None:
-    """Stores what comes back, and of the others as many as are shown."""
+    """Stores all rejected records, and of the others as many as are shown."""
     counts = get_counts(operation)
     findings = []
     for decision in decisions:
@@ -320,7 +323,7 @@ def build_finding(file: ImportFile, operation: Operation, decision: Decision) ->
 
 
 def describe_values(decision: Decision) -> dict[str, Any]:
-    """Returns what is shown of a record: of one that changes a book, the book as it will be."""
+    """Returns the values to show for a record. If it changes a book, these are the book's new values."""
     record, book = decision.record, decision.book
     if book and decision.values:
         return {name: decision.values.get(name, getattr(book, name)) for name in MEMBERS}
@@ -328,6 +331,6 @@ def describe_values(decision: Decision) -> dict[str, Any]:
 
 
 def describe_cells(cells: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns what can be shown of a record that has no valid values."""
+    """Returns the cells to show for a record without valid values."""
     texts = {show_storable(str(name)): "" if value is None else str(value) for name, value in cells.items()}
     return {name: show_storable(text)[:MAX_SHOWN_TEXT] for name, text in texts.items()}

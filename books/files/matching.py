@@ -1,4 +1,4 @@
-"""Decides what becomes of records: the same decisions are shown before an import and written by it."""
+"""Decides what the import does with each record. The check shows the same decisions that the import writes."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import date, datetime
@@ -26,14 +26,14 @@ from books.rows import BookRow
 from books.search.doubts import doubt_isbn, doubt_year
 from books.writing import changes
 
-# Returns the books with these ids; locked, if they are to be written.
+# Returns the books with these ids. An import locks them.
 LoadBooks = Callable[[Collection[int]], Mapping[int, BookRow]]
 
 
 class Verdict(StrEnum):
-    """What becomes of a record. A book that it leaves is there, or is not to be added.
+    """The decision about a record. With LEFT, the book exists or should not be added.
 
-    Records without an ISBN are left out where the rules say so.
+    With WITHOUT_ISBN, the rules leave out records without an ISBN.
     """
 
     NEW = "new"
@@ -45,17 +45,17 @@ class Verdict(StrEnum):
     REFUSED = "refused"
 
 
-# The columns of what records match by, and what stands for them in books whose isbn the import has changed.
+# The columns by which records match, and the keys for books whose isbn the import has changed.
 COLUMNS_BY_KEY = {
     RecordKey.ISBN: ("isbn", RecordKey.FORMER_ISBN),
     RecordKey.ISBN13: ("isbn13", RecordKey.FORMER_ISBN13),
 }
-# Records of these come back.
+# The verdicts of rejected records.
 REJECTED_VERDICTS = (Verdict.DOUBTFUL, Verdict.REFUSED)
 
 
 class BookMatch(NamedTuple):
-    """The id of the book that a record is about, what is doubtful about that, and the id of the owner of its isbn."""
+    """The id of the matching book, the warning about the match, and the id of the book that has its isbn."""
 
     pk: int
     doubt: str = ""
@@ -63,9 +63,9 @@ class BookMatch(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """`values` are those to be written; `book` is the one that the record matches, as it is.
+    """`values` are the values to write; `book` is the matching book as it is now.
 
-    `members` are those that the reason is about.
+    `members` are the fields that the reason is about.
     """
 
     record: ParsedRecord
@@ -79,7 +79,7 @@ class Decision(NamedTuple):
 def decide_records(
     records: Sequence[ParsedRecord], rules: ImportRules, load_books: LoadBooks, earlier: EarlierRecords, today: date
 ) -> list[Decision]:
-    """Returns a decision of each record, in order, and remembers the records as earlier ones. `today` is in UTC."""
+    """Returns a decision for each record, in order, and remembers the records. `today` is in UTC."""
     earlier.begin_batch(records[0].position)
     matches = find_matches([record for record in records if not (record.problem or record.is_left_out)], rules, earlier)
     books = load_books({match.pk for match in matches.values()})
@@ -111,7 +111,7 @@ def decide_record(
     if match is None or book is None:
         return decide_new(record, rules, today)
     if earlier.find(RecordKey.FORMER_ISBN, record.values.get("isbn")) is not None:
-        # An earlier record gives the book another isbn, so this one is free.
+        # An earlier record gives that book another isbn, so this isbn is free.
         match = match._replace(owner=None)
     decision = decide_match(record, match, book, rules, today)
     if decision.verdict == Verdict.CHANGED and "isbn" in decision.values:
@@ -120,14 +120,14 @@ def decide_record(
 
 
 def find_isbn13(record: ParsedRecord, rules: ImportRules) -> str | None:
-    """Returns the ISBN that counts in any writing, None if only the isbn counts."""
+    """Returns the ISBN to match in any notation, None if only the exact isbn matches."""
     return None if rules.match_by == "isbn" else normalize_isbn(record.values.get("isbn", ""))
 
 
 def find_repetition(
     record: ParsedRecord, isbn13: str | None, book: BookRow | None, earlier: EarlierRecords
 ) -> str | None:
-    """Returns why a record is refused that is about the same book as an earlier one."""
+    """Returns why a record about the same book as an earlier record is rejected."""
     if line := earlier.find(RecordKey.ISBN, record.values.get("isbn")):
         return record.name_reason("isbn", describe_earlier(record.format, line))
     if line := earlier.find(RecordKey.ID, record.pk):
@@ -153,7 +153,7 @@ def read_books(pks: Collection[int]) -> Mapping[int, BookRow]:
 
 
 def find_matches(records: Sequence[ParsedRecord], rules: ImportRules, earlier: EarlierRecords) -> dict[int, BookMatch]:
-    """Returns the matches by the positions of the records, among the books as they were before the import."""
+    """Returns the matches by record position, among the books as they were before the import."""
     ids = find_ids([record.pk for record in records if record.pk is not None], earlier)
     isbns = find_ids_by_text(RecordKey.ISBN, [record.values.get("isbn") for record in records], earlier)
     matches: dict[int, BookMatch] = {}
@@ -181,7 +181,7 @@ def find_ids(pks: Collection[int], earlier: EarlierRecords) -> set[int]:
 
 
 def find_ids_by_text(key: RecordKey, texts: Collection[str | None], earlier: EarlierRecords) -> dict[str | None, int]:
-    """Returns the id of the first book with each of these texts."""
+    """Returns the id of the first book for each of these texts."""
     column, former = COLUMNS_BY_KEY[key]
     wanted = {text for text in texts if text}
     rows = Book.objects.filter(**{f"{column}__in": wanted}).order_by("-pk").values_list(column, "pk") if wanted else []
@@ -227,7 +227,9 @@ def is_gap(value: Any) -> bool:
 
 
 def hold_doubtful(decision: Decision, rules: ImportRules, today: date, doubt: str = "") -> Decision:
-    """Returns the decision of a record that would be written: with doubts it is not, unless the rules take those."""
+    """Returns the decision for a record to write. With warnings the record is not written, unless the rules accept
+    them.
+    """
     doubts = [*decision.record.doubts, *find_doubts(decision.record, decision.values, today), doubt]
     reason = " ".join(filter(None, doubts))
     if not reason or rules.take_doubtful:
@@ -237,13 +239,13 @@ def hold_doubtful(decision: Decision, rules: ImportRules, today: date, doubt: st
 
 
 def find_doubts(record: ParsedRecord, values: Mapping[str, Any], today: date) -> Iterator[str]:
-    """Yields the doubts about values that would be written."""
+    """Yields the warnings about values to be written."""
     for member, doubt in doubt_values(values, today).items():
         yield record.name_reason(member, doubt)
 
 
 def doubt_values(values: Mapping[str, Any], today: date) -> dict[str, str]:
-    """Returns what is doubtful about values, by member."""
+    """Returns the warnings about values, by field."""
     doubts = {
         "isbn": doubt_isbn(values["isbn"]) if "isbn" in values else "",
         "year": doubt_year(values["year"], today) if "year" in values else "",
@@ -254,9 +256,9 @@ def doubt_values(values: Mapping[str, Any], today: date) -> dict[str, str]:
 def write_decisions(
     decisions: Sequence[Decision], actor: ActorRef, now: datetime, announce: bool = True
 ) -> list[Decision]:
-    """Writes what is new and changed in the caller's transaction, in which the books are locked.
+    """Writes new and changed books in the caller's transaction, in which the books are locked.
 
-    Returns the decisions; a record whose isbn another book got in the meantime is refused. Raises ConcurrentChange.
+    Returns the decisions. A record whose isbn another book got in the meantime is rejected. Raises ConcurrentChange.
     """
     new_values = [decision.values for decision in decisions if decision.verdict == Verdict.NEW]
     new_isbns = changes.create_books(new_values, actor, now, announce)

@@ -1,4 +1,4 @@
-"""Reads the records of a file as books: the values that a librarian's rules take from them, and what is wrong."""
+"""Parses the records of a file as books: applies the librarian's rules to get values, and finds errors."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
@@ -33,14 +33,14 @@ from books.serializers import NonBlankBookSerializer
 from library_site.api.serializers import make_optional
 from library_site.db.integers import BIGINT_MAX, parse_integer
 
-# What the catalogues of other libraries know of a book whose ISBN is known.
+# The fields that catalogues of other libraries can fill in for a known ISBN.
 COMPLETED_MEMBERS = tuple(name for name in REQUIRED_MEMBERS if name != "isbn")
-# The serializer reads these; the availability has words of its own.
+# The serializer parses these. The availability is parsed separately.
 IMPORTED_MEMBERS = NonBlankBookSerializer.Meta.fields
 INTEGER_MEMBERS = tuple(member.name for member in MEMBER_TABLE if type(member.example) is int)
 AVAILABLE_VALUES = {"true": True, "yes": True, "available": True, "false": False, "no": False, "lent": False}
 MAX_SHOWN_NAME = 64
-# Sentences of REST framework: its own German ones are too familiar for librarians.
+# Messages of REST framework. Its German translations are too informal for librarians.
 REWORDED_SENTENCES = (
     gettext_noop("Ensure this field has no more than {max_length} characters."),
     gettext_noop("Ensure this value is greater than or equal to {min_value}."),
@@ -49,7 +49,7 @@ REWORDED_SENTENCES = (
 
 
 class ImportedBookSerializer(NonBlankBookSerializer):
-    """A record that changes a book need not have all members."""
+    """A record that changes a book need not have all fields."""
 
     class Meta(NonBlankBookSerializer.Meta):
         extra_kwargs = make_optional(NonBlankBookSerializer.Meta)
@@ -57,19 +57,19 @@ class ImportedBookSerializer(NonBlankBookSerializer):
 
 @cache
 def get_serializer(language: str | None) -> ImportedBookSerializer:
-    """REST framework keeps some sentences in the language in which it says them first."""
+    """REST framework caches some messages in the language of their first use, so each language has a serializer."""
     return ImportedBookSerializer()
 
 
 class ImportRules(msgspec.Struct, frozen=True):
-    """What a librarian decides about a file.
+    """The rules that a librarian chooses for a file.
 
-    `mapping` has the column of each place (`books.files.columns.names`), `defaults` the texts of members that a record
-    leaves empty. A record matches the book with its isbn, else with its isbn13; with `match_by` "isbn" only the first,
-    with "id" first of all the one with its id. What becomes of a record that matches, of one that matches none, and
-    whether doubtful ones are taken. The texts of an exact file are kept as they are.
-    With `leave_without_isbn` a record that has no ISBN is left out, whatever else is wrong with it. `format` is the
-    name of the file's, by which reasons name fields and records.
+    `mapping` has the column for each place (`books.files.columns.names`), `defaults` the values for empty fields. A
+    record matches the book with its isbn, else with its isbn13; with `match_by` "isbn" only the first, with "id" it
+    matches first by id. `on_match` and `on_none` say what to do with a record that matches a book or none, and
+    `take_doubtful` whether to import doubtful records. The texts of an exact file are not changed. With
+    `leave_without_isbn`, records without an ISBN are left out, whatever else is wrong with them. `format` is the name
+    of the file's format; reasons name fields and records in its terms.
     """
 
     mapping: Mapping[str, str]
@@ -84,11 +84,11 @@ class ImportRules(msgspec.Struct, frozen=True):
 
 
 class ParsedRecord(NamedTuple):
-    """A record with values of a book, or with the problem because of which it has none, or left out.
+    """A record with the values of a book, with the error why it has none, or one that is left out.
 
-    `position` counts the records of the file from 1; `pk` is the id that the record names, if ids matter. `sources` are
-    the columns of members. `members` are those that the problem or a doubt is about, and `cells` what a record with a
-    problem has of each member.
+    `position` counts the records of the file from 1; `pk` is the id in the record, if ids matter. `sources` are the
+    columns of the fields. `members` are the fields of the error or warning, and `cells` the raw values of a record with
+    an error.
     """
 
     position: int
@@ -104,7 +104,7 @@ class ParsedRecord(NamedTuple):
     cells: Mapping[str, Any] = {}
 
     def name_reason(self, member: str, sentence: str) -> str:
-        """Returns the reason of a problem or a doubt about a member, which begins with the name of its column."""
+        """Returns the reason for an error or a warning about a field. It begins with the name of the field's column."""
         return name_cell(self.raw, self.sources, member, sentence)
 
 
@@ -121,7 +121,7 @@ def require_mapped_members(rules: ImportRules) -> None:
 def parse_records(
     records: Iterable[Record], rules: ImportRules, corrections: Mapping[int, Mapping[str, str]] = {}
 ) -> Iterator[ParsedRecord]:
-    """`corrections` are by the positions of records. Raises UnreadableFile."""
+    """`corrections` are by record position. Raises UnreadableFile."""
     sources = get_sources(rules)
     for position, record in enumerate(records, 1):
         yield parse_record(position, record, rules, sources, corrections=corrections.get(position, {}))
@@ -134,7 +134,7 @@ def parse_record(
     sources: Mapping[str, Sequence[Source]],
     corrections: Mapping[str, str] = {},
 ) -> ParsedRecord:
-    """`sources` are those of the rules."""
+    """`sources` come from the rules."""
     build = partial(ParsedRecord, position, record, sources=sources, format=rules.format)
     if record.problem:
         return build({}, problem=record.problem)
@@ -155,7 +155,7 @@ def parse_record(
 def read_corrected(
     record: Record, sources: Mapping[str, Sequence[Source]], corrections: Mapping[str, str], *, is_exact: bool
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Returns the cells of a record and the doubts about them, by member. A correction is read as a cell is."""
+    """Returns the cells of a record and the warnings about them, by field. A correction is parsed like a cell."""
     cells, doubts = read_cells(record.values, sources)
     for member, text in corrections.items():
         cells[member], doubt, _is_enough = find_reader(member, "", is_exact=is_exact)(text)
@@ -176,12 +176,12 @@ def get_sources(rules: ImportRules) -> dict[str, list[Source]]:
 
 
 def parse_values(cells: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns values of a book. Raises ValidationError."""
+    """Returns the values of a book. Raises ValidationError."""
     texts = {name: cells[name] for name in IMPORTED_MEMBERS if cells.get(name) is not None}
     for name in INTEGER_MEMBERS:
         if isinstance(texts.get(name), str):
             if name not in REQUIRED_MEMBERS and is_blank(texts[name]):
-                # As of an availability, a new book gets the default.
+                # Without an availability, a new book gets the default.
                 del texts[name]
             else:
                 texts[name] = parse_integer(texts[name].strip())
@@ -201,7 +201,7 @@ def is_availability(cell: Any) -> bool:
 
 
 def parse_available(cell: Any) -> bool | None:
-    """Returns None for an empty cell; any other must be an availability."""
+    """Returns None for an empty cell. Raises an error for any other text that is not an availability."""
     return cell if cell is None or isinstance(cell, bool) else AVAILABLE_VALUES.get(str(cell).strip().lower())
 
 
@@ -215,7 +215,7 @@ def parse_id(cell: Any) -> int | None:
 
 
 def explain_errors(error: ValidationError, cells: Mapping[str, Any]) -> ValidationError:
-    """Says of years, and of texts with lone surrogates, what is wrong with the cells themselves."""
+    """Explains errors about years, and about texts with lone surrogates, by the text of the cell."""
     problems = cast("dict[str, list[str]]", error.detail)
     if "year" in problems and isinstance(cells["year"], str):
         problems = {**problems, "year": [describe_year(cells["year"])]}

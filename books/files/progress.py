@@ -13,13 +13,13 @@ Item = TypeVar("Item")
 def iter_batches(
     items: Iterable[Item], get_size: Callable[[], int], description: str, total: int | None = None
 ) -> Iterator[Sequence[Item]]:
-    """Yields the items in lists, each of the size that is wanted by then. The bar moves with the lists."""
+    """Yields the items in lists, whose size may change between lists. The bar advances with each list."""
     iterator = iter(items)
     return show_bar(iter(lambda: list(islice(iterator, get_size())), []), description, total)
 
 
 def show_bar(lists: Iterable[Sequence[Item]], description: str, total: int | None = None) -> Iterator[Sequence[Item]]:
-    """Yields the same lists. The bar counts their items."""
+    """Yields the same lists, and counts their items in the bar."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task(description, total=total)

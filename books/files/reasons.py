@@ -1,6 +1,6 @@
-"""Why records come back, in the words of a person: with the fields and the numbers that the file itself has.
+"""Explains to users why records are rejected, with the file's own names of fields and records.
 
-Readers say what is wrong with a record that they cannot read; all else that is said of records is here.
+Readers describe records that they cannot parse; all other messages about records are here.
 """
 
 import re
@@ -14,14 +14,14 @@ from books.files.columns.cells import UnknownDate
 from books.members import MEMBER_TABLE
 
 MARC_FIELDS = {"id": "001", **{member.name: "{0}${2}".format(*member.marc) for member in MEMBER_TABLE}}
-# What formats without columns call what their readers give as columns.
+# How formats without columns name their fields.
 FIELD_NAMES = {
     "marc": MARC_FIELDS,
     "marcxml": MARC_FIELDS,
     "bibtex": {member.name: member.bibtex[0] for member in MEMBER_TABLE},
     "ris": {"id": "ID", **{member.name: member.ris[0] for member in MEMBER_TABLE}},
 }
-# Formats whose records have numbers, and no lines.
+# Formats that number records instead of lines.
 NUMBERED_FORMATS = ("marc", "marcxml")
 MAX_SHOWN_TEXT = 64
 OWNED = gettext_noop("Another book has it.")
@@ -30,15 +30,15 @@ ABSENT = gettext_noop("It is missing.")
 UNKNOWN_AVAILABILITY = gettext_noop("It is neither true nor false.")
 UNKNOWN_ID = gettext_noop("It is no number of a book.")
 UNDECODABLE = gettext_noop("It has bytes that the encoding of the file does not know.")
-# What differs between records of one group: quoted texts, and numbers that are no part of the name of a field.
+# The parts that differ within a group of reasons: quoted texts, and numbers that do not belong to a field's name.
 VARIABLE_PARTS = re.compile(r"“[^”]*”|„[^“]*“|(?<![\w$])[0-9]+(?:[.,][0-9]+)*(?![\w$])")
 MAX_GROUPS, MAX_GROUP_LENGTH = 50, 300
-# The group of the reasons that are in none of the first groups.
+# The group for all reasons outside the largest groups.
 OTHER_REASONS = ""
 
 
 def name_place(format_name: str, number: int) -> str:
-    """Returns where a record is in its file."""
+    """Returns the position of a record in its file, as text."""
     sentence = _("Record %(number)s") if format_name in NUMBERED_FORMATS else _("Line %(number)s")
     return sentence % {"number": number}
 
@@ -76,13 +76,13 @@ def describe_year(text: str) -> str:
 
 
 def group_reason(reason: str) -> str:
-    """Returns what the reason has in common with others that differ only in numbers and in texts of the file."""
-    # A cell may have made it as long as a record, and each quote in it is looked for an end.
+    """Returns the part of a reason that it shares with reasons that differ only in numbers and in texts of the file."""
+    # A cell can make it as long as a record, and the pattern searches the end of each quote.
     return VARIABLE_PARTS.sub("…", reason[:MAX_GROUP_LENGTH])
 
 
 def add_reasons(groups: Counter[str], reasons: Iterable[str]) -> Counter[str]:
-    """Returns the numbers of reasons by their groups, of which there are never very many, with these reasons."""
+    """Returns the numbers of reasons by group, with these reasons added. The number of groups is limited."""
     counts = Counter(groups)
     for group in map(group_reason, reasons):
         counts[group if group in counts or len(counts) < MAX_GROUPS else OTHER_REASONS] += 1
@@ -90,7 +90,7 @@ def add_reasons(groups: Counter[str], reasons: Iterable[str]) -> Counter[str]:
 
 
 def list_groups(groups: Counter[str]) -> list[tuple[int, str]]:
-    """Returns the numbers and the groups, the largest first, and the rest last; nothing if each reason is another."""
+    """Returns the numbers and the groups, largest first and the rest last; empty if every reason is different."""
     if all(count == 1 for count in groups.values()):
         return []
     ordered = sorted(groups.items(), key=lambda item: (item[0] == OTHER_REASONS, -item[1]))

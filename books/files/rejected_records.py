@@ -1,4 +1,4 @@
-"""Writes the records of an uploaded file that come back, in the format in which they came."""
+"""Writes the rejected records of an uploaded file, in the file's own format."""
 
 from collections.abc import Generator, Iterator, Sequence
 from functools import partial
@@ -17,8 +17,8 @@ REASONS_OF_A_PAGE = 1_000
 
 
 def iter_rejected_file(file: ImportFile, operation: Operation) -> Generator[bytes]:
-    """Yields the name of the format, then the parts of a file of the records that an operation found refused or
-    doubtful, in order.
+    """Yields the name of the format, then the parts of a file with the refused and doubtful records of an operation, in
+    order.
 
     Raises UnreadableFile.
     """
@@ -28,7 +28,7 @@ def iter_rejected_file(file: ImportFile, operation: Operation) -> Generator[byte
 
 
 def iter_rejected(file: ImportFile, operation: Operation) -> Iterator[tuple[int, int, str]]:
-    """Yields the positions and the lines of these records, and why they come back."""
+    """Yields the positions, lines and reasons of these records."""
     position = 0
     while rows := list_rejected(file, operation, position):
         yield from rows
@@ -43,7 +43,7 @@ def list_rejected(file: ImportFile, operation: Operation, position: int) -> Sequ
 
 
 def list_reasons_behind(file: ImportFile, operation: Operation, position: int) -> Sequence[tuple[int, str]]:
-    """Returns the positions of the next records behind this one, and why they come back."""
+    """Returns the positions and reasons of the next rejected records after this position."""
     rows = list_rejected(file, operation, position)
     cells = load_cells(file, get_check_id(operation), [position for position, _line, _reason in rows])
     corrected: dict[int, list[str]] = {}
@@ -54,7 +54,7 @@ def list_reasons_behind(file: ImportFile, operation: Operation, position: int) -
 
 
 def describe_corrected(reason: str, corrected: Sequence[str]) -> str:
-    """Adds to a reason what was corrected in the page: the record comes back as the file has it."""
+    """Adds the user's corrections to a reason, because the record itself is written as it is in the file."""
     if not corrected:
         return reason
     return _("%(reason)s Corrected in the page: %(names)s.") % {"reason": reason, "names": ", ".join(corrected)}

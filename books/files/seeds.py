@@ -10,8 +10,8 @@ from faker import Faker
 from stdnum import ean
 
 CLASSICS_FILE = Path(__file__).parent / "data" / "classics.csv"
-# No agency assigns ISBNs that begin with 979-9. Ours have it, then one digit for the seed and seven for the book. The
-# digit 9 instead of a seed is for the classics.
+# No agency assigns ISBNs that begin with 979-9. Ours begin with it, then have one digit for the seed and seven for the
+# book. The digit 9 is reserved for the classics.
 SEEDS = range(9)
 BOOKS_PER_SEED = 10_000_000
 
@@ -73,13 +73,13 @@ def generate_books(count: int, seed: int) -> Iterator[dict[str, Any]]:
 
 
 def make_isbn(seed: int, number: int) -> str:
-    """Returns an ISBN-13 of our own range, with its check digit (ISO 2108)."""
+    """Returns an ISBN-13 in our own range, with its check digit (ISO 2108)."""
     digits = f"9799{seed}{number:07d}"
     return digits + ean.calc_check_digit(digits)
 
 
 class NameGenerator:
-    """Names of authors and places, generated once, because Faker is too slow to call for each of a million books."""
+    """Names of authors and places, generated once because Faker is too slow to call for each of a million books."""
 
     def __init__(self, seed: int) -> None:
         faker = Faker(LOCALES)

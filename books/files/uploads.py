@@ -1,4 +1,4 @@
-"""Files that librarians upload, in parts: the worker that imports them may run on another machine."""
+"""Files that librarians upload. They are stored in parts, because the import may run on another machine."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -31,19 +31,19 @@ MAX_NAME_LENGTH = 255
 
 
 class WrongChunk(Exception):
-    """The part is not the next one, or has another length than it must have."""
+    """The part is not the next one, or has the wrong length."""
 
 
 class OtherContent(Exception):
-    """The part is there already, with another content: the parts are of different files."""
+    """The part is already stored with another content, so it belongs to a different file."""
 
 
 @transaction.atomic
 def begin_upload(user_id: int, name: str, size: int, fingerprint: str, now: datetime) -> ImportFile:
-    """Returns the file to which the parts go: that of an upload of the same file that was cut off, or a new one.
+    """Returns the file that receives the parts: an interrupted upload of the same file, or a new one.
 
-    The fingerprint tells files apart by their content; without one the file is new. Raises UnreadableFile for an empty
-    file, one that is too large or beyond the person's quota, and for texts that no database stores.
+    The fingerprint identifies a file by its content; without one the file is new. Raises UnreadableFile for a file that
+    is empty, too large or beyond the user's quota, and for texts that a database cannot store.
     """
     if not 0 < size <= MAX_UPLOAD_BYTES:
         raise UnreadableFile(_("The file is empty.") if size <= 0 else _("The file is too large."))
@@ -59,7 +59,7 @@ def begin_upload(user_id: int, name: str, size: int, fingerprint: str, now: date
 
 
 def require_quota(user_id: int, size: int) -> None:
-    """Raises UnreadableFile. Uploads of a person take turns, so that two cannot have the same rest of the quota."""
+    """Raises UnreadableFile. Uploads of a user wait for each other, so that two cannot use the same quota."""
     User.objects.select_for_update(no_key=True).get(pk=user_id)
     sums = ImportFile.objects.filter(user=user_id).aggregate(count=Count("pk"), size=Sum("size", default=0))
     if sums["count"] >= settings.UPLOAD_MAX_FILES:
@@ -71,19 +71,19 @@ def require_quota(user_id: int, size: int) -> None:
 
 
 def find_unfinished(user_id: int, size: int, fingerprint: str) -> ImportFile | None:
-    """Returns the latest upload of this file that is not checked yet."""
+    """Returns the user's latest upload of this file without a check."""
     files = ImportFile.objects.filter(user=user_id, fingerprint=fingerprint, size=size, check_operation=None)
     return files.order_by("-pk").first() if fingerprint else None
 
 
 def count_chunks(file: ImportFile) -> int:
-    """Returns the number of parts that are there, which is the number of the next one."""
+    """Returns the number of stored parts, which is the number of the next one."""
     last = file.chunks.aggregate(last=Max("number"))["last"]
     return 0 if last is None else last + 1
 
 
 def add_chunk(file: ImportFile, number: int, content: bytes) -> None:
-    """Adds the next part. One that is there already is not added again. Raises WrongChunk, OtherContent."""
+    """Adds the next part. A part that is already stored is not added again. Raises WrongChunk, OtherContent."""
     start = number * PART_BYTES
     if len(content) != min(PART_BYTES, file.size - start) or number > count_chunks(file):
         raise WrongChunk
@@ -94,7 +94,7 @@ def add_chunk(file: ImportFile, number: int, content: bytes) -> None:
 
 @transaction.atomic
 def store_whole_file(user_id: int, name: str, stream: BinaryIO, size: int, now: datetime) -> ImportFile:
-    """Stores a file that came in one request. Raises UnreadableFile."""
+    """Stores a file from a single request. Raises UnreadableFile."""
     file = begin_upload(user_id, name, size, "", now)
     for number, content in enumerate(iter(lambda: stream.read(PART_BYTES), b"")):
         add_chunk(file, number, content)
@@ -103,7 +103,7 @@ def store_whole_file(user_id: int, name: str, stream: BinaryIO, size: int, now: 
 
 @contextmanager
 def store_stream(name: str, stream: BinaryIO, now: datetime) -> Iterator[ImportFile]:
-    """Stores a file of a command, of any size, as long as the block lasts. One that stays after a crash expires."""
+    """Stores a command's file of any size while the block runs. After a crash, the file expires like others."""
     file = ImportFile.objects.create(name=show_storable(name)[-MAX_NAME_LENGTH:], size=0, created_at=now)
     try:
         for number, content in enumerate(iter(lambda: stream.read(PART_BYTES), b"")):
@@ -117,14 +117,14 @@ def store_stream(name: str, stream: BinaryIO, now: datetime) -> Iterator[ImportF
 
 
 def is_complete(file: ImportFile) -> bool:
-    """Adds the parts up only when the last one is there."""
+    """Adds up the parts only when the last one is stored."""
     if count_chunks(file) * PART_BYTES < file.size:
         return False
     return bool(file.chunks.aggregate(size=Sum(Length("content")))["size"] == file.size)
 
 
 def read_chunk(file: ImportFile, number: int) -> bytes:
-    """Returns a part, or nothing behind the end of the file. Raises UnreadableFile if a part is missing."""
+    """Returns a part; empty after the end of the file. Raises UnreadableFile if a part is missing."""
     size = min(PART_BYTES, file.size - number * PART_BYTES)
     if size <= 0:
         return b""
@@ -136,30 +136,30 @@ def read_chunk(file: ImportFile, number: int) -> bytes:
 
 
 def open_content(file: ImportFile) -> BinaryIO:
-    """Returns the bytes of a file, which are read part by part."""
+    """Returns a stream of a file, which reads one part at a time."""
     return open_chunks(file.size, PART_BYTES, partial(read_chunk, file))
 
 
 def build_source(file: ImportFile, encoding: str, **options: Any) -> StoredFile:
-    """Returns the file as a reader is given it."""
+    """Returns the file for a reader."""
     return StoredFile(file.size, PART_BYTES, encoding, partial(read_chunk, file), name=file.name, **options)
 
 
 def hash_header(columns: Sequence[str], user_pk: int | None = None) -> str:
-    """Of what this person chose for files with these columns; without one, of what anybody chose last."""
+    """Returns the key for this user's mapping of these columns; without a user, for the last mapping of any user."""
     lines = columns if user_pk is None else [f"user {user_pk}", *columns]
     return sha256("\n".join(lines).encode(errors="replace")).hexdigest()
 
 
 def remember_mapping(columns: Sequence[str], mapping: Mapping[str, str], user_pk: int | None) -> None:
-    """Remembers the column of each place that was chosen, "" for one of which it was said that the file has none."""
+    """Stores the column of each place that was chosen, "" for places that the file does not contain."""
     for header in (hash_header(columns), hash_header(columns, user_pk)):
         ColumnMapping.objects.update_or_create(header=header, defaults={"mapping": dict(mapping)})
 
 
 def find_mapping(columns: Sequence[str], user_pk: int | None) -> dict[str, str]:
-    """Returns what this person chose for a file with the same header before, else what anybody chose last, and for
-    other places what the names say.
+    """Returns what this user chose for a file with the same header, else what any user chose last. For other places it
+    guesses by name.
     """
     headers = [hash_header(columns, user_pk), hash_header(columns)]
     mappings = dict(ColumnMapping.objects.filter(header__in=headers).values_list("header", "mapping"))

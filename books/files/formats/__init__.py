@@ -1,4 +1,4 @@
-"""Readers and writers of files of books. `registry` lists them; `records` is what they read and write.
+"""Readers and writers of files of books. `registry` lists the formats; `records` has the types that all of them use.
 
-They know the members of a book, and neither models nor requests: a process without a database reads files by them.
+They know the fields of a book, but not models or requests: the reader process has no database.
 """

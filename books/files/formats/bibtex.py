@@ -21,11 +21,11 @@ from books.files.formats.records import (
 from books.members import MEMBER_TABLE
 
 ENTRY_START = re.compile(r"\s*@\s*([A-Za-z]+)\s*[{(]")
-# Entries that are no publications.
+# Entries that are not publications.
 DIRECTIVES = ("comment", "preamble", "string")
 CITATION_KEY_PATTERN = re.compile(r"book([0-9]+)")
 BLANKS = " \t\r\n"
-# It begins only at the first of several blanks, and no blank is tried twice.
+# It matches only at the first of several spaces, so that no space is tried twice.
 AUTHOR_SEPARATOR = re.compile(rf"(?<![{BLANKS}])[{BLANKS}]++and[{BLANKS}]+")
 NAME_PATTERN = re.compile(r"[^\s\"#%'(),={}]+")
 DELIMITER_PATTERN = re.compile('[{}"]')
@@ -52,7 +52,7 @@ SYMBOLS = {
     "textendash": "–",
     "textemdash": "—",
 }
-# Combining characters, by the sign or the letter behind the backslash.
+# Combining characters, by the character or the letter after the backslash.
 ACCENTS = {
     "`": "\u0300",
     "'": "\u0301",
@@ -84,7 +84,7 @@ TEX_PATTERN = re.compile(
 ESCAPES = {sign: rf"\{sign}" for sign in "%&$#_"} | {
     SYMBOLS[name]: f"{{\\{name}}}" for name in SYMBOLS if name.startswith(("textb", "textasc"))
 }
-# Control characters, and blanks that TeX or another program would skip.
+# Control characters, and spaces that TeX or another program would drop.
 UNSAFE_CHARACTERS = re.compile(r"[\\{}~^%&$#_\x00-\x1f\x7f-\x9f]|(?! )\s|^ | \Z|(?<= ) ")
 
 
@@ -113,13 +113,13 @@ def iter_records(lines: Iterable[str]) -> Iterator[Record]:
 
 
 def iter_entries(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
-    """Yields the number of the first line and the text of each entry. What stands between entries is a comment.
+    """Yields the line number and the text of each entry. Text between entries is a comment.
 
-    An entry that begins while another is open ends that one, so that a lost brace costs one entry.
+    An entry that begins before the previous one is closed ends it, so a missing brace costs only one entry.
     """
     pieces: list[str] = []
     start, depth = 0, 0
-    # An entry that begins with a parenthesis ends with one.
+    # An entry with an opening parenthesis ends with a parenthesis.
     end = ""
     for number, line in enumerate(lines, 1):
         match = ENTRY_START.match(line)
@@ -130,7 +130,7 @@ def iter_entries(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
             end = ")" if match[0].endswith("(") else ""
         if match or pieces:
             pieces.append(line)
-            # BibTeX counts braces behind a backslash, too.
+            # BibTeX also counts braces after a backslash.
             depth += line.count("{") - line.count("}")
             if depth <= 0 and line.rstrip(BLANKS).endswith(end):
                 yield start, "".join(pieces)
@@ -140,7 +140,7 @@ def iter_entries(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
 
 
 def parse_entry(text: str, macros: Mapping[str, str]) -> tuple[str, str, dict[str, str]]:
-    """Returns the kind, the key and the fields of an entry, in TeX. Raises InvalidEntry."""
+    """Returns the type, the key and the fields of an entry, in TeX. Raises InvalidEntry."""
     match = ENTRY_START.match(text)
     kind = match[1].lower() if match else ""
     if not match or kind in ("comment", "preamble"):
@@ -176,7 +176,7 @@ def skip_blanks(text: str, place: int, others: str = "") -> int:
 
 
 def parse_value(body: str, place: int, macros: Mapping[str, str]) -> tuple[str, int]:
-    """Returns the value, whose parts `#` joins, and the place behind it."""
+    """Returns the value, whose parts are joined by `#`, and the position after it."""
     parts: list[str] = []
     while True:
         place = skip_blanks(body, place)
@@ -196,7 +196,7 @@ def parse_value(body: str, place: int, macros: Mapping[str, str]) -> tuple[str, 
 
 
 def find_entry_end(body: str, start: int) -> int:
-    """Returns the place of the brace or the quote that ends what the one at `start` begins."""
+    """Returns the position of the brace or quote that closes the one at `start`."""
     depth = 0
     for match in DELIMITER_PATTERN.finditer(body, start):
         depth += {"{": 1, "}": -1}.get(match[0], 0)
@@ -219,7 +219,7 @@ def read_values(key: str, fields: Mapping[str, str]) -> dict[str, Any]:
 
 
 def split_authors(text: str) -> list[str]:
-    """Splits at each `and` that is not in braces."""
+    """Splits at each `and` outside braces."""
     authors, start, depth, counted = [], 0, 0, 0
     for match in AUTHOR_SEPARATOR.finditer(text):
         depth += text.count("{", counted, match.start()) - text.count("}", counted, match.start())
@@ -252,7 +252,7 @@ def write_bibtex(pages: Pages) -> Iterator[bytes]:
 
 def format_book(book: ExportedBook) -> str:
     texts = {member.bibtex[0]: encode_tex(text) for member, text in iter_texts(book)}
-    # BibTeX would split at the word.
+    # BibTeX would split at this word.
     texts["author"] = f"{{{texts['author']}}}" if "and" in texts["author"] else texts["author"]
     fields = "".join(f"  {name} = {{{text}}},\n" for name, text in texts.items())
     return f"@book{{book{book.id},\n{fields}}}\n"

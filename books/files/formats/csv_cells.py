@@ -1,13 +1,13 @@
-"""Formulas in the cells of CSV. Spreadsheet programs run them, also those of strangers (OWASP, CSV Injection)."""
+"""Formulas in CSV cells. Spreadsheet programs run them, even in untrusted files (OWASP, CSV Injection)."""
 
 import re
 
-# Programs skip space before a formula, and some take full-width signs for plain ones. A cell that begins with the
-# escape character itself is escaped too, so that each cell of a file is one text only.
+# Programs skip a space before a formula, and some treat full-width characters as plain ones. A cell that begins with
+# the escape character is escaped too, so that unescaping is unambiguous.
 NEEDS_ESCAPE = re.compile(r"['\t\r\n]|\s*[=+\-@＝＋－＠]")
-# A formula whose result is the text in it: so programs keep spreadsheets from making a number of an ISBN.
+# A formula whose result is its own text: some programs write it so that spreadsheets do not convert an ISBN.
 TEXT_FORMULA = re.compile('="((?:[^"]|"")*)"')
-# What a cell begins with that is not its own text.
+# Prefixes that do not belong to the text of a cell.
 FIRST_SIGNS = frozenset("'=")
 
 
@@ -21,6 +21,6 @@ def unescape_formula(cell: str) -> str:
 
 
 def read_cell(cell: str) -> str:
-    """Returns the text that a cell stands for."""
+    """Returns the text of a cell."""
     formula = TEXT_FORMULA.fullmatch(cell)
     return formula[1].replace('""', '"') if formula else unescape_formula(cell)

@@ -28,16 +28,16 @@ from books.files.formats.records import (
 )
 from library_site.db.integers import parse_integer
 
-# How a file with each separator is read.
+# How messages describe a file with each separator.
 SEPARATORS = {
     ",": gettext_noop("CSV with commas, %(encoding)s"),
     ";": gettext_noop("CSV with semicolons, %(encoding)s"),
     "\t": gettext_noop("CSV with tabs, %(encoding)s"),
     "|": gettext_noop("CSV with vertical bars, %(encoding)s"),
 }
-# Excel writes and reads the separator so, on a line before the others.
+# Excel writes and reads the separator in this way, on a line before the others.
 SEPARATOR_LINE = re.compile(r'"?sep=(.*?)"?[\r\n]*', re.IGNORECASE)
-# What Python's reader says, and what we say in its place.
+# Messages of Python's reader, and our messages for them.
 UNCLOSED_QUOTE = "unexpected end of data"
 READER_ERRORS = (
     gettext_noop('a quotation mark (") is opened and never closed'),
@@ -48,7 +48,7 @@ READER_ERRORS = (
     gettext_noop("field larger than field limit (131072)"),
 )
 
-# How a value is written.
+# How values are written.
 FORMATS_BY_TYPE: dict[type, Callable[[Any], str]] = {
     str: escape_formula,
     int: str,
@@ -57,9 +57,9 @@ FORMATS_BY_TYPE: dict[type, Callable[[Any], str]] = {
 
 
 def read_csv(stream: BinaryIO, encoding_name: str = "") -> Table:
-    """Returns the table without the columns that a file of rejected records has. Raises UnreadableFile.
+    """Returns the table without the first columns of a rejected-records file. Raises UnreadableFile.
 
-    The values are without the escapes of `csv_cells`.
+    The values are unescaped (`csv_cells`).
     """
     found = find_encoding(stream, encoding_name)
     separator, is_declared = find_separator(stream, found.encoding)
@@ -74,7 +74,8 @@ def read_csv(stream: BinaryIO, encoding_name: str = "") -> Table:
 
 
 def find_separator(stream: BinaryIO, encoding: Encoding) -> tuple[str, bool]:
-    """Returns the separator, and whether the first line says only that: else it is the one that this line has most.
+    """Returns the separator, and whether the first line only declares it. Otherwise returns the most frequent one in
+    this line.
 
     Raises UnreadableFile.
     """
@@ -87,16 +88,16 @@ def find_separator(stream: BinaryIO, encoding: Encoding) -> tuple[str, bool]:
 
 
 def require_separator(separator: str) -> None:
-    """Raises UnreadableFile for one that is not read."""
+    """Raises UnreadableFile for an unsupported separator."""
     if separator not in SEPARATORS:
         sentence = _("Its first line says that “%(separator)s” separates the cells. Save it with commas or semicolons.")
         raise UnreadableFile(sentence % {"separator": show_undecodable(separator)})
 
 
 def iter_numbered_rows(lines: Iterator[str], separator: str) -> Iterator[tuple[int, list[str]]]:
-    """Yields the line on which each row begins, and its cells as they are in the file."""
+    """Yields the line number of each row, and its cells as they are in the file."""
     line = 1
-    # Strict: otherwise a quote that is never closed would make the rest of the file one cell.
+    # Strict, because otherwise a quote that is never closed would turn the rest of the file into one cell.
     reader = csv.reader(lines, delimiter=separator, strict=True)
     try:
         for cells in reader:
@@ -124,7 +125,7 @@ def build_row_record(line: int, names: Sequence[str], cells: list[str]) -> Recor
 
 
 def is_padded(cells: Sequence[str], columns: int) -> bool:
-    """Whether a row has more cells than the first one only because empty ones follow."""
+    """Whether a row has more cells than the header only because of empty cells at its end."""
     return len(cells) > columns and not any(cells[columns:])
 
 
@@ -135,7 +136,7 @@ def write_csv(pages: Pages) -> Iterator[bytes]:
 
 
 def format_book(book: ExportedBook) -> list[str]:
-    """Returns the cells of EXPORTED_COLUMNS."""
+    """Returns the cells for EXPORTED_COLUMNS."""
     cells = [FORMATS_BY_TYPE[type(value)](value) for value in get_values(book)]
     return [*cells, book.created_at.removesuffix("Z")]
 
@@ -148,7 +149,9 @@ def format_rows(rows: Iterable[Sequence[object]], separator: str = ",") -> str:
 
 
 def write_rejected_csv(table: Table, rejected: Rejected) -> Iterator[bytes]:
-    """Writes the records of a table of any format, each behind its line and the reason, to mend and to import again."""
+    """Writes the records of a table of any format, each after its line number and reason, so that users can correct and
+    import them.
+    """
     yield codecs.BOM_UTF8 + encode_row([*REPORT_COLUMNS, *map(escape_formula, table.columns)], table.separator)
     for record, reason in rejected:
         cells = record.raw or [record.values.get(column) for column in table.columns]
@@ -156,12 +159,12 @@ def write_rejected_csv(table: Table, rejected: Rejected) -> Iterator[bytes]:
 
 
 def encode_row(cells: Sequence[object], separator: str) -> bytes:
-    """Bytes that could not be decoded stay, and are found again."""
+    """Bytes that could not be decoded are written unchanged."""
     return format_rows([cells], separator).encode(errors="surrogateescape")
 
 
 def format_value(value: Any) -> str:
-    """Returns the cell of a value, which no program runs. A negative number, such as a year, is no formula."""
+    """Returns the cell of a value, escaped against formulas. A negative number, such as a year, is not a formula."""
     if value is None:
         return ""
     if isinstance(value, bool):

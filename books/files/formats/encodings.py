@@ -1,4 +1,4 @@
-"""Finds the encoding of a text file, and reads its lines with little memory."""
+"""Detects the encoding of a text file, and reads its lines with little memory."""
 
 import codecs
 from collections.abc import Iterator
@@ -12,14 +12,14 @@ from books.files.formats.records import CHUNK_BYTES, UnreadableFile
 from library_site.db.texts import make_storable
 
 ASCII_BYTES = bytes(range(128))
-# Bytes of a sign.
+# The number of bytes in a character.
 MAX_UTF_8_SIGN = 4
-# Of a text in UTF-16 with a Latin script every second byte is NUL.
+# In a Latin text in UTF-16 every second byte is NUL.
 UTF_16_SHARE = 0.3
 
 
 class Encoding(NamedTuple):
-    """`codec` is Python's name, `mark` the byte order mark at the beginning of the file."""
+    """`codec` is Python's name; `mark` is the byte order mark at the beginning of the file."""
 
     name: str
     codec: str
@@ -35,13 +35,13 @@ UTF_16_LE, UTF_16_BE = Encoding("UTF-16", "utf-16-le"), Encoding("UTF-16", "utf-
 BYTE_ORDER_MARKS = {codecs.BOM_UTF8: UTF_8, codecs.BOM_UTF16_LE: UTF_16_LE, codecs.BOM_UTF16_BE: UTF_16_BE}
 # pymarc's name of the encoding of old records, which Python does not know.
 MARC_8 = Encoding("MARC-8", "iso8859-1")
-# Those that can be demanded of a file. Latin-1 is read as Windows-1252, as browsers do (WHATWG, Encoding, 4.2).
+# The encodings that users can choose. Latin-1 is read as Windows-1252, as in browsers (WHATWG, Encoding, 4.2).
 ENCODINGS = {"utf-8": UTF_8, "utf-16": UTF_16_LE, "windows-1252": WINDOWS_1252, "marc-8": MARC_8}
 TEXT_ENCODINGS, MARC_ENCODINGS = ("utf-8", "utf-16", "windows-1252"), ("utf-8", "marc-8", "windows-1252")
 
 
 class FoundEncoding(NamedTuple):
-    """`invalid_line` is the first line that is not in this encoding, 0 if there is none."""
+    """`invalid_line` is the first line that is invalid in this encoding, 0 if there is none."""
 
     encoding: Encoding
     invalid_line: int = 0
@@ -55,8 +55,8 @@ class FoundEncoding(NamedTuple):
 
 
 def find_encoding(stream: BinaryIO, name: str = "") -> FoundEncoding:
-    """Reads the whole file. `name` is a key of ENCODINGS, or empty: then a file without a byte order mark and without
-    NULs is taken for UTF-8.
+    """Reads the whole file. `name` is a key of ENCODINGS, or empty to detect the encoding: a file without a byte order
+    mark and without NULs is treated as UTF-8.
     """
     stream.seek(0)
     head = stream.read(CHUNK_BYTES)
@@ -87,7 +87,7 @@ def find_invalid_line(stream: BinaryIO) -> int:
 
 
 def is_probably_windows_1252(stream: BinaryIO) -> bool:
-    """Whether the first sign beyond ASCII is not in UTF-8. In a file of UTF-8 that is damaged somewhere it is."""
+    """Whether the first non-ASCII character is not UTF-8. In a damaged UTF-8 file it usually is."""
     stream.seek(0)
     while chunk := stream.read(CHUNK_BYTES):
         if not chunk.isascii():
@@ -104,7 +104,7 @@ def begins_with_invalid_sign(content: bytes) -> bool:
 
 
 def iter_lines(stream: BinaryIO, encoding: Encoding) -> Iterator[str]:
-    """Yields the lines with their ends. Bytes that cannot be decoded become lone surrogates. Raises UnreadableFile."""
+    """Yields the lines with their line ends. Undecodable bytes become lone surrogates. Raises UnreadableFile."""
     stream.seek(len(encoding.mark))
     text = TextIOWrapper(stream, encoding.codec, "surrogateescape", newline="")
     number = 0
@@ -116,16 +116,16 @@ def iter_lines(stream: BinaryIO, encoding: Encoding) -> Iterator[str]:
         place = {"line": number + 1, "encoding": encoding.name}
         raise UnreadableFile(_("Line %(line)s is not %(encoding)s.") % place) from error
     finally:
-        # Otherwise the wrapper would close the stream. It may be closed already.
+        # Otherwise the wrapper would close the stream. It may already be closed.
         with suppress(ValueError):
             text.detach()
 
 
 def show_undecodable(text: str) -> str:
-    """Returns the text with a sign in place of each byte that could not be decoded."""
+    """Returns the text with a replacement character for each byte that could not be decoded."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def show_storable(text: str) -> str:
-    """Returns the text as a database can store it."""
+    """Returns the text in a form that a database can store."""
     return make_storable(show_undecodable(text))

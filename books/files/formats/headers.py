@@ -1,4 +1,4 @@
-"""The first row of a table, which names its columns."""
+"""The header of a table, which names its columns."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -10,12 +10,12 @@ from django.utils.translation import ngettext
 
 from books.files.formats.records import REPORT_COLUMNS, UnreadableFile
 
-# So many columns without a name are listed.
+# At most so many columns without a name are listed.
 MAX_LISTED = 20
 
 
 class TableHeader(NamedTuple):
-    """`texts` are the cells behind the columns that a file of refused rows has, of which there are `start`.
+    """`texts` are the cells after the first `start` columns, which only a rejected-records file has.
 
     A column without a name has the text "".
     """
@@ -28,7 +28,7 @@ class TableHeader(NamedTuple):
         return [text for text in self.texts if text]
 
     def list_notes(self) -> list[str]:
-        """Says which columns have no name: nobody can choose them."""
+        """Lists the columns without a name, because users cannot choose them."""
         letters = [name_column(self.start + number) for number, text in enumerate(self.texts) if not text]
         if not letters:
             return []
@@ -41,7 +41,7 @@ class TableHeader(NamedTuple):
 
 
 def build_header(cells: Sequence[str]) -> TableHeader:
-    """Raises UnreadableFile if no column has a name, or two the same."""
+    """Raises UnreadableFile if no column has a name, or two have the same one."""
     start = len(REPORT_COLUMNS) if tuple(cells[: len(REPORT_COLUMNS)]) == REPORT_COLUMNS else 0
     texts = ["" if cell.isspace() else cell for cell in cells[start:]]
     named = sorted((text, number) for number, text in enumerate(texts, start) if text)
@@ -55,7 +55,7 @@ def build_header(cells: Sequence[str]) -> TableHeader:
 
 
 def name_column(number: int) -> str:
-    """Returns the letters of the column with this number, from 0, as spreadsheet programs show them."""
+    """Returns the letters of the column with this number, from 0, as in spreadsheet programs."""
     letters = ""
     while number >= 0:
         letters = ascii_uppercase[number % 26] + letters

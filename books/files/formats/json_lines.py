@@ -1,4 +1,4 @@
-"""Reads and writes books as JSON lines: a JSON object a line, in UTF-8. Reads an array of objects, too."""
+"""Reads and writes books as JSON lines: one JSON object per line, in UTF-8. Also reads an array of objects."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -18,12 +18,12 @@ from books.files.formats.records import (
 )
 
 BOM = b"\xef\xbb\xbf"
-# The members of so many objects are the columns.
+# The columns are the keys of the first so many objects.
 HEAD_RECORDS = 100
-# Who asked for the records could not read deeper values.
+# The process that requests the records cannot parse deeper values.
 MAX_NESTING = 32
 encoder = msgspec.json.Encoder()
-# What the first bytes of a file of one array look like.
+# The first bytes of a file that contains one array.
 ARRAY_PATTERN = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[\s*[\[{\]]")
 
 
@@ -44,7 +44,7 @@ def iter_records(stream: BinaryIO, is_array: bool) -> Iterator[Record]:
 
 
 def iter_elements(stream: BinaryIO) -> Iterator[Record]:
-    """Yields the elements of an array, each with the line on which it begins."""
+    """Yields the elements of an array, each with its line number."""
     content = stream.read().removeprefix(BOM)
     try:
         elements = msgspec.json.decode(content, type=list[msgspec.Raw])
@@ -93,5 +93,5 @@ def iter_items(container: dict[str, Any] | list[Any]) -> Iterable[Any]:
 
 
 def write_json_lines(pages: Pages) -> Iterator[bytes]:
-    """Writes the members that version 2 of the interface shows."""
+    """Writes the fields that version 2 of the API shows."""
     return map(encoder.encode_lines, pages)

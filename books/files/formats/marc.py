@@ -1,7 +1,7 @@
 """Reads and writes MARC 21 records in the exchange format (ISO 2709).
 
-A reader that trusts the length in a record's leader stops at the first wrong one. This one cuts the file at the ends of
-records, sets the lengths right, and compares each directory with its fields.
+A reader that trusts the length in a record's leader stops at the first wrong length. This one splits the file at the
+ends of records, corrects the lengths, and compares each directory with its fields.
 """
 
 import logging
@@ -29,20 +29,20 @@ from books.files.formats.records import (
     name_member,
 )
 
-# It reports what is odd about a record on the log, too.
+# pymarc also logs what is unusual about a record.
 logging.getLogger("pymarc").setLevel(logging.ERROR)
 
 LEADER_BYTES = 24
 ENTRY_BYTES = 12
 END_OF_FIELD, END_OF_RECORD = b"\x1e", b"\x1d"
-# A leader that no end of a record stands before.
+# A leader that does not follow the end of a record.
 LEADER_BEHIND_FIELD = re.compile(rb"(?<=\x1e)(?=[0-9]{5}[a-z]{2}[a-z ][a ][a ]22[0-9]{5}...4500)", re.DOTALL)
 ENTRY_PATTERN = re.compile(rb"[0-9A-Za-z]{3}[0-9]{9}")
-# What may stand between records.
+# Characters that may occur between records.
 PADDING = b"\r\n \0\x1a"
 UNICODE = b"a"
-# Escapes that name no character set, control characters, and accents (from E0 on) at the end of a text: each belongs to
-# the letter behind it (MARC 21, Character Sets, MARC-8).
+# Escapes without a character set, control characters, and accents (from E0 on) at the end of a text: an accent belongs
+# to the letter after it (MARC 21, Character Sets, MARC-8).
 UNKNOWN_MARC_8 = re.compile(
     rb"\x1b(?![(,)\-][!-~]|\$[,)\-]?1|[gbps])|[\x00-\x1a\x1c\x7f-\x87\x8a-\x8c\x8f-\x9f]|[\xe0-\xfe][\x1e\x1f]"
 )
@@ -53,7 +53,7 @@ class DamagedRecord(Exception):
 
 
 def read_marc(stream: BinaryIO, encoding_name: str = "") -> Table:
-    """A chosen encoding counts more than the leaders of the records. Raises UnreadableFile."""
+    """A chosen encoding overrides the leaders of the records. Raises UnreadableFile."""
     encoding = ENCODINGS.get(encoding_name)
     records = iter_records(stream, encoding)
     if encoding:
@@ -63,14 +63,14 @@ def read_marc(stream: BinaryIO, encoding_name: str = "") -> Table:
 
 
 def count_wrong_leaders(stream: BinaryIO) -> Counter[Encoding]:
-    """Returns how many records name each encoding and are in another one, as far as bytes tell."""
+    """Returns how many records declare each encoding but use another one, as far as the bytes show."""
     pieces = (piece.lstrip(PADDING) for piece in iter_pieces(stream))
     named = ((UTF_8 if piece[9:10] == UNICODE else MARC_8, piece) for piece in pieces)
     return Counter(name for name, piece in named if not piece.isascii() and is_utf_8(piece) != (name is UTF_8))
 
 
 def describe_wrong_utf_8(count: int) -> str:
-    """Returns the warning about records that are not in UTF-8, which their leaders name."""
+    """Returns the warning about records that declare UTF-8 but are not."""
     sentence = ngettext(
         "%(count)d record says that it is in UTF-8, and is not. It may be in MARC-8 or Windows-1252 (Latin-1).",
         "%(count)d records say that they are in UTF-8, and are not. They may be in MARC-8 or Windows-1252 (Latin-1).",
@@ -80,7 +80,7 @@ def describe_wrong_utf_8(count: int) -> str:
 
 
 def describe_utf_8(count: int) -> list[str]:
-    """Returns what is said of records in UTF-8 whose leaders name MARC-8."""
+    """Returns the note about records in UTF-8 that declare MARC-8."""
     sentence = ngettext(
         "%(count)d record says that it is in MARC-8, and is read as UTF-8, because its bytes are.",
         "%(count)d records say that they are in MARC-8, and are read as UTF-8, because their bytes are.",
@@ -90,7 +90,7 @@ def describe_utf_8(count: int) -> list[str]:
 
 
 def iter_records(stream: BinaryIO, encoding: Encoding | None = None) -> Iterator[Record]:
-    """Yields a record for each piece of the file that ends like one. Raises UnreadableFile."""
+    """Yields a record for each part of the file that ends like one. Raises UnreadableFile."""
     for number, raw in enumerate(iter_pieces(stream), 1):
         try:
             record, doubts = read_record(raw.lstrip(PADDING), encoding)
@@ -101,7 +101,7 @@ def iter_records(stream: BinaryIO, encoding: Encoding | None = None) -> Iterator
 
 
 def iter_pieces(stream: BinaryIO) -> Iterator[bytes]:
-    """Yields the records of the file, as far as they can be told apart. The last one may have no end."""
+    """Splits the file at the ends of records. The last record may have no end."""
     stream.seek(0)
     rest = b""
     while chunk := stream.read(CHUNK_BYTES):
@@ -113,17 +113,17 @@ def iter_pieces(stream: BinaryIO) -> Iterator[bytes]:
 
 
 def split_joined_records(piece: bytes) -> Iterator[bytes]:
-    """Yields the records of a piece of the file. A record that lost its end alone gets it back."""
+    """Yields the records of a part of the file. If only the end of a record is missing, it is added."""
     for record in LEADER_BEHIND_FIELD.split(piece):
         yield record + END_OF_RECORD if record.endswith(END_OF_FIELD) else record
 
 
 def read_record(data: bytes, chosen: Encoding | None) -> tuple[pymarc.Record, tuple[str, ...]]:
-    """Returns the record and the doubts about it. Raises DamagedRecord."""
+    """Returns the record and the warnings about it. Raises DamagedRecord."""
     encoding = chosen or find_encoding(data)
     data = repair_leader(data, UNICODE if encoding is UTF_8 else b" ")
     require_whole_directory(data)
-    # pymarc puts blanks for what MARC-8 does not know, and says so on standard error alone.
+    # pymarc replaces unknown MARC-8 characters by spaces, and reports them only on standard error.
     messages = StringIO()
     try:
         with redirect_stderr(messages):
@@ -137,7 +137,7 @@ def read_record(data: bytes, chosen: Encoding | None) -> tuple[pymarc.Record, tu
 
 
 def find_encoding(data: bytes) -> Encoding:
-    """Returns that of a record: UTF-8 if its leader names it, or if it has characters of UTF-8. Plain ASCII is both."""
+    """Returns the encoding of a record: UTF-8 if its leader declares it or its characters are UTF-8. ASCII is both."""
     return UTF_8 if data[9:10] == UNICODE or (not data.isascii() and is_utf_8(data)) else MARC_8
 
 
@@ -150,7 +150,7 @@ def is_utf_8(data: bytes) -> bool:
 
 
 def repair_leader(data: bytes, coding: bytes) -> bytes:
-    """Returns the record with its own length, the coding scheme, and the address at which its fields begin.
+    """Returns the record with correct values in its leader: length, coding scheme, and base address of data.
 
     Raises DamagedRecord.
     """
@@ -159,7 +159,7 @@ def repair_leader(data: bytes, coding: bytes) -> bytes:
     leader, directory_end = data[:LEADER_BYTES], data.find(END_OF_FIELD, LEADER_BYTES)
     if not leader.isascii() or directory_end < 0:
         raise DamagedRecord(_("It has no leader and no directory."))
-    # A length of five digits is all that fits; longer records are read all the same.
+    # The length has five digits. Longer records are read, too.
     length, address = min(len(data), 99_999), directory_end + 1
     head = b"%05d%b%b%b%05d%b" % (length, leader[5:9], coding, leader[10:12], address, leader[17:])
     return head + data[LEADER_BYTES:]
@@ -168,7 +168,7 @@ def repair_leader(data: bytes, coding: bytes) -> bytes:
 def require_whole_directory(data: bytes) -> None:
     """Raises DamagedRecord unless the directory names all fields and nothing else.
 
-    pymarc would read a part of a field, or of the record, without a word.
+    pymarc would silently read only a part of a field or record.
     """
     address = int(data[12:17])
     directory, fields = data[LEADER_BYTES : address - 1], data[address:-1]
@@ -197,5 +197,5 @@ def write_marc(pages: Pages) -> Iterator[bytes]:
 
 
 def write_rejected_marc(table: Table, rejected: Rejected) -> Iterator[bytes]:
-    """Writes the records as they came. The format has no place for reasons."""
+    """Writes the records as they are in the file. The format cannot contain reasons."""
     return (record.raw for record, _reason in rejected)

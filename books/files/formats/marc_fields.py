@@ -1,6 +1,6 @@
-"""What the fields of a MARC 21 record say about a book, and the record of a book (MARC 21, Bibliographic Data).
+"""Converts MARC 21 records to books, and books to records (MARC 21, Bibliographic Data).
 
-Fields that we write are exact: the leader says that no ISBD punctuation is in them.
+Fields that we write are exact: the leader says that they contain no ISBD punctuation.
 """
 
 import re
@@ -17,25 +17,25 @@ from books.members import MEMBER_TABLE
 
 # Leader/18: without ISBD punctuation.
 EXACT_FORMS = "cn"
-# Characters that no subfield can have, and those that XML cannot have or reads otherwise.
+# Characters that a subfield cannot contain, and those that XML cannot contain or changes.
 UNSAFE_CHARACTERS = re.compile(f"[\x00-\x1f\x7f\ufffe\uffff]|{AMBIGUOUS}")
 PUNCTUATION = ("/", ":", ";", ",", "=")
-# A full stop that belongs to the text: that of an initial, and of several dots.
+# A full stop that belongs to the text: after an initial, and several dots.
 OWN_STOP = re.compile(r"[\s.][A-Z]\.|\.\.")
 LONGEST_STOP = 3
 YEAR_PATTERN = re.compile(r"(?<![0-9])[0-9]{4}(?![0-9])")
-# A year as catalogues write it where it is sure: from elsewhere than the title page in brackets, or of the copyright.
+# A certain year as catalogues write it: in brackets if it is not from the title page, or as a copyright year.
 SURE_YEAR = re.compile(r"\[?(?:[cp]\.?|©|℗|copyright)? ?([0-9]{4})\]?[ .,;:)]*", re.IGNORECASE)
 INTEGER_PATTERN = re.compile(r"-?[0-9]{1,10}")
 QUALIFIER_PUNCTUATION = ":;"
-# The day on which the record was made, and the kind of the date of publication.
+# The date on which the record was created, and the type of the publication date.
 UNIMARC_FIELD_100 = re.compile(r"[0-9]{8}[a-z]")
 TITLE_CODES = ("a", "b", "n", "p")
 
 
 def describe_unimarc(record: Record, number: int) -> str:
-    """Returns what is wrong with a record in UNIMARC, empty for one in MARC 21, which must have a field 245 and has no
-    200. In both formats other things stand in the fields. Raises UnreadableFile if it is the first of its file.
+    """Returns the error for a record in UNIMARC, empty for one in MARC 21, which must have field 245 and has no field
+    200. The fields of the two formats differ. Raises UnreadableFile for the first record of a file.
     """
     fixed_text = find_text(record, ("100",), "a")
     if record.get_fields("245") or not (record.get_fields("200") or UNIMARC_FIELD_100.match(fixed_text)):
@@ -47,7 +47,7 @@ def describe_unimarc(record: Record, number: int) -> str:
 
 
 def read_values(record: Record) -> dict[str, Any]:
-    """Returns the members that the record names."""
+    """Returns the fields of the book that the record contains."""
     is_exact = record.leader[18] in EXACT_FORMS
     clean = unescape_characters if is_exact else clean_text
     values: dict[str, Any] = {
@@ -67,7 +67,7 @@ def read_values(record: Record) -> dict[str, Any]:
 
 
 def list_isbn13s(record: Record) -> list[str]:
-    """Returns the valid ISBNs that the record names, in their canonical form."""
+    """Returns the valid ISBNs of the record as 13 digits."""
     texts = map(cut_qualifier, map(unescape_characters, list_texts(record, ("020",), "a")))
     return list(filter(None, map(normalize_isbn, texts)))
 
@@ -85,23 +85,24 @@ def find_text(record: Record, tags: Iterable[str], codes: str) -> str:
 
 
 def list_titles(record: Record, is_exact: bool) -> Iterator[str]:
-    """Yields title, remainder and parts; between the last ones punctuation stays as it is in the catalogue."""
+    """Yields title, remainder and parts. The punctuation between the last ones does not change."""
     for field in record.get_fields("245")[:1]:
         texts = [subfield.value for subfield in field.subfields if subfield.code in TITLE_CODES]
         yield from texts if is_exact else [" ".join(text.strip() for text in texts)]
 
 
 def clean_text(text: str) -> str:
-    """Cuts the punctuation that introduces the next subfield (ISBD, A.3)."""
+    """Removes the punctuation that introduces the next subfield (ISBD, A.3)."""
     text = unescape_characters(text).rstrip()
     ends_sentence = text.endswith(".") and not OWN_STOP.search(text[-LONGEST_STOP:])
     return text[:-1].strip() if ends_sentence or text.endswith(PUNCTUATION) else text.strip()
 
 
 def find_year(record: Record) -> str:
-    """Returns the year of publication: the first sure one, else that of field 008, else the text that has one.
+    """Returns the year of publication: the first certain one, else the year of field 008, else the first text with a
+    year.
 
-    Field 008 says nothing where a text names other years.
+    If a text contains other years, field 008 is ignored.
     """
     texts = [text.strip() for text in list_texts(record, ("264", "260"), "c")]
     for text in texts:
@@ -119,13 +120,13 @@ def find_coded_year(record: Record) -> str:
 
 
 def choose_isbn(texts: Iterable[str], is_exact: bool) -> str:
-    """Returns the first that has an ISBN, else the first."""
+    """Returns the first text that contains an ISBN, else the first text."""
     records = [text if is_exact else cut_qualifier(text) for text in texts]
     return next(filter(find_isbn, records), records[0] if records else "")
 
 
 def cut_qualifier(text: str) -> str:
-    """Returns the number before what stands in parentheses or behind a colon."""
+    """Returns the number before a parenthesis or a colon."""
     start = text.find("(")
     if start >= 0 and ")" in text[start:]:
         while start and (text[start - 1] in QUALIFIER_PUNCTUATION or text[start - 1].isspace()):
@@ -151,13 +152,15 @@ def get_field_tag(field: Field) -> str:
 
 
 def format_change_time(book: ExportedBook) -> str:
-    """The time of the latest change as in field 005: `yyyymmddhhmmss.f`."""
+    """Returns the time of the latest change for field 005: `yyyymmddhhmmss.f`."""
     digits = re.sub("[^0-9]", "", book.updated_at)
     return f"{digits[:14]}.{digits[14:15]}"
 
 
 def format_fixed_field(book: ExportedBook) -> str:
-    """Field 008 of a book: when it was entered, its year if that has four digits, and nothing more that is known."""
+    """Returns field 008 of a book: the date of entry, and the year if it has four digits. All else is marked as
+    unknown.
+    """
     entered = re.sub("[^0-9]", "", book.created_at)[2:8]
     year = f"s{book.year}    " if 1000 <= book.year <= 9999 else "nuuuuuuuu"
     return f"{entered}{year}xx {'|' * 17}und||"

@@ -33,7 +33,7 @@ def read_marc_xml(stream: BinaryIO, encoding_name: str = "") -> Table:
 
 
 def iter_records(stream: BinaryIO) -> Iterator[Record]:
-    """Raises UnreadableFile at the first error of the XML, behind which nothing can be read."""
+    """Raises UnreadableFile at the first error in the XML, because the rest cannot be parsed."""
     stream.seek(0)
     number = 0
     try:
@@ -52,7 +52,7 @@ def iter_records(stream: BinaryIO) -> Iterator[Record]:
         message = _("The XML defines a document type or entities. Such files are not read.")
         raise UnreadableFile(message) from error
     except (LookupError, ValueError) as error:
-        # Of those that need several bytes for a character, the parser knows UTF-8 and UTF-16 alone.
+        # The parser supports only UTF-8 and UTF-16 of the multi-byte encodings.
         raise UnreadableFile(_("The XML names an encoding that is not known. Store it as UTF-8.")) from error
 
 
@@ -66,15 +66,15 @@ def iter_record_elements(stream: BinaryIO) -> Iterator[Element]:
         if get_name(element) == "record":
             yield element
             element.clear()
-            # Otherwise the whole file would be in memory at its end.
+            # Otherwise the whole file would be in memory at the end.
             for ancestor in ancestors:
                 ancestor.clear()
 
 
 def iter_elements(stream: BinaryIO) -> Iterator[tuple[str, Element]]:
-    """Yields each element at its start and at its end. Raises what `iter_records` says in a person's words.
+    """Yields each element at its start and at its end. Raises the errors that `iter_records` translates.
 
-    With `forbid_dtd` no entity can be defined, whose replacement could fill the memory.
+    With `forbid_dtd`, a file cannot define entities, whose expansion could fill the memory.
     """
     yield from iterparse(stream, events=("start", "end"), forbid_dtd=True)
 
@@ -141,9 +141,9 @@ def format_field(field: Any) -> str:
 
 
 def write_rejected_marc_xml(table: Table, rejected: Rejected) -> Iterator[bytes]:
-    """Writes the records as they came, each behind a comment with its number and the reason."""
+    """Writes the records as they are in the file, each after a comment with its number and the reason."""
     yield HEAD
     for record, reason in rejected:
-        # Two hyphens would end the comment (XML 1.0, 2.5).
+        # Two hyphens are not allowed in a comment (XML 1.0, 2.5).
         yield f"<!-- Record {record.line}: {reason.replace('--', '- -')} -->\n".encode() + record.raw
     yield TAIL

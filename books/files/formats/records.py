@@ -1,4 +1,4 @@
-"""What the readers of all formats return, and what the writers take."""
+"""The types that the readers of all formats return, and that the writers take."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
@@ -9,45 +9,45 @@ from django.utils.formats import number_format
 
 from books.members import MEMBER_TABLE, MEMBERS, Member
 
-# The columns of formats that know no other, and of which a file of books has most.
+# The columns of formats without columns of their own. Most files of books have them.
 COLUMNS = ("id", *MEMBERS)
-# Those of exported files, and the values of a book for all but the last.
+# The columns of exported files. All but the last are values of a book.
 EXPORTED_COLUMNS = (*COLUMNS, "created_at")
 get_values = attrgetter(*COLUMNS)
-# A CSV file of rejected records begins with these columns.
+# The first columns of a CSV file of rejected records.
 REPORT_COLUMNS = ("line", "reason")
-# What a reader reads at a time.
+# The number of bytes that a reader reads at once.
 CHUNK_BYTES = 2**16
-# Longer texts of records without valid values are cut off where they are shown.
+# Longer texts are shortened when invalid records are shown.
 MAX_SHOWN_TEXT = 200
 
 
 class UnreadableFile(Exception):
-    """The file, or the rest of it, cannot be read; the message says where and why."""
+    """The file, or the rest of it, cannot be read. The message says where and why."""
 
 
 def name_member(name: str, sentence: str) -> str:
-    """Returns the reason of a problem or a doubt. Its beginning is the same in all languages."""
+    """Returns the reason for an error or a warning. Its beginning is the same in all languages."""
     return f"{name}: {sentence}"
 
 
 def format_count(number: int) -> str:
-    """Returns the number with the separators of thousands that the active language has."""
+    """Returns the number with the thousands separators of the active language."""
     return number_format(number, force_grouping=True)
 
 
 class NumberText(str):
-    """A number that a cell of a spreadsheet holds where a text is expected."""
+    """A number in a spreadsheet cell that should contain a text."""
 
     __slots__ = ()
 
 
 class Record(NamedTuple):
-    """A book as a file has it.
+    """A record of a file, about one book.
 
-    `line` is the line on which it begins; in a spreadsheet the row, in MARC 21 the number of the record. `values` are
-    by column. `problem` says why there are none. `doubts` say what may have been read wrongly. `raw` is the record as a
-    MARC file has it, and the cells of a CSV row that has too many or too few.
+    `line` is its first line; in a spreadsheet its row, in MARC 21 its number. `values` are by column. `problem` says
+    why there are none. `doubts` are warnings about uncertain values. `raw` is the record of a MARC file, or the cells
+    of a CSV row with too many or too few cells.
     """
 
     line: int
@@ -58,10 +58,10 @@ class Record(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A file of books, whose records are read one by one. To iterate over them may raise UnreadableFile.
+    """A file of books, whose records are read one by one. Iteration may raise UnreadableFile.
 
-    `description` says how the file is read, `warning` what may be wrong with that, and `notes` what else
-    is worth to know, such as what is left out.
+    `description` says how the file is read, `warning` what may be wrong with that, and `notes` contain other remarks,
+    such as ignored columns.
     """
 
     columns: Sequence[str]
@@ -69,12 +69,12 @@ class Table(NamedTuple):
     description: str
     warning: str = ""
     notes: Sequence[str] = ()
-    # Of CSV.
+    # Only for CSV.
     separator: str = ","
 
 
 class ExportedBook(msgspec.Struct, gc=False):
-    """A book as files show it. The times are texts, in UTC: `YYYY-MM-DDTHH:MM:SS.ffffffZ`."""
+    """A book as files show it. The times are UTC texts: `YYYY-MM-DDTHH:MM:SS.ffffffZ`."""
 
     id: int
     title: str
@@ -89,9 +89,9 @@ class ExportedBook(msgspec.Struct, gc=False):
     version: int
 
 
-# Books are written in pages, each of which becomes a piece of the file.
+# Books are written page by page. Each page becomes a part of the file.
 Pages = Iterable[Sequence[ExportedBook]]
-# Records and why they are rejected.
+# Rejected records with their reasons.
 Rejected = Iterable[tuple[Record, str]]
 
 
@@ -99,7 +99,7 @@ AVAILABILITIES = {"available": True, "lent": False}
 
 
 def iter_texts(book: ExportedBook) -> Iterator[tuple[Member, str]]:
-    """Yields the text of each member."""
+    """Yields each field as text."""
     for member in MEMBER_TABLE:
         value = getattr(book, member.name)
         yield member, format_availability(value) if isinstance(value, bool) else str(value)

@@ -1,12 +1,12 @@
-"""Escapes the characters that a format cannot hold as references like `&#x1D;`.
+"""Escapes characters that a format cannot contain as references like `&#x1D;`.
 
-MARC 21 has them for characters that an encoding lacks (MARC 21, Character Sets, lossless conversion).
+MARC 21 uses them for characters that an encoding lacks (MARC 21, Character Sets, lossless conversion).
 """
 
 import re
 
 REFERENCE_PATTERN = re.compile("&#x([0-9A-Fa-f]{1,6});")
-# In a pattern of unsafe characters: what would be read as a reference itself.
+# Part of a pattern of unsafe characters: text that would itself be read as a reference.
 AMBIGUOUS = r"&(?=#x[0-9A-Fa-f]{1,6};)"
 
 

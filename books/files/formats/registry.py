@@ -1,4 +1,4 @@
-"""The formats of files of books."""
+"""The file formats for books."""
 
 import codecs
 import re
@@ -20,10 +20,10 @@ from books.files.formats.ris import read_ris, write_ris
 
 @dataclass(frozen=True)
 class Format:
-    """`reader` takes a stream that can be read again, and the name of an encoding or "".
+    """`reader` takes a stream that can be read repeatedly, and the name of an encoding or "".
 
-    `write` is None for a format whose files cannot be written piece by piece. Files of a format without `encodings`
-    say themselves in which they are.
+    `write` is None for a format that cannot be streamed. Files of a format without `encodings` declare their encoding
+    themselves.
     """
 
     name: str
@@ -47,9 +47,9 @@ class Format:
 
 
 def import_later(module: str, name: str) -> Callable[..., Any]:
-    """Returns a function that imports a function or a class, and calls it.
+    """Returns a function that imports a function or a class when it is called, and calls it.
 
-    The libraries of some formats take a tenth of a second, which no start of a process without such a file pays.
+    The libraries of some formats take a tenth of a second to import. Only processes that read such a file need them.
     """
 
     def call(*args: Any) -> Any:
@@ -102,32 +102,32 @@ FORMATS = {
         XLSX,
     )
 }
-# Takes the pages and a stream: a workbook is not written piece by piece.
+# Takes the pages and a stream: a workbook cannot be streamed.
 write_xlsx = import_later("xlsx_files", "write_xlsx")
-# Rejected records of these formats come back in them, those of all others as CSV.
+# Rejected records of these formats are returned in the same format, all others as CSV.
 REJECTED_WRITERS: dict[str, Callable[[Table, Rejected], Iterator[bytes]]] = {
     "csv": write_rejected_csv,
     "marc": import_later("marc", "write_rejected_marc"),
     "marcxml": import_later("marc_xml", "write_rejected_marc_xml"),
 }
-# Those that can be sent while they are written, by media type.
+# The formats that can be streamed, by media type.
 STREAMED_FORMATS = {format.media_type: format for format in FORMATS.values() if format.write}
 HEAD_BYTES = 2**16
 MARC_PADDING = b"\r\n \0"
-# What the files of a format begin with, and nearly no others. Some programs number the records of RIS.
+# The first bytes of the formats, which few other files have. Some programs number RIS records.
 BEGINNINGS = {
     "marcxml": re.compile("<"),
     "jsonl": re.compile(r"\{|\[\s*[\[{\]]"),
     "bibtex": re.compile("[@%]"),
     "ris": re.compile(r"(?:[0-9]{1,9}\.?\s+)?(?:TY|N1)  -"),
 }
-# What is somewhere in the beginning of each file of a format: another file has its extension by mistake.
+# The beginning of each file of these formats contains this text. Otherwise the extension is wrong.
 SIGNS = {
     "marc": re.compile("[\x1d\x1e]"),
     "bibtex": re.compile(r"@\s*[A-Za-z]+\s*[{(]"),
     "ris": re.compile("^TY  -", re.MULTILINE),
 }
-# The formats of files whose first bytes may be anything, by the extensions of their names.
+# By extension, the formats whose files can begin with any bytes.
 HINTS = {
     **{format.extension: format.name for format in FORMATS.values() if format.name not in ("xlsx", "marcxml")},
     ".marc": "marc",
@@ -135,12 +135,12 @@ HINTS = {
     ".json": "jsonl",
     ".ndjson": "jsonl",
 }
-# Of workbooks: archives (XLSX, ODS), and the compound files of XLS.
+# The first bytes of workbooks: archives (XLSX, ODS) and compound files (XLS).
 WORKBOOK_BEGINNINGS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
 
 
 def find_format(stream: BinaryIO, file_name: str = "") -> Format:
-    """Returns the format of a file by its first bytes, else by its name; what is nothing else is CSV."""
+    """Returns the format of a file by its first bytes, else by its name, else CSV."""
     stream.seek(0)
     head = stream.read(HEAD_BYTES)
     if head.startswith(WORKBOOK_BEGINNINGS):
@@ -161,5 +161,5 @@ def decode_head(head: bytes) -> str:
 
 
 def find_format_by_name(path: Path) -> Format | None:
-    """Returns the format that the extension of a file names."""
+    """Returns the format for the extension of a file name."""
     return next((format for format in FORMATS.values() if format.extension == path.suffix.lower()), None)

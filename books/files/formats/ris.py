@@ -27,7 +27,7 @@ MEMBER_TAGS = {"id": ("ID",), **{member.name: member.ris for member in MEMBER_TA
 YEAR_PATTERN = re.compile(r"(-?[0-9]+)(?:/.*)?")
 # Some programs number the records.
 NUMBER_PATTERN = re.compile(r"\s*[0-9]+\.?\s*")
-# A value is one line, and blanks around it have no meaning. Other programs know more line ends and blanks than we do.
+# A value is one line without spaces around it. Other programs recognise more line ends and spaces than we do.
 UNSAFE_CHARACTERS = re.compile(rf"[\x00-\x1f\x7f-\x9f\u2028\u2029]|^\s|\s\Z|{AMBIGUOUS}")
 LINE_ENDS = "\r\n"
 
@@ -40,7 +40,7 @@ def read_ris(stream: BinaryIO, encoding_name: str = "") -> Table:
 
 
 def iter_pieces(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
-    """Yields the number of the first line and the lines of each record, and of what stands between records."""
+    """Yields the first line number and the lines of each record, and of text between records."""
     piece: list[str] = []
     start, last_tag = 1, ""
     for number, line in enumerate(lines, 1):
@@ -70,9 +70,9 @@ def parse_piece(number: int, lines: list[str]) -> Record:
 
 
 def read_fields(lines: list[str]) -> dict[str, list[str]]:
-    """Returns the values of each tag. A line without a tag goes on with the value before it."""
+    """Returns the values of each tag. A line without a tag continues the previous value."""
     fields: dict[str, list[list[str]]] = {}
-    # The pieces of the last value are joined once: a record may have very many lines.
+    # The parts of the last value are joined once, because a record may have very many lines.
     pieces: list[str] = []
     for line in lines:
         text = line.strip(LINE_ENDS)

@@ -1,6 +1,6 @@
 """Reads workbooks of spreadsheet programs: XLSX, XLS and ODS.
 
-A small one may ask for much memory or time: the process that reads it has limits of both (`books.files.sandbox`).
+A small file may need much memory or time, so the process that reads it has limits for both (`books.files.sandbox`).
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from books.files.formats.headers import TableHeader, build_header
 from books.files.formats.records import NumberText, Record, Table, UnreadableFile
 
 OLD_WORKBOOK = b"\xd0\xcf\x11\xe0"
-# The first part of an archive says so, uncompressed (OpenDocument 1.3, part 2, 3.3).
+# The first file in the archive contains it, uncompressed (OpenDocument 1.3, part 2, 3.3).
 OPEN_DOCUMENT = b"mimetypeapplication/vnd.oasis.opendocument"
 HEAD_BYTES = 100
 # The cells of a row, and its number.
@@ -25,7 +25,7 @@ Rows = Iterator[tuple[list[str], int]]
 
 
 def read_workbook(stream: BinaryIO, encoding_name: str = "") -> Table:
-    """Reads all sheets that have the columns of the first one. Raises UnreadableFile."""
+    """Reads all sheets with the same columns as the first one. Raises UnreadableFile."""
     stream.seek(0)
     kind = name_kind(stream.read(HEAD_BYTES))
     stream.seek(0)
@@ -51,7 +51,7 @@ def name_kind(head: bytes) -> str:
 
 @contextmanager
 def report_damage() -> Iterator[None]:
-    """Raises UnreadableFile instead of what calamine raises for bad input."""
+    """Raises UnreadableFile for the exceptions that calamine raises on invalid files."""
     try:
         yield
     except (CalamineError, OSError) as error:
@@ -59,7 +59,7 @@ def report_damage() -> Iterator[None]:
 
 
 def iter_rows(workbook: CalamineWorkbook) -> Rows:
-    """Yields the rows of all sheets, numbered on. The first row of further sheets is left out."""
+    """Yields the rows of all sheets, numbered consecutively. Skips the header of further sheets."""
     header: list[str] | None = None
     numbers = count(1)
     for name in workbook.sheet_names:
@@ -76,19 +76,19 @@ def iter_rows(workbook: CalamineWorkbook) -> Rows:
 
 
 def iter_sheet_rows(sheet: CalamineSheet) -> Iterator[list[str]]:
-    """Yields the cells of each row up to the last one, from the first column on, which may be empty."""
+    """Yields the cells of each row, from the first column to the last cell. The first cells may be empty."""
     empty_cells = [""] * (sheet.start[1] if sheet.start else 0)
     for cells in sheet.iter_rows():
         yield [*empty_cells, *map(format_cell, cells)]
 
 
 def strip_end(cells: list[str]) -> list[str]:
-    """Returns the cells up to the last one with a text."""
+    """Returns the cells up to the last non-empty one."""
     return cells[: max((number for number, cell in enumerate(cells, 1) if cell), default=0)]
 
 
 def iter_records(header: TableHeader, rows: Rows) -> Iterator[Record]:
-    """Yields the rows that are not empty. The values have no column without a name."""
+    """Yields the non-empty rows, without the values of unnamed columns."""
     width = len(header.texts)
     for row, number in rows:
         cells = row[header.start :]

@@ -1,4 +1,4 @@
-"""Writes books as XLSX, the workbooks of spreadsheet programs (ECMA-376), with little memory."""
+"""Writes books as XLSX workbooks (ECMA-376) with little memory."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -15,12 +15,12 @@ from books.files.formats.records import (
     get_values,
 )
 
-# A sheet has 1,048,576 rows, the first of which names the columns.
+# A sheet has 1,048,576 rows, the first of which is the header.
 BOOKS_PER_SHEET = 1_048_575
-# Cells hold floating-point numbers, which are exact up to here.
+# Cells contain floating-point numbers, which are exact up to this number.
 MAX_EXACT_NUMBER = 2**53
-# Other texts would not be the same after reading: XML has no control characters, and reads CR as LF. `_x0041_` is an
-# escape itself, and `_x0041` before an escape becomes one.
+# Other texts would change: XML has no control characters, and reads CR as LF. `_x0041_` is an escape itself, and
+# `_x0041` before an escape becomes one.
 UNSAFE_CHARACTERS = re.compile("[{0}]|_(?=x[0-9A-Fa-f]{{4}}[_{0}])".format("\x00-\x08\x0b-\x1f\ufffe\uffff"))
 
 
@@ -39,7 +39,9 @@ def write_xlsx(pages: Pages, stream: BinaryIO) -> None:
 
 @contextmanager
 def discard_on_failure(workbook: Workbook) -> Iterator[None]:
-    """Deletes the temporary files of a workbook that is given up: openpyxl does so when it is saved, or at exit."""
+    """Deletes the temporary files of an unfinished workbook. Otherwise openpyxl deletes them only when it saves or at
+    exit.
+    """
     try:
         yield
     except BaseException:
@@ -57,7 +59,7 @@ def add_sheet(workbook: Workbook, columns: Sequence[str]) -> Any:
 
 
 def format_book(sheet: Any, book: ExportedBook) -> list[Any]:
-    """Returns the cells of EXPORTED_COLUMNS."""
+    """Returns the cells for EXPORTED_COLUMNS."""
     return [*(make_cell(sheet, value) for value in get_values(book)), book.created_at]
 
 
@@ -70,7 +72,7 @@ def make_cell(sheet: Any, value: str | int | bool) -> Any:
 
 
 def make_text_cell(sheet: Any, text: str) -> Any:
-    """Returns a cell that no program takes for a formula, an error or a number."""
+    """Returns a cell that no program reads as a formula, an error or a number."""
     cell: Any = WriteOnlyCell(sheet)
     cell.value = UNSAFE_CHARACTERS.sub(lambda match: f"_x{ord(match[0]):04X}_", text)
     cell.data_type = "s"

@@ -1,6 +1,6 @@
-"""Reads files of strangers in a process of its own, with limits of time and memory.
+"""Reads untrusted files in a separate process with limits of time and memory.
 
-A file can be made to take hours or gigabytes, or to crash a parser. The process that reads it has no settings, no
-credentials and no database: it asks for the parts of the file, and sends what it read. `client` is for those who need
-it, `reader` runs in the process, and `messages` is what both say.
+A malicious file can take hours or gigabytes, or crash a parser. The process that reads it has no settings, credentials
+or database: it requests the parts of the file, and sends the result. Callers use `client`, `reader` runs in the
+process, and `messages` is the protocol between the two.
 """

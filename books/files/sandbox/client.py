@@ -1,4 +1,4 @@
-"""Starts a reader for a file of a stranger, gives it what it asks for, and ends it when it takes too long."""
+"""Starts a reader for an untrusted file, answers its requests, and stops it when it takes too long."""
 
 import json
 import signal
@@ -20,32 +20,32 @@ from books.files.formats.records import Record, UnreadableFile
 from books.files.sandbox import messages
 from books.files.sandbox.streams import ReadChunk
 
-# Processor time of a reader: what the smallest file may take, and more for each MiB. A slow format on a
+# Processor seconds of a reader: a minimum for the smallest file, and more for each MiB. A slow format on a
 # slow machine takes a tenth of it.
 CPU_SECONDS, CPU_SECONDS_PER_MIB = 10, 10
-# A sheet that is full of books takes 1 GiB, with the interpreter.
+# A full sheet takes 1 GiB, including the interpreter.
 MEMORY_BYTES = 3 * 2**29
-# On a busy machine a reader gets a part of the time only.
+# On a busy machine a reader gets only a part of the processor time.
 WAITING_FACTOR = 4
-# Seconds between two looks at a reader that says nothing, and between two calls of `keep_alive`.
+# Seconds between two checks of a silent reader, and between two calls of `keep_alive`.
 TICK, KEEP_ALIVE_INTERVAL = 1.0, 5.0
 START_SECONDS = 20.0
 
 
 class ReaderFailed(Exception):
-    """A reader failed by a fault of its own; the message says which."""
+    """A reader failed because of a bug. The message describes it."""
 
 
 def build_refusal() -> UnreadableFile:
-    """Returns the error of a file that exceeds a limit of its reader."""
+    """Returns the error for a file that exceeds a limit of its reader."""
     return UnreadableFile(_("The file takes too much time or memory to be read. Divide it, or export it anew."))
 
 
 class StoredFile(NamedTuple):
-    """A file, and what a reader may ask about it. Without a `format` its first bytes and its `name` say which it has.
+    """A file, and what a reader may request about it. Without a `format`, its first bytes and its `name` determine it.
 
-    `list_reasons` returns the next records that come back, behind a position, with the reasons. `keep_alive` is called
-    every few seconds.
+    `list_reasons` returns the next rejected records after a position, with their reasons. `keep_alive` is called every
+    few seconds.
     """
 
     size: int
@@ -66,7 +66,7 @@ class Head(msgspec.Struct, frozen=True):
     description: str
     warning: str
     rows: list[list[str]]
-    # A process of the release before stores none.
+    # Processes of the previous release store none.
     notes: list[str] = []
 
 
@@ -88,7 +88,7 @@ def iter_file_records(source: StoredFile) -> Generator[Record]:
 
 
 def iter_rejected_parts(source: StoredFile) -> Generator[bytes]:
-    """Yields the name of the format, then the parts of a file of the records that come back.
+    """Yields the name of the format, then the parts of a file with the rejected records.
 
     Raises UnreadableFile, ReaderFailed.
     """
@@ -96,7 +96,7 @@ def iter_rejected_parts(source: StoredFile) -> Generator[bytes]:
 
 
 def run_reader(source: StoredFile, task: str) -> Generator[bytes]:
-    """Yields what a reader finds. Raises UnreadableFile, also if it dies or takes too long, and ReaderFailed."""
+    """Yields the results of a reader. Raises UnreadableFile, also if it dies or takes too long, and ReaderFailed."""
     cpu_seconds = CPU_SECONDS + CPU_SECONDS_PER_MIB * ceil(source.size / 2**20)
     watch = Watch(WAITING_FACTOR * cpu_seconds, source.keep_alive)
     with start_reader() as connection:
@@ -116,7 +116,7 @@ def run_reader(source: StoredFile, task: str) -> Generator[bytes]:
 
 
 def begin_job(connection: socket, job: bytes) -> None:
-    """Raises ReaderFailed if the reader does not start, for which no file is to blame."""
+    """Raises ReaderFailed if the reader does not start, because that is not the fault of a file."""
     connection.settimeout(START_SECONDS)
     try:
         messages.send(connection, messages.JOB, job)
@@ -172,7 +172,7 @@ def require_good_end(kind: bytes, message: str) -> None:
 
 
 class Watch:
-    """Counts the seconds for which a reader is waited for, not those in which it waits itself."""
+    """Measures the time spent waiting for a reader, without the time that the reader waits for this process."""
 
     def __init__(self, limit: float, keep_alive: Callable[[], None]) -> None:
         self.limit, self.keep_alive = limit, keep_alive
@@ -198,7 +198,7 @@ class Watch:
 
 @contextmanager
 def start_reader() -> Iterator[socket]:
-    """Starts a process that sees neither the settings and credentials of this one nor its open files, and ends it."""
+    """Starts a process without this one's settings, credentials and open files, and stops it at the end."""
     ours, theirs = socketpair()
     with ours, theirs:
         process = start_process(theirs)
@@ -211,7 +211,7 @@ def start_reader() -> Iterator[socket]:
 
 
 def start_process(connection: socket) -> "subprocess.Popen[bytes]":
-    # Whoever stops this process may signal the whole group: a reader that died of that would look like a bad file.
+    # A signal to the whole process group must not kill the reader: that would look like an invalid file.
     ended_by = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
     earlier_mask = signal.pthread_sigmask(signal.SIG_BLOCK, ended_by)
     try:

@@ -1,4 +1,4 @@
-"""The messages between a reader and who started it: a kind, a length, and so many bytes."""
+"""The messages between a reader and its client: a kind, a length, and the content."""
 
 import json
 import struct
@@ -9,20 +9,20 @@ from typing import Any
 from books.files.formats.records import NumberText, Record
 
 HEADER = struct.Struct(">cI")
-# A batch of records with one of the longest, each of whose characters takes twelve bytes in JSON.
+# The size of a batch of records with a record of maximum size, with twelve bytes of JSON for each character.
 MAX_MESSAGE_BYTES = 32 * 2**20
-# To the reader: what it is to do, a part of the file, and the next records that come back.
+# To the reader: its job, a part of the file, and the next rejected records.
 JOB, CHUNK, REASONS = b"j", b"c", b"r"
-# From the reader: that it has started, before it sees a byte of the file.
+# From the reader: it has started, and has not read any byte of the file.
 READY = b"+"
-# From the reader: which part of the file and which records that come back it needs.
+# From the reader: a request for a part of the file or for rejected records.
 NEED_CHUNK, NEED_REASONS = b"C", b"R"
-# From the reader: what it found, in parts; why it cannot read the file; what failed; the end.
+# From the reader: results, in parts; why it cannot read the file; a bug; the end.
 RESULT, REFUSED, FAILED, END = b"=", b"!", b"?", b"."
 
 
 class BadMessage(Exception):
-    """The other process sent nothing that can be a message."""
+    """The other process sent an invalid message."""
 
 
 def send(connection: socket, kind: bytes, content: bytes = b"") -> None:
@@ -55,7 +55,7 @@ def read_exactly(connection: socket, size: int, wait: Callable[[], None]) -> byt
 
 
 def encode_records(records: Iterable[Record]) -> bytes:
-    """JSON of Python's own module keeps lone surrogates and long integers. The raw records stay with the reader."""
+    """Python's own JSON module keeps lone surrogates and long integers. The raw records stay in the reader."""
     rows = [
         (record.line, record.values, list_numbers(record.values), record.problem, record.doubts) for record in records
     ]
@@ -63,7 +63,7 @@ def encode_records(records: Iterable[Record]) -> bytes:
 
 
 def list_numbers(values: Mapping[str, Any]) -> list[str]:
-    """Returns the columns whose texts were numbers of a spreadsheet."""
+    """Returns the columns whose texts were numbers in a spreadsheet."""
     return [name for name, value in values.items() if type(value) is NumberText]
 
 

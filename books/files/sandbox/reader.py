@@ -1,6 +1,6 @@
-"""The process that reads a file of a stranger: `python -m books.files.sandbox.reader`, with a socket as its input.
+"""The process that reads an untrusted file: `python -m books.files.sandbox.reader`, with a socket as standard input.
 
-It knows neither models nor settings of the library, and dies of its limits rather than take more.
+It has no models and no settings of the library. If it exceeds its limits, it dies.
 """
 
 import json
@@ -36,7 +36,7 @@ def configure_django(job: dict[str, Any]) -> None:
 
 
 def limit_resources(cpu_seconds: int, memory_bytes: int) -> None:
-    """The process is killed at the second limit of its processor time if it survives the first."""
+    """The process is killed at the hard limit of its processor time if it survives the soft limit."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds + 1))
     resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))

@@ -1,15 +1,15 @@
-"""A stream of a file that is in parts."""
+"""A stream of a file that is stored in parts."""
 
 from collections.abc import Callable
 from io import BufferedReader, RawIOBase
 from typing import Any, BinaryIO, cast
 
-# Returns the part with this number; nothing behind the end of the file.
+# Returns the part with this number; empty after the end of the file.
 ReadChunk = Callable[[int], bytes]
 
 
 class ChunkStream(RawIOBase):
-    """The bytes of a file, of which one part is in memory. All parts but the last one have `chunk_bytes`."""
+    """The bytes of a file. One part at a time is in memory. All parts but the last have `chunk_bytes`."""
 
     def __init__(self, size: int, chunk_bytes: int, read_chunk: ReadChunk) -> None:
         self.size, self.chunk_bytes, self.read_chunk = size, chunk_bytes, read_chunk

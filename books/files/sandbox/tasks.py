@@ -1,4 +1,4 @@
-"""What a reader does with a file of a stranger. It asks for the parts of the file, and knows nothing else."""
+"""What a reader does with an untrusted file. It requests the parts of the file, and has no other access."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -17,23 +17,23 @@ from books.files.sandbox import messages
 from books.files.sandbox.streams import open_chunks
 
 SHOWN_RECORDS = 5
-# Columns are stored and shown: so many, and so many characters of all their names.
+# Columns are stored and shown, so their number and the total length of their names are limited.
 MAX_COLUMNS, MAX_COLUMN_CHARACTERS = 1_000, 100_000
-# What one operation takes, and what it takes of a record: a text in a message has up to twelve bytes for a character.
+# The limits of an operation and of a record. A character of a text in a message has up to twelve bytes.
 MAX_RECORDS, MAX_RECORD_CHARACTERS = 10_000_000, 2**20
 BATCH_RECORDS, BATCH_CHARACTERS = 200, 2**18
 Job = dict[str, Any]
 
 
 def serve(connection: socket, job: Job) -> None:
-    """Does the job, and says how it ended. Who asked may be gone by then."""
+    """Runs the job, and sends how it ended. The client may be gone by then."""
     with suppress(OSError, EOFError):
         kind, content = do_job(connection, job)
         messages.send(connection, kind, content)
 
 
 def do_job(connection: socket, job: Job) -> tuple[bytes, bytes]:
-    """Returns the last message."""
+    """Runs the job and returns the last message."""
     try:
         with translation.override(job["language"]):
             for content in READER_TASKS[job["task"]](PartSource(connection, job)):
@@ -44,14 +44,14 @@ def do_job(connection: socket, job: Job) -> tuple[bytes, bytes]:
         return messages.REFUSED, b""
     except (OSError, EOFError):
         raise
-    # Whatever a parser raises: who asked says it to people.
+    # Catches whatever a parser raises. The client shows it to the user.
     except Exception as error:
         return messages.FAILED, f"{type(error).__name__}: {error}".encode(errors="replace")
     return messages.END, b""
 
 
 class PartSource:
-    """The file, which is asked for part by part."""
+    """The file. Each part is requested when it is needed."""
 
     def __init__(self, connection: socket, job: Job) -> None:
         self.connection, self.encoding = connection, job["encoding"]
@@ -66,7 +66,7 @@ class PartSource:
         return self.ask(messages.NEED_CHUNK, number)
 
     def iter_reasons(self) -> Iterator[tuple[int, str]]:
-        """Yields the positions of the records that come back, and why they do."""
+        """Yields the positions and reasons of the rejected records."""
         position = 0
         while rows := json.loads(self.ask(messages.NEED_REASONS, position)):
             yield from rows
@@ -81,7 +81,7 @@ class PartSource:
 
 
 def require_storable_columns(table: Table) -> None:
-    """Raises UnreadableFile for columns that rules, which name them, could not be stored with."""
+    """Raises UnreadableFile if the rules, which contain the names of columns, could not be stored."""
     if any("\0" in column for column in table.columns):
         raise UnreadableFile(_("The name of a column has a NUL character."))
     if len(table.columns) > MAX_COLUMNS:
@@ -105,7 +105,7 @@ def send_head(source: PartSource) -> Iterator[bytes]:
 
 
 def show_cell(value: Any) -> str:
-    """Returns the beginning of a text that every database can store."""
+    """Returns the beginning of a text, in a form that every database can store."""
     return "" if value is None else show_storable(str(value)[:MAX_SHOWN_TEXT])
 
 
@@ -134,7 +134,7 @@ def read_records(source: PartSource) -> Iterator[bytes]:
 
 
 def measure(value: Any) -> int:
-    """Returns about how many characters the value has in a message."""
+    """Returns the approximate number of characters of the value in a message."""
     if isinstance(value, str):
         return len(value)
     return len(json.dumps(value)) if isinstance(value, dict | list) else 0
@@ -148,7 +148,7 @@ def reject_long_record(record: Record) -> Record:
 
 
 def write_rejected(source: PartSource) -> Iterator[bytes]:
-    """Yields the name of the format, then the parts of a file of the records that come back, in their order."""
+    """Yields the name of the format, then the parts of a file with the rejected records, in order."""
     format, table = source.read_table()
     name = format.name if format.name in REJECTED_WRITERS else "csv"
     yield name.encode()
