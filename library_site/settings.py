@@ -120,11 +120,11 @@ HEALTH_PORT = env.integer("HEALTH_PORT", 0, 0, 65535)
 # What must work besides the database for `/readyz`, by name: functions that raise otherwise.
 READINESS_CHECKS = {"signing_key": "oauth.tokens.jwks.get_keys"}
 
-# Who shows this token may read `/metrics`; without it there are none.
+# The token for `/metrics`; without a token there are no metrics.
 METRICS_TOKEN = env.token("METRICS_TOKEN")
 # The chain that the proxy shows, without its key; when it ends is a metric.
 CERTIFICATE_FILE = env.optional_path("CERTIFICATE_FILE")
-# A page elsewhere that expects to be called after each backup, and tells when it is not.
+# The URL of a monitor that is called after each backup, and raises an alarm if the call is missing.
 BACKUP_PING_URL = env.url("BACKUP_PING_URL")
 # A command that encrypts a backup from its standard input to its standard output.
 BACKUP_ENCRYPT_COMMAND = env.text("BACKUP_ENCRYPT_COMMAND", "")
@@ -175,7 +175,7 @@ HISTORY_KEPT_DAYS = env.integer("HISTORY_KEPT_DAYS", 0, 0, 36_500)
 # Functions that count what disagrees in the database, which `manage.py doctor` calls: each returns 0.
 CONSISTENCY_CHECKS = {"lent books": "books.search.lent_books.count_differences"}
 
-# The most that a person may upload for imports; files are deleted after some days.
+# The most that a user may upload for imports; files are deleted after some days.
 UPLOAD_MAX_FILES = env.integer("UPLOAD_MAX_FILES", 100, 1, 10**6)
 UPLOAD_MAX_MEGABYTES = env.integer("UPLOAD_MAX_MEGABYTES", 4096, 1, 10**6)
 
@@ -192,7 +192,7 @@ ACCESS_END_HANDLERS = ["webhooks.endpoints.disable_issued"]
 # Modules that know what an app keeps about a person, which `export_user` and `forget_user` need besides oauth's own.
 PERSONAL_DATA = ["webhooks.management.personal_data", "books.management.personal_data"]
 
-# Sign-in of people
+# Sign-in
 AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}

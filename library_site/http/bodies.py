@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 # The server keeps a second copy of what it is asked for at once.
 PART_SIZE = 64 * 1024
-# In which each part has to arrive.
+# Seconds in which each part must arrive.
 PART_SECONDS = 20
 # After this many bytes of bodies a process collects its garbage.
 COLLECTION_SIZE = 4 * 1024 * 1024
-# The environ's key of why a body was not read.
+# Key of the environ: why the body was not read.
 BODY_REFUSAL_KEY = "library.body_refusal"
 MULTIPART_FORM = re.compile(r"multipart/form-data; ?boundary=[\w'()+,./:=?-]+")
 
@@ -89,9 +89,9 @@ def get_body_limit(environ: Mapping[str, Any]) -> int:
 
 
 def read_input(environ: "WSGIEnvironment", limit: int) -> BytesIO:
-    """Returns the body, of which one byte more than the limit shows that it is too large.
+    """Returns the body. If it is too large, the result has one byte more than the limit.
 
-    If it is refused, `library.body_refusal` has the reason, and the rest of the request is answered without its body.
+    If it is rejected, `library.body_refusal` has the reason, and the other layers handle the request without a body.
     """
     body = BytesIO()
     try:

@@ -1,4 +1,4 @@
-"""Finds the address of a request's client, and its network, for which limits count."""
+"""Finds the address of a request's client, and the network that limits are counted for."""
 
 import logging
 from collections.abc import Mapping

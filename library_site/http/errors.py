@@ -36,7 +36,7 @@ DATABASE_ERRORS = ("unavailable", "busy", "failed")
 UNAVAILABLE_RETRY_AFTER = "1"
 FAILURES_BY_EXCEPTION: dict[type[BaseException], Failure] = {
     RequestDataTooBig: Failure(413, "The body is too large"),
-    # The server is a replica, or is being moved.
+    # The server is read-only: a replica, or during a move.
     ReadOnlySqlTransaction: UNAVAILABLE,
     # It ends the connection, too.
     IdleInTransactionSessionTimeout: UNAVAILABLE,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 API_PREFIXES = (f"{API_ROOT}/", "/webhooks/")
 # Characters of a query that need no escape (RFC 3986, 3.4).
 QUERY_SAFE = "/?:@!$&'()*+,;=%"
-# The API_MIDDLEWARE of which the compiled path does the work, or for whose work it leaves a request to Django.
+# The API_MIDDLEWARE that the compiled path replaces, or that only acts on requests which it leaves to Django.
 STOCK_MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "library_site.http.middleware.require_allowed_host",
@@ -28,7 +28,7 @@ STOCK_MIDDLEWARE = [
     "library_site.http.middleware.require_revalidation",
     "oauth.throttling.bound_streams",
 ]
-# What some settings add.
+# Middleware that some settings add.
 OPTIONAL_MIDDLEWARE = {"corsheaders.middleware.CorsMiddleware", "oauth.throttling.count_refusals"}
 
 

@@ -35,7 +35,7 @@ class Refusal(Exception):
     status: ClassVar[int]
     message: ClassVar[str]
     headers: ClassVar[Mapping[str, str]] = {}
-    # Whether the same request may be carried out later. Then its refusal is not stored for Idempotency-Key.
+    # Whether a retry of the request may succeed. If so, the error is not stored for Idempotency-Key.
     is_temporary: ClassVar[bool] = False
 
     def to_failure(self, request: HttpRequest | Request) -> Failure:

@@ -1,4 +1,4 @@
-"""What a scrape reads of this machine: the build, the processes of the server, disks, the backup, the certificate."""
+"""The metrics of this machine: the build, the server's processes, disks, the last backup and the certificate."""
 
 import os
 import platform

@@ -121,11 +121,11 @@ class ServerMetrics:
 
 
 class ScrapeCollector(Collector):
-    """What is read when a scrape comes. A source that fails or hangs is left out."""
+    """Reads the sources during a scrape. A source that fails or hangs is left out."""
 
     def collect(self) -> Iterable[Metric]:
         runs = {name: get_source_run(name) for name in settings.METRIC_SOURCES}
-        # They run while the checks of /readyz do, and beside each other: a hung database hides Redis from nobody.
+        # They run in parallel, also with the checks of /readyz: if the database hangs, Redis is still reported.
         for run in runs.values():
             run.begin()
         yield GaugeMetricFamily(

@@ -42,5 +42,5 @@ def read_connections() -> Iterable[Metric]:
 
 
 def get_seconds(since: datetime | None, now: datetime) -> float:
-    """0 for none, and for a time to come."""
+    """Returns the age in seconds; 0 for None and for a time in the future."""
     return max(0.0, (now - since).total_seconds()) if since else 0.0
