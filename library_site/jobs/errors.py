@@ -10,5 +10,5 @@ def describe_error(error: Exception) -> str:
 
 
 def truncate_text(text: str) -> str:
-    """Truncates a text, and escapes characters that a database cannot store."""
+    """Truncates a text, and replaces characters that a database cannot store."""
     return make_storable(text)[:MAX_ERROR_LENGTH]

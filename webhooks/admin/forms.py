@@ -109,7 +109,7 @@ class ReplayForm(forms.Form):
         after, before = self.cleaned_data.get("after"), self.cleaned_data.get("before")
         if after and before and before <= after:
             raise ValidationError(gettext(EMPTY_SPAN_MESSAGE))
-        # Required, because a field left empty by mistake would replay everything.
+        # The form requires an end or "until now": an end left empty by mistake would replay everything.
         if "before" in self.cleaned_data and not before and not self.cleaned_data["until_now"]:
             self.add_error("before", gettext("Give an end or choose “until now”."))
         return self.cleaned_data
