@@ -44,7 +44,13 @@ admin.site.unregister([User, Group])
 class LibraryUserAdmin(DelegatingAdmin, UserAdmin):
     """Adds users by invitation: they choose their passwords themselves."""
 
-    allowed_lookups = ("is_staff__exact", "is_superuser__exact", "is_active__exact", "groups__id__exact")
+    allowed_lookups = (
+        "is_staff__exact",
+        "is_superuser__exact",
+        "is_active__exact",
+        "groups__id__exact",
+        "groups__isnull",
+    )
     add_form: Any = InvitationForm
     add_fieldsets: Any = ((None, {"fields": ("username", "first_name", "last_name", "email", "groups")}),)
     list_display = ("username", "email", "first_name", "last_name", "state", "sign_in")
