@@ -20,7 +20,7 @@ ROOT = Path(__file__).parent.parent
 PEERS_VENV = ROOT / ".venv-bench"
 REQUIREMENTS = ROOT / "requirements" / "bench.txt"
 FASTIFY_PEER = ROOT / "benchmarks" / "peers" / "fastify"
-BOOK_MEMBERS = ("id", "title", "author", "year", "isbn", "genre", "available", "created_at")
+COMPARED_FIELDS = ("id", "title", "author", "year", "isbn", "genre", "available", "created_at")
 START_TIMEOUT = 60
 # The library takes up to ten seconds.
 STOP_TIMEOUT = 20
@@ -160,7 +160,7 @@ def wait_for_answer(process: subprocess.Popen[bytes], name: str, send_request: C
 def check_books(name: str, port: int) -> None:
     """Checks the bodies: wrk checks only the status, and accepts a redirect. Raises UnexpectedAnswer."""
     book, page = fetch_json(port, "/api/books/1"), fetch_json(port, "/api/books?limit=10")
-    if set(book) != set(BOOK_MEMBERS) or len(page) != 10:
+    if set(book) != set(COMPARED_FIELDS) or len(page) != 10:
         raise UnexpectedAnswer(f"{name}: {book}, and {len(page)} books where 10 were asked for")
 
 

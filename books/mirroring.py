@@ -7,9 +7,9 @@ from typing import Any
 from rest_framework.exceptions import ValidationError
 from rest_framework.serializers import Serializer
 
+from books.book_fields import FIELDS
 from books.files.parsing import format_errors
 from books.history.actors import ActorRef, find_actor
-from books.members import MEMBERS
 from books.models import Actor, MirroredBook
 from books.rows import BookRow
 from books.serializers import NewBookSerializer
@@ -43,7 +43,7 @@ class MirroredBookSerializer(MirroredIdSerializer, NewBookSerializer):
     available = StrictBooleanField()
 
     class Meta(NewBookSerializer.Meta):
-        fields = (*MEMBERS, "id", "version")
+        fields = (*FIELDS, "id", "version")
 
 
 id_serializer, book_serializer = MirroredIdSerializer(), MirroredBookSerializer()

@@ -44,7 +44,7 @@ class Representation:
         # Returns the fields of a row.
         self.to_row: Callable[[Any], Row] = make_getter(sources)
         # Removes the extra columns of a row.
-        self.select_members: Callable[[Row], Row] = itemgetter(slice(len(self.members)))
+        self.select_fields: Callable[[Row], Row] = itemgetter(slice(len(self.members)))
         self.columns = [select_column(field) for field in self.fields.values()]
         self.time_zones = {
             name: zone_suffix(field) for name, field in self.fields.items() if isinstance(field, DateTimeField)
@@ -64,7 +64,7 @@ class Representation:
 
     def to_structs(self, rows: Iterable[Row]) -> list[msgspec.Struct]:
         """Converts rows to structs, without the extra columns."""
-        books = list(starmap(self.struct, map(self.select_members, rows)))
+        books = list(starmap(self.struct, map(self.select_fields, rows)))
         for name, zone in self.time_zones.items():
             format_times(books, name, zone)
         return books

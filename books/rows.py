@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from django.db import DEFAULT_DB_ALIAS
 
 from books.fields import to_naive_utc
-from books.models import DERIVED_FIELDS, MEMBER_DEFAULTS, Book
+from books.models import DERIVED_FIELDS, FIELD_DEFAULTS, Book
 
 
 class BookRow(NamedTuple):
@@ -39,7 +39,7 @@ class BookRow(NamedTuple):
 def make_row(values: Mapping[str, Any], now: datetime) -> BookRow:
     """Returns a book that is not written to the database yet."""
     timestamp = to_naive_utc(now)
-    defaults = {"id": 0, **MEMBER_DEFAULTS, "created_at": timestamp, "updated_at": timestamp, "version": 1}
+    defaults = {"id": 0, **FIELD_DEFAULTS, "created_at": timestamp, "updated_at": timestamp, "version": 1}
     return BookRow(**{**defaults, **add_derived_values(values)})
 
 

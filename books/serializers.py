@@ -7,7 +7,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from books.members import MEMBERS, REQUIRED_MEMBERS
+from books.book_fields import FIELDS, REQUIRED_FIELDS
 from books.models import FOLDED_COLUMNS, Book
 from books.read_model import BookListSerializer, ReadSerializer
 from books.rows import BookRow
@@ -19,7 +19,7 @@ class NewBookSerializer(StrictModelSerializer):
 
     class Meta:
         model = Book
-        fields: tuple[str, ...] = REQUIRED_MEMBERS
+        fields: tuple[str, ...] = REQUIRED_FIELDS
         # The database constraint decides whether an isbn is free: the result of a SELECT may be out of date.
         extra_kwargs: dict[str, dict[str, Any]] = {"isbn": {"validators": []}}
 
@@ -28,7 +28,7 @@ class NonBlankBookSerializer(NewBookSerializer):
     """All fields except `available`: a new book is available. Texts may be blank only where the model allows it."""
 
     class Meta(NewBookSerializer.Meta):
-        fields = tuple(name for name in MEMBERS if name != "available")
+        fields = tuple(name for name in FIELDS if name != "available")
 
     def build_standard_field(self, field_name: str, model_field: Any) -> Any:
         field_class, options = super().build_standard_field(field_name, model_field)
@@ -53,4 +53,4 @@ class BookSerializer(ReadSerializer, StrictModelSerializer):
         list_serializer_class = BookListSerializer
         # All columns except those that only the search reads.
         fields = tuple(name for name in BookRow._fields if name not in FOLDED_COLUMNS.values())
-        extra_kwargs = {name: {"required": True} for name in MEMBERS}
+        extra_kwargs = {name: {"required": True} for name in FIELDS}

@@ -37,8 +37,8 @@ class JSONLines:
         if line.startswith("{"):
             return line
         now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        members = {"time": now, "level": self.level, "logger": LOGGER, "message": line.strip()}
-        return json.dumps(members | get_process_members())
+        fields = {"time": now, "level": self.level, "logger": LOGGER, "message": line.strip()}
+        return json.dumps(fields | get_process_members())
 
     def close_line(self) -> None:
         """Writes an incomplete line."""

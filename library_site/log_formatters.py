@@ -44,10 +44,10 @@ class TextFormatter(RequestFormatter):
 
 
 class JSONFormatter(RequestFormatter):
-    """One JSON object per line, with additional members from the record's `members`."""
+    """One JSON object per line, with additional fields from the record's `fields`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        members = {
+        fields = {
             "time": self.formatTime(record),
             "level": record.levelname,
             "logger": record.name,
@@ -57,8 +57,8 @@ class JSONFormatter(RequestFormatter):
             **getattr(record, "members", {}),
         }
         if record.exc_info:
-            members["exception"] = self.formatException(record.exc_info)
-        return json.dumps(members)
+            fields["exception"] = self.formatException(record.exc_info)
+        return json.dumps(fields)
 
 
 class UnavailableFilter(logging.Filter):
@@ -91,7 +91,7 @@ def redact_rows(text: str, *errors: BaseException | None) -> str:
 
 
 def iter_causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Yields the exception, its causes, and the members of groups among them."""
+    """Yields the exception, its causes, and the fields of groups among them."""
     while error:
         yield error
         if isinstance(error, BaseExceptionGroup):

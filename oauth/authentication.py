@@ -64,8 +64,8 @@ class APIKeyAuthentication(BaseAuthentication):
 def build_challenge(**parameters: str) -> str:
     """The Bearer challenge (RFC 6750, 3) with the address of the resource's metadata (RFC 9728, 5.1)."""
     metadata = f"{settings.PUBLIC_URL}/{PROTECTED_RESOURCE_PATH}"
-    members = {"realm": "Library API", **parameters, "resource_metadata": metadata}
-    return "Bearer " + ", ".join(f'{name}="{value}"' for name, value in members.items())
+    fields = {"realm": "Library API", **parameters, "resource_metadata": metadata}
+    return "Bearer " + ", ".join(f'{name}="{value}"' for name, value in fields.items())
 
 
 def find_credential(environ: Mapping[str, Any], requested_scopes: ScopeSet) -> Credential | None:

@@ -59,7 +59,7 @@ class StoredEvent(NamedTuple):
 
 
 class EventHead(msgspec.Struct):
-    """The members of every event's body (specification, Section 6)."""
+    """The fields of every event's body (specification, Section 6)."""
 
     id: UUID
     event: str

@@ -21,7 +21,7 @@ from webhooks.models import EVENT_RETENTION, Event, Restoration
 
 # A reader that starts at the oldest event has this time to read on; rows are stored for longer.
 READING_GRACE = timedelta(hours=12)
-# Of a page: the body, and the members of a StreamCursor.
+# Of a page: the body, and the fields of a StreamCursor.
 ROW_COLUMNS = ("body", "transaction", "id", "created_at")
 LATER_EVENTS_SQL = (
     "SELECT EXISTS (SELECT FROM webhooks_event"

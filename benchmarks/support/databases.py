@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import psycopg
 from psycopg import Connection
 
-from benchmarks.competitors import BOOK_MEMBERS, COMPETITORS, LIBRARIES, OURS, ROOT, build_environment
+from benchmarks.competitors import COMPARED_FIELDS, COMPETITORS, LIBRARIES, OURS, ROOT, build_environment
 from tests.support.postgres import Cluster
 
 CONTRACT_DATABASE = "contract"
@@ -86,7 +86,7 @@ def create_contract_database(cluster: Cluster) -> None:
 
 
 def copy_books(ours: Connection, contract: Connection) -> None:
-    columns = ", ".join(BOOK_MEMBERS)
+    columns = ", ".join(COMPARED_FIELDS)
     read_sql = f"COPY (SELECT {columns} FROM books_book ORDER BY id) TO STDOUT"
     write_sql = f"COPY books ({columns}) FROM STDIN"
     with ours.cursor().copy(read_sql) as source, contract.cursor().copy(write_sql) as target:

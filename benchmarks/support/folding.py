@@ -8,10 +8,10 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-MEMBERS = ("title", "author", "year", "isbn", "genre", "available")
+FIELDS = ("title", "author", "year", "isbn", "genre", "available")
 CREATED, CHANGED, DELETED = 1, 2, 3
 CHANGES_SQL = "SELECT book_id, version, kind, before, after FROM books_change ORDER BY book_id, version"
-BOOKS_SQL = f"SELECT id, version, {', '.join(MEMBERS)} FROM books_book"
+BOOKS_SQL = f"SELECT id, version, {', '.join(FIELDS)} FROM books_book"
 
 State = Mapping[str, Any] | None
 """The members of a book; None while it is deleted."""
@@ -32,7 +32,7 @@ def list_broken_histories(fetch: Callable[[str], Sequence[tuple[Any, ...]]], see
     """What is wrong, for each book. Those with an id up to `seeded` have no creation."""
     changes, problems = defaultdict(list), []
     for pk, version, kind, before, after in fetch(CHANGES_SQL):
-        changes[pk].append(StoredChange(version, kind, parse_members(before), parse_members(after)))
+        changes[pk].append(StoredChange(version, kind, parse_fields(before), parse_fields(after)))
     books = {pk: (version, parse_book(values)) for pk, version, *values in fetch(BOOKS_SQL)}
     for pk in {*changes, *books}:
         try:
@@ -43,13 +43,13 @@ def list_broken_histories(fetch: Callable[[str], Sequence[tuple[Any, ...]]], see
     return problems
 
 
-def parse_members(value: Any) -> Any:
+def parse_fields(value: Any) -> Any:
     """SQLite has JSON as text."""
     return json.loads(value) if isinstance(value, str) else value
 
 
 def parse_book(values: Sequence[Any]) -> dict[str, Any]:
-    book = dict(zip(MEMBERS, values, strict=True))
+    book = dict(zip(FIELDS, values, strict=True))
     return {**book, "available": bool(book["available"])}
 
 
@@ -73,7 +73,7 @@ def undo(change: StoredChange, state: State) -> State:
     """Returns the state before the change. Raises BrokenHistory."""
     if change.kind == DELETED:
         require(state is None, f"after the deletion {change.version} there is a book")
-        return {name: change.before[name] for name in MEMBERS}
+        return {name: change.before[name] for name in FIELDS}
     if state is None:
         raise BrokenHistory(f"after change {change.version} there is no book")
     if change.kind != CHANGED:

@@ -10,17 +10,17 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from books.book_fields import FIELDS
 from books.history.entries import ActorNames, Entry
 from books.history.records import MERGED_INTO
 from books.history.states import DELETIONS
-from books.members import MEMBERS
 from books.models import Actor, Book, Change, Operation
 from books.operations.tasks import get_kind
 from library_site.admin.badges import Tone
 
 LABELS = {field.name: field.verbose_name for field in Book._meta.concrete_fields}
 # Labels for forms. The label of the checkbox does not describe both of its values.
-FORM_LABELS = {name: capfirst(LABELS[name]) for name in MEMBERS} | {"available": _("Availability")}
+FORM_LABELS = {name: capfirst(LABELS[name]) for name in FIELDS} | {"available": _("Availability")}
 ACTOR_LABELS = {"user": _("user"), "app": _("app"), "api_key": _("API key"), "source": _("source")}
 
 
@@ -96,7 +96,7 @@ def describe_entry(entry: Entry, title: str, operation: Operation | None) -> Des
         describe_channel(entry, operation),
         link_operation(operation) if operation else None,
         operation.changed if operation else None,
-        compare_members(entry.before, entry.after),
+        compare_fields(entry.before, entry.after),
         None if entry.kind in DELETIONS else state_address(entry.book_id, entry.version),
         describe_merge(entry),
     )
@@ -151,15 +151,15 @@ def describe_kind(operation: Operation) -> str:
     return str(label) if label else gettext("mass action “%(kind)s”") % {"kind": operation.kind}
 
 
-def label_member(name: str) -> str:
+def label_field(name: str) -> str:
     return capfirst(str(LABELS.get(name, name)))
 
 
-def compare_members(left: Mapping[str, Any] | None, right: Mapping[str, Any] | None) -> list[ValueLine]:
+def compare_fields(left: Mapping[str, Any] | None, right: Mapping[str, Any] | None) -> list[ValueLine]:
     """Returns the fields of either state, in the order of MEMBERS."""
     states = [state or {} for state in (left, right)]
-    rows = [(name, [format_value(state[name]) if name in state else None for state in states]) for name in MEMBERS]
-    return [ValueLine(label_member(name), *values) for name, values in rows if values != [None, None]]
+    rows = [(name, [format_value(state[name]) if name in state else None for state in states]) for name in FIELDS]
+    return [ValueLine(label_field(name), *values) for name, values in rows if values != [None, None]]
 
 
 def format_value(value: Any) -> str:

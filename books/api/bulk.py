@@ -96,9 +96,9 @@ def prefix_problems(index: int, details: Any) -> FieldErrors:
     """Prefixes the names of an item's errors with its index. Errors of the item's book are named by field."""
     problems: FieldErrors = {}
     for name, detail in details.items():
-        errors_by_member = detail if isinstance(detail, dict) else {api_settings.NON_FIELD_ERRORS_KEY: detail}
-        for member, errors in errors_by_member.items():
-            label = name if member == api_settings.NON_FIELD_ERRORS_KEY else member
+        errors_by_field = detail if isinstance(detail, dict) else {api_settings.NON_FIELD_ERRORS_KEY: detail}
+        for field, errors in errors_by_field.items():
+            label = name if field == api_settings.NON_FIELD_ERRORS_KEY else field
             problems.setdefault(f"{index}.{label}", []).extend(errors)
     return problems
 

@@ -39,7 +39,7 @@ AnyObject: Any = msgspec.defstruct("AnyObject", [("operations", *OPTIONAL_SLICE)
 decode_usual_body = msgspec.json.Decoder(UsualBody).decode
 decode_item_list = msgspec.json.Decoder(ItemList).decode
 decode_object = msgspec.json.Decoder(AnyObject).decode
-decode_members = msgspec.json.Decoder(dict[str, Raw]).decode
+decode_fields = msgspec.json.Decoder(dict[str, Raw]).decode
 decode_value = msgspec.json.Decoder(Raw).decode
 
 
@@ -101,8 +101,8 @@ def split_unusual(body: bytes) -> Any:
 def split_items(items: Raw) -> Any:
     if read_first_character(items) != b"[":
         return parse_or_empty(items)
-    members = msgspec.structs.astuple(decode_item_list(items))
-    return [member for member in members if member is not UNSET]
+    fields = msgspec.structs.astuple(decode_item_list(items))
+    return [field for field in fields if field is not UNSET]
 
 
 def parse_others(value: Raw, items: Raw | UnsetType) -> dict[str, Any]:
@@ -110,8 +110,8 @@ def parse_others(value: Raw, items: Raw | UnsetType) -> dict[str, Any]:
     size = len(memoryview(value)) - (0 if items is UNSET else len(memoryview(items)))
     if size > MAX_ITEM_BYTES:
         raise PayloadTooLarge(f"What comes beside the operations is over {MAX_ITEM_BYTES} bytes.")
-    members = decode_members(value)
-    return {name: parse_or_empty(member) for name, member in members.items() if name != "operations"}
+    fields = decode_fields(value)
+    return {name: parse_or_empty(field) for name, field in fields.items() if name != "operations"}
 
 
 def parse_or_empty(value: Raw) -> Any:

@@ -37,11 +37,11 @@ def set_filter_schema(filter: Filter, schema: dict[str, Any]) -> None:
 class TextFilter(CharFilter):
     """Uses a text without changing it."""
 
-    def __init__(self, member: str | None = None, **options: Any) -> None:
-        super().__init__(member, max_length=MAX_SEARCH_LENGTH, strip=False, **options)
+    def __init__(self, name: str | None = None, **options: Any) -> None:
+        super().__init__(name, max_length=MAX_SEARCH_LENGTH, strip=False, **options)
         set_filter_schema(self, {"type": "string", "maxLength": MAX_SEARCH_LENGTH, **NO_NUL_SCHEMA})
 
-    def build_member(self) -> serializers.Field[Any, Any, Any, Any]:
+    def build_condition_value(self) -> serializers.Field[Any, Any, Any, Any]:
         """Returns the field of a JSON body with the same values. Each filter here has such a field."""
         return StringField(required=False, max_length=MAX_SEARCH_LENGTH)
 
@@ -136,7 +136,7 @@ class YearFilter(Filter):
         super().__init__("year", lookup, parse=parse_integer, problem=INVALID_INTEGER, **options)
         set_filter_schema(self, {"type": "integer"})
 
-    def build_member(self) -> serializers.Field[Any, Any, Any, Any]:
+    def build_condition_value(self) -> serializers.Field[Any, Any, Any, Any]:
         return StrictIntegerField(required=False)
 
 
@@ -150,7 +150,7 @@ class AvailableFilter(Filter):
     def filter(self, qs: QuerySet[Book], value: bool | None) -> QuerySet[Book]:
         return qs if value is None else qs.filter(AVAILABILITY_CONDITIONS[value])
 
-    def build_member(self) -> serializers.Field[Any, Any, Any, Any]:
+    def build_condition_value(self) -> serializers.Field[Any, Any, Any, Any]:
         return StrictBooleanField(required=False)
 
 
@@ -210,10 +210,10 @@ def select_matching(values: Mapping[str, str]) -> QuerySet[Book]:
     return books
 
 
-def build_members(filterset: type[FilterSet]) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
+def build_fields(filterset: type[FilterSet]) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
     """Returns a field for each filter. With them a JSON body filters books as the query of the list does."""
     filters: Mapping[str, Any] = get_filters(filterset)
-    return {name: filter.build_member() for name, filter in filters.items()}
+    return {name: filter.build_condition_value() for name, filter in filters.items()}
 
 
 def get_filters(filterset: type[FilterSet]) -> Mapping[str, Filter]:

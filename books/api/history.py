@@ -74,22 +74,22 @@ def represent_entry(representation: Representation, entry: Entry) -> dict[str, A
             "source": entry.actor.source,
         },
         "operation": entry.operation_id,
-        "before": describe_members(representation, entry.before),
-        "after": entry.after if entry.kind is Change.Kind.MERGED else describe_members(representation, entry.after),
+        "before": describe_fields(representation, entry.before),
+        "after": entry.after if entry.kind is Change.Kind.MERGED else describe_fields(representation, entry.after),
     }
 
 
-def describe_members(representation: Representation, members: Mapping[str, Any] | None) -> dict[str, Any] | None:
+def describe_fields(representation: Representation, stored: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """Returns the fields as this version names and formats them, in its order."""
-    if members is None:
+    if stored is None:
         return None
     fields = [(name, str(field.source), field) for name, field in representation.fields.items()]
     return {
-        name: format_time(datetime.fromisoformat(members[source]))
+        name: format_time(datetime.fromisoformat(stored[source]))
         if isinstance(field, DateTimeField)
-        else members[source]
+        else stored[source]
         for name, source, field in fields
-        if source in members
+        if source in stored
     }
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from django.contrib.auth.models import User
 from rest_framework.exceptions import ErrorDetail, PermissionDenied, ValidationError
 
-from books.api.history import describe_members, format_time
+from books.api.history import describe_fields, format_time
 from books.fields import to_naive_utc
 from books.history.actors import ActorRef, find_actor
 from books.models import Actor, Operation
@@ -142,8 +142,8 @@ def describe_preview(representation: Representation, preview: Preview) -> dict[s
     samples = [
         {
             "id": sample.id,
-            "before": describe_members(representation, sample.before),
-            "after": describe_members(representation, sample.after),
+            "before": describe_fields(representation, sample.before),
+            "after": describe_fields(representation, sample.after),
         }
         for sample in preview.samples
     ]

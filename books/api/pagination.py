@@ -71,7 +71,7 @@ class KeysetPagination(CursorPagination):
         self.page: Any = KeysetPage(books[: self.limit + 1], SORT_ORDERS[name], self.start, descending)
         return self.page
 
-    def get_extra_members(self) -> Mapping[str, Any]:
+    def get_extra_fields(self) -> Mapping[str, Any]:
         return self.count
 
     def encode(self, key: Key, *, backward: bool) -> str:

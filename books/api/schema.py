@@ -4,7 +4,7 @@ from typing import Any
 
 from drf_spectacular.utils import OpenApiParameter
 
-from books.members import EXAMPLE
+from books.book_fields import EXAMPLE
 from library_site.api.error_documents import document_invalid
 from library_site.api.query import INVALID_INTEGER
 from library_site.api.schema import request_example, response_header

@@ -12,6 +12,7 @@ import msgspec
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext_lazy
 
+from books.book_fields import FIELDS
 from books.files.corrections import ask_for_corrections, load_corrections
 from books.files.earlier_records import EarlierRecords
 from books.files.formats.encodings import TEXT_ENCODINGS, is_probably_windows_1252, show_storable
@@ -23,7 +24,6 @@ from books.files.reasons import add_reasons
 from books.files.sandbox.client import Head, StoredFile, count_records, iter_file_records, read_head
 from books.files.uploads import build_source, open_content
 from books.history.actors import ActorRef
-from books.members import MEMBERS
 from books.models import ImportFile, ImportFinding, Operation
 from books.operations.selection_tasks import is_announced
 from books.operations.tasks import Batch, BatchCounts, OperationFailed, Plan, Sentences, Task, register_kind
@@ -326,7 +326,7 @@ def describe_values(decision: Decision) -> dict[str, Any]:
     """Returns the values to show for a record. If it changes a book, these are the book's new values."""
     record, book = decision.record, decision.book
     if book and decision.values:
-        return {name: decision.values.get(name, getattr(book, name)) for name in MEMBERS}
+        return {name: decision.values.get(name, getattr(book, name)) for name in FIELDS}
     return dict(decision.values or record.values) or describe_cells(record.cells or record.raw.values)
 
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from django.utils.translation import gettext as _
 
+from books.book_fields import REQUIRED_FIELDS
 from books.files.earlier_records import EarlierRecords, RecordKey
 from books.files.parsing import ImportRules, ParsedRecord
 from books.files.reasons import (
@@ -19,8 +20,7 @@ from books.files.reasons import (
 )
 from books.history.actors import ActorRef
 from books.isbn import normalize_isbn
-from books.members import REQUIRED_MEMBERS
-from books.models import MEMBER_DEFAULTS, Book
+from books.models import FIELD_DEFAULTS, Book
 from books.operations.selection_tasks import write_pairs
 from books.rows import BookRow
 from books.search.doubts import doubt_isbn, doubt_year
@@ -65,7 +65,7 @@ class BookMatch(NamedTuple):
 class Decision(NamedTuple):
     """`values` are the values to write; `book` is the matching book as it is now.
 
-    `members` are the fields that the reason is about.
+    `fields` are the fields that the reason is about.
     """
 
     record: ParsedRecord
@@ -194,13 +194,13 @@ def find_ids_by_text(key: RecordKey, texts: Collection[str | None], earlier: Ear
 
 
 def decide_new(record: ParsedRecord, rules: ImportRules, today: date) -> Decision:
-    missing = [name for name in REQUIRED_MEMBERS if name not in record.values]
+    missing = [name for name in REQUIRED_FIELDS if name not in record.values]
     if rules.on_none == "leave":
         return Decision(record, Verdict.LEFT)
     if missing:
         reasons = [record.name_reason(name, _(ABSENT)) for name in missing]
         return Decision(record, Verdict.REFUSED, " ".join(reasons), members=tuple(missing))
-    return hold_doubtful(Decision(record, Verdict.NEW, values={**MEMBER_DEFAULTS, **record.values}), rules, today)
+    return hold_doubtful(Decision(record, Verdict.NEW, values={**FIELD_DEFAULTS, **record.values}), rules, today)
 
 
 def decide_match(record: ParsedRecord, match: BookMatch, book: BookRow, rules: ImportRules, today: date) -> Decision:
@@ -234,14 +234,14 @@ def hold_doubtful(decision: Decision, rules: ImportRules, today: date, doubt: st
     reason = " ".join(filter(None, doubts))
     if not reason or rules.take_doubtful:
         return decision._replace(reason=reason)
-    members = (*decision.record.members, *doubt_values(decision.values, today), *(["isbn"] if doubt else []))
-    return decision._replace(reason=reason, verdict=Verdict.DOUBTFUL, members=members)
+    fields = (*decision.record.members, *doubt_values(decision.values, today), *(["isbn"] if doubt else []))
+    return decision._replace(reason=reason, verdict=Verdict.DOUBTFUL, members=fields)
 
 
 def find_doubts(record: ParsedRecord, values: Mapping[str, Any], today: date) -> Iterator[str]:
     """Yields the warnings about values to be written."""
-    for member, doubt in doubt_values(values, today).items():
-        yield record.name_reason(member, doubt)
+    for field, doubt in doubt_values(values, today).items():
+        yield record.name_reason(field, doubt)
 
 
 def doubt_values(values: Mapping[str, Any], today: date) -> dict[str, str]:
@@ -250,7 +250,7 @@ def doubt_values(values: Mapping[str, Any], today: date) -> dict[str, str]:
         "isbn": doubt_isbn(values["isbn"]) if "isbn" in values else "",
         "year": doubt_year(values["year"], today) if "year" in values else "",
     }
-    return {member: doubt for member, doubt in doubts.items() if doubt}
+    return {field: doubt for field, doubt in doubts.items() if doubt}
 
 
 def write_decisions(

@@ -10,6 +10,7 @@ from django.utils.translation import get_language, gettext_noop
 from django.utils.translation import gettext as _
 from rest_framework.exceptions import ValidationError
 
+from books.book_fields import BOOK_FIELDS, REQUIRED_FIELDS
 from books.files.columns.cells import (
     Source,
     find_reader,
@@ -17,9 +18,9 @@ from books.files.columns.cells import (
     is_blank,
     list_sources,
     read_cells,
-    read_member,
+    read_field,
 )
-from books.files.formats.records import Record, UnreadableFile, name_member
+from books.files.formats.records import Record, UnreadableFile, name_field
 from books.files.reasons import (
     FIELD_NAMES,
     UNDECODABLE,
@@ -27,17 +28,16 @@ from books.files.reasons import (
     UNKNOWN_ID,
     describe_year,
 )
-from books.members import MEMBER_TABLE, REQUIRED_MEMBERS
 from books.search.doubts import IMPROBABLE_YEAR
 from books.serializers import NonBlankBookSerializer
 from library_site.api.serializers import make_optional
 from library_site.db.integers import BIGINT_MAX, parse_integer
 
 # The fields that catalogues of other libraries can fill in for a known ISBN.
-COMPLETED_MEMBERS = tuple(name for name in REQUIRED_MEMBERS if name != "isbn")
+COMPLETED_FIELDS = tuple(name for name in REQUIRED_FIELDS if name != "isbn")
 # The serializer parses these. The availability is parsed separately.
-IMPORTED_MEMBERS = NonBlankBookSerializer.Meta.fields
-INTEGER_MEMBERS = tuple(member.name for member in MEMBER_TABLE if type(member.example) is int)
+IMPORTED_FIELDS = NonBlankBookSerializer.Meta.fields
+INTEGER_FIELDS = tuple(field.name for field in BOOK_FIELDS if type(field.example) is int)
 AVAILABLE_VALUES = {"true": True, "yes": True, "available": True, "false": False, "no": False, "lent": False}
 MAX_SHOWN_NAME = 64
 # Messages of REST framework. Its German translations are too informal for librarians.
@@ -87,7 +87,7 @@ class ParsedRecord(NamedTuple):
     """A record with the values of a book, with the error why it has none, or one that is left out.
 
     `position` counts the records of the file from 1; `pk` is the id in the record, if ids matter. `sources` are the
-    columns of the fields. `members` are the fields of the error or warning, and `cells` the raw values of a record with
+    columns of the fields. `fields` are the fields of the error or warning, and `cells` the raw values of a record with
     an error.
     """
 
@@ -103,17 +103,17 @@ class ParsedRecord(NamedTuple):
     members: tuple[str, ...] = ()
     cells: Mapping[str, Any] = {}
 
-    def name_reason(self, member: str, sentence: str) -> str:
+    def name_reason(self, field: str, sentence: str) -> str:
         """Returns the reason for an error or a warning about a field. It begins with the name of the field's column."""
-        return name_cell(self.raw, self.sources, member, sentence)
+        return name_cell(self.raw, self.sources, field, sentence)
 
 
-def require_mapped_members(rules: ImportRules) -> None:
+def require_mapped_fields(rules: ImportRules) -> None:
     """Raises UnreadableFile if no record of the file can be imported."""
     has_key = "isbn" in rules.mapping or (rules.match_by == "id" and "id" in rules.mapping)
     only_changes = rules.on_none == "leave" and has_key
-    members = [name for name in REQUIRED_MEMBERS if name not in rules.defaults]
-    missing = [] if only_changes else [name for name in members if name not in rules.mapping]
+    fields = [name for name in REQUIRED_FIELDS if name not in rules.defaults]
+    missing = [] if only_changes else [name for name in fields if name not in rules.mapping]
     if missing:
         raise UnreadableFile(_("The first line names no column %(names)s.") % {"names": ", ".join(missing)})
 
@@ -139,7 +139,7 @@ def parse_record(
     if record.problem:
         return build({}, problem=record.problem)
     cells, doubts = read_corrected(record, sources, corrections, is_exact=rules.is_exact)
-    cells |= {member: text for member, text in rules.defaults.items() if is_blank(cells.get(member))}
+    cells |= {field: text for field, text in rules.defaults.items() if is_blank(cells.get(field))}
     if rules.leave_without_isbn and has_no_isbn(cells.get("isbn")):
         return build({}, is_left_out=True)
     try:
@@ -157,17 +157,17 @@ def read_corrected(
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Returns the cells of a record and the warnings about them, by field. A correction is parsed like a cell."""
     cells, doubts = read_cells(record.values, sources)
-    for member, text in corrections.items():
-        cells[member], doubt, _is_enough = find_reader(member, "", is_exact=is_exact)(text)
-        doubts.pop(member, None)
+    for field, text in corrections.items():
+        cells[field], doubt, _is_enough = find_reader(field, "", is_exact=is_exact)(text)
+        doubts.pop(field, None)
         if doubt:
-            doubts[member] = name_cell(record, sources, member, doubt)
+            doubts[field] = name_cell(record, sources, field, doubt)
     return cells, doubts
 
 
-def name_cell(record: Record, sources: Mapping[str, Sequence[Source]], member: str, sentence: str) -> str:
-    columns = sources.get(member)
-    return name_member(read_member(record.values, columns)[0][:MAX_SHOWN_NAME] if columns else member, sentence)
+def name_cell(record: Record, sources: Mapping[str, Sequence[Source]], field: str, sentence: str) -> str:
+    columns = sources.get(field)
+    return name_field(read_field(record.values, columns)[0][:MAX_SHOWN_NAME] if columns else field, sentence)
 
 
 def get_sources(rules: ImportRules) -> dict[str, list[Source]]:
@@ -177,10 +177,10 @@ def get_sources(rules: ImportRules) -> dict[str, list[Source]]:
 
 def parse_values(cells: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the values of a book. Raises ValidationError."""
-    texts = {name: cells[name] for name in IMPORTED_MEMBERS if cells.get(name) is not None}
-    for name in INTEGER_MEMBERS:
+    texts = {name: cells[name] for name in IMPORTED_FIELDS if cells.get(name) is not None}
+    for name in INTEGER_FIELDS:
         if isinstance(texts.get(name), str):
-            if name not in REQUIRED_MEMBERS and is_blank(texts[name]):
+            if name not in REQUIRED_FIELDS and is_blank(texts[name]):
                 # Without an availability, a new book gets the default.
                 del texts[name]
             else:
@@ -229,6 +229,6 @@ def has_surrogates(text: Any) -> bool:
     return isinstance(text, str) and any("\ud800" <= character <= "\udfff" for character in text)
 
 
-def format_errors(error: ValidationError, name_reason: Callable[[str, str], str] = name_member) -> str:
+def format_errors(error: ValidationError, name_reason: Callable[[str, str], str] = name_field) -> str:
     problems = cast("dict[str, list[str]]", error.detail)
     return " ".join(name_reason(name, message) for name, messages in problems.items() for message in messages)

@@ -10,16 +10,16 @@ from collections.abc import Iterable
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
+from books.book_fields import BOOK_FIELDS
 from books.files.columns.cells import UnknownDate
-from books.members import MEMBER_TABLE
 
-MARC_FIELDS = {"id": "001", **{member.name: "{0}${2}".format(*member.marc) for member in MEMBER_TABLE}}
+MARC_FIELDS = {"id": "001", **{field.name: "{0}${2}".format(*field.marc) for field in BOOK_FIELDS}}
 # How formats without columns name their fields.
 FIELD_NAMES = {
     "marc": MARC_FIELDS,
     "marcxml": MARC_FIELDS,
-    "bibtex": {member.name: member.bibtex[0] for member in MEMBER_TABLE},
-    "ris": {"id": "ID", **{member.name: member.ris[0] for member in MEMBER_TABLE}},
+    "bibtex": {field.name: field.bibtex[0] for field in BOOK_FIELDS},
+    "ris": {"id": "ID", **{field.name: field.ris[0] for field in BOOK_FIELDS}},
 }
 # Formats that number records instead of lines.
 NUMBERED_FORMATS = ("marc", "marcxml")

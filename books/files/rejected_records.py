@@ -6,7 +6,7 @@ from functools import partial
 from django.utils.translation import gettext as _
 
 from books.files.corrections import load_cells
-from books.files.formats.records import name_member
+from books.files.formats.records import name_field
 from books.files.import_tasks import get_check_id, get_encoding, get_format
 from books.files.matching import REJECTED_VERDICTS
 from books.files.sandbox import client
@@ -47,9 +47,9 @@ def list_reasons_behind(file: ImportFile, operation: Operation, position: int) -
     rows = list_rejected(file, operation, position)
     cells = load_cells(file, get_check_id(operation), [position for position, _line, _reason in rows])
     corrected: dict[int, list[str]] = {}
-    for (row, member), value in cells.items():
+    for (row, field), value in cells.items():
         if value is not None:
-            corrected.setdefault(row, []).append(name_member(member, f"“{value}”"))
+            corrected.setdefault(row, []).append(name_field(field, f"“{value}”"))
     return [(row, describe_corrected(reason, corrected.get(row, []))) for row, _line, reason in rows]
 
 

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from django.db import connection
 
+from books.book_fields import FIELDS
 from books.fields import to_naive_utc
 from books.history.actors import ActorRef
-from books.members import MEMBERS
 from books.models import Change
 from books.rows import BookRow
 from library_site.api.responses import encode_json
@@ -44,14 +44,14 @@ def record_restoration(book: BookRow) -> ChangeRecord:
 
 def record_change(previous: BookRow, book: BookRow) -> ChangeRecord:
     """Records the fields that differ. `previous` is the book before the change."""
-    names = [name for name in MEMBERS if getattr(previous, name) != getattr(book, name)]
+    names = [name for name in FIELDS if getattr(previous, name) != getattr(book, name)]
     before, after = encode_values(previous, names), encode_values(book, names)
     return ChangeRecord(book.id, book.version, Change.Kind.CHANGED.value, before, after)
 
 
 def record_deletion(book: BookRow, merged_into: int | None = None) -> ChangeRecord:
     """Records the whole book, and the id of the book that it was merged into. A deletion increases the version."""
-    before = encode_values(book, (*MEMBERS, "created_at"))
+    before = encode_values(book, (*FIELDS, "created_at"))
     kind, after = Change.Kind.DELETED, None
     if merged_into is not None:
         kind, after = Change.Kind.MERGED, encode_json({MERGED_INTO: merged_into}).decode()

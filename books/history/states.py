@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from books.members import MEMBERS
+from books.book_fields import FIELDS
 from books.models import Book, Change
 from books.rows import BookRow, make_row
 from library_site.db.integers import BIGINT_MAX
@@ -50,7 +50,7 @@ def find_state(book_id: int, version: int) -> dict[str, Any]:
     state, changes = find_present_state(book_id), []
     for step in list_later_steps(book_id, version):
         if step.kind in DELETIONS:
-            state = BookState(step.version - 1, {name: (step.before or {})[name] for name in MEMBERS})
+            state = BookState(step.version - 1, {name: (step.before or {})[name] for name in FIELDS})
             break
         changes.append(step)
     # The book may have changed since it was read.
@@ -62,16 +62,16 @@ def undo_changes(state: BookState, changes: list[ChangeStep], version: int) -> d
     is_complete = 0 < version == state.version - len(changes)
     if not is_complete or any(step.kind != Change.Kind.CHANGED for step in changes):
         raise UnknownVersion
-    members = dict(state.members)
+    fields = dict(state.members)
     for step in reversed(changes):
-        members |= step.before or {}
-    return members
+        fields |= step.before or {}
+    return fields
 
 
 def find_present_state(book_id: int) -> BookState:
     """Returns version 0 if the book does not exist."""
-    rows = Book.objects.filter(pk=book_id).values_list("version", *MEMBERS)
-    return next((BookState(row[0], dict(zip(MEMBERS, row[1:], strict=True))) for row in rows), BookState(0, {}))
+    rows = Book.objects.filter(pk=book_id).values_list("version", *FIELDS)
+    return next((BookState(row[0], dict(zip(FIELDS, row[1:], strict=True))) for row in rows), BookState(0, {}))
 
 
 def list_later_steps(book_id: int, version: int) -> list[ChangeStep]:
@@ -86,6 +86,6 @@ def read_deleted_book(pk: int, now: datetime) -> BookRow | None:
     last = Change.objects.filter(book_id=pk).order_by("-version").first()
     if last is None or last.kind not in DELETIONS:
         return None
-    members = last.before or {}
-    values = {**members, "created_at": datetime.fromisoformat(members["created_at"])}
+    fields = last.before or {}
+    values = {**fields, "created_at": datetime.fromisoformat(fields["created_at"])}
     return make_row(values, now)._replace(id=pk, version=last.version + 1)

@@ -19,14 +19,14 @@ from books.models import Actor, ImportFile, ListSettings, SavedView
 from books.writing.events import get_event_representation
 from oauth.management.users import Person
 
-VIEW_MEMBERS = ("name", "query", "columns")
+VIEW_FIELDS = ("name", "query", "columns")
 
 
 def export_data(person: Person) -> Iterator[tuple[str, Any]]:
     """Changes have the format of version 2 of the API."""
     actor_ids = list(find_actors(person).order_by("pk").values_list("pk", flat=True))
     yield "list_settings", ListSettings.objects.filter(user=person.user_id).values("columns", "rows").first()
-    yield "saved_views", list(SavedView.objects.filter(user=person.user_id).order_by("pk").values(*VIEW_MEMBERS))
+    yield "saved_views", list(SavedView.objects.filter(user=person.user_id).order_by("pk").values(*VIEW_FIELDS))
     yield "uploaded_files", list_files(person)
     yield "changes", map(export_entry, chain.from_iterable(map(iter_actor_entries, actor_ids)))
 

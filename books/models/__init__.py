@@ -2,8 +2,8 @@
 
 from books.models.book import (
     DERIVED_FIELDS,
+    FIELD_DEFAULTS,
     FOLDED_COLUMNS,
-    MEMBER_DEFAULTS,
     SORT_PREFIX_LENGTH,
     YEAR_RANGE,
     Book,
@@ -23,8 +23,8 @@ from books.models.views import ListSettings, SavedView
 
 __all__ = [
     "DERIVED_FIELDS",
+    "FIELD_DEFAULTS",
     "FOLDED_COLUMNS",
-    "MEMBER_DEFAULTS",
     "SORT_PREFIX_LENGTH",
     "YEAR_RANGE",
     "Actor",

@@ -10,8 +10,8 @@ from django.db.models.lookups import LessThanOrEqual
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import gettext_noop
 
+from books.book_fields import FIELDS, MAX_LENGTHS
 from books.fields import DerivedField, FoldedField, ISBN13Field, ISBNField, TimestampField
-from books.members import MAX_LENGTHS, MEMBERS
 
 YEAR_RANGE = (-(2**31), 2**31 - 1)
 # An index row of PostgreSQL holds about 2,700 bytes; 100 characters of any script fit in it.
@@ -156,8 +156,8 @@ class Book(models.Model):
 
 
 DERIVED_FIELDS = [field for field in Book._meta.concrete_fields if isinstance(field, DerivedField)]
-MEMBER_DEFAULTS = {
-    field.name: field.default for field in Book._meta.concrete_fields if field.name in MEMBERS and field.has_default()
+FIELD_DEFAULTS = {
+    field.name: field.default for field in Book._meta.concrete_fields if field.name in FIELDS and field.has_default()
 }
 # The folded column of each searchable field.
 FOLDED_COLUMNS = {field.source: field.name for field in Book._meta.concrete_fields if isinstance(field, FoldedField)}

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from books.members import MAX_LENGTHS
+from books.book_fields import MAX_LENGTHS
 from books.rows import BookRow
 
 
@@ -24,7 +24,7 @@ class Edit(NamedTuple):
             return {"set": dict(self.values)}
         return {"replace": {"member": self.member, "find": self.find, "with": self.replacement}}
 
-    def list_members(self) -> list[str]:
+    def list_fields(self) -> list[str]:
         return [self.member] if self.member else list(self.values)
 
     def build_values(self, book: BookRow) -> Mapping[str, Any]:

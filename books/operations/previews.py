@@ -8,7 +8,7 @@ from django.db.models import Count, Exists, F, Func, OuterRef, Q, QuerySet, Sum,
 from django.db.models.functions import Length, Replace, StrIndex
 from django.utils import timezone
 
-from books.members import MAX_LENGTHS, MEMBERS
+from books.book_fields import FIELDS, MAX_LENGTHS
 from books.models import Book
 from books.operations.edits import Edit, InvalidEdit
 from books.rows import BookRow
@@ -46,14 +46,14 @@ class Preview(NamedTuple):
 def preview_deletion(books: QuerySet[Book]) -> Preview:
     count = books.count()
     rows = changes.read_rows(books.order_by("pk")[:MAX_PREVIEWED_BOOKS])
-    return Preview(count, count, 0, 0, [Sample(row.id, row.title, pick(row, MEMBERS), None) for row in rows])
+    return Preview(count, count, 0, 0, [Sample(row.id, row.title, pick(row, FIELDS), None) for row in rows])
 
 
 def preview_edit(books: QuerySet[Book], edit: Edit) -> Preview:
     differing = annotate_replaced(books, edit) if edit.member else books.exclude(**edit.values)
     is_invalid = (Q(length__gt=MAX_LENGTHS[edit.member]) | Q(stripped="")) if edit.member else Q(pk__in=[])
     valid = differing.exclude(is_invalid)
-    conflicts = count_conflicts(valid, edit) if "isbn" in edit.list_members() else 0
+    conflicts = count_conflicts(valid, edit) if "isbn" in edit.list_fields() else 0
     valid_count = valid.count()
     return Preview(
         books.count(),
@@ -95,7 +95,7 @@ def find_samples(books: QuerySet[Any], edit: Edit) -> list[Sample]:
         # The book may have changed since it was selected.
         with suppress(InvalidEdit):
             columns = row.find_changes(edit.build_values(row), now)
-            names = [name for name in MEMBERS if name in columns]
+            names = [name for name in FIELDS if name in columns]
             samples.append(Sample(row.id, row.title, pick(row, names), {name: columns[name] for name in names}))
     return samples
 

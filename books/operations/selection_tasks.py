@@ -9,8 +9,8 @@ from django.db.models import Count, Max, QuerySet
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext_lazy
 
+from books.book_fields import FIELDS
 from books.history.actors import ActorRef, record_operation
-from books.members import MEMBERS
 from books.models import Book, Operation, OperationProblem
 from books.operations.edits import InvalidEdit, read_edit
 from books.operations.previews import Preview, preview_deletion, preview_edit
@@ -104,7 +104,7 @@ class EditTask(SelectionTask):
         return preview_edit(books, read_edit(parameters))
 
     def limit_batch(self, operation: Operation, limit: int) -> int:
-        has_isbn = "isbn" in read_edit(operation.parameters or {}).list_members()
+        has_isbn = "isbn" in read_edit(operation.parameters or {}).list_fields()
         return min(limit, ISBN_BATCH) if has_isbn else limit
 
     def write_books(
@@ -171,14 +171,14 @@ def write_with_isbn(book: BookRow, changed_book: BookRow, actor: ActorRef, now: 
     """Returns false if another book has the isbn."""
     try:
         with transaction.atomic():
-            changes.change_locked_book(book, pick_members(changed_book), actor, now, announce)
+            changes.change_locked_book(book, pick_fields(changed_book), actor, now, announce)
     except changes.IsbnInUse:
         return False
     return True
 
 
-def pick_members(book: BookRow) -> dict[str, Any]:
-    return {name: getattr(book, name) for name in MEMBERS}
+def pick_fields(book: BookRow) -> dict[str, Any]:
+    return {name: getattr(book, name) for name in FIELDS}
 
 
 def get_selection(operation: Operation) -> StoredFilter:

@@ -138,8 +138,8 @@ class UndoWriter:
         if is_touched:
             self.refused_items.append(RefusedItem(step.book_id, Reason.DELETED if is_undone else Reason.EXISTS))
             return
-        members = step.before or {}
-        values = {**members, "created_at": datetime.fromisoformat(members["created_at"])}
+        fields = step.before or {}
+        values = {**fields, "created_at": datetime.fromisoformat(fields["created_at"])}
         version = self.last_versions[step.book_id] + 1
         book = make_row(values, self.now)._replace(id=step.book_id, version=version)
         self.wait("restore", book, book)

@@ -103,10 +103,10 @@ def has_words(text: str) -> Q:
     return condition
 
 
-def is_equal(member: str, folded_text: str) -> Q:
+def is_equal(field: str, folded_text: str) -> Q:
     """The first condition uses the index."""
-    prefix = Exact(sort_expression(member), Value(folded_text[:SORT_PREFIX_LENGTH]))
-    return Q(prefix, Exact(compare_rows(FOLDED_COLUMNS[member]), Value(folded_text)))
+    prefix = Exact(sort_expression(field), Value(folded_text[:SORT_PREFIX_LENGTH]))
+    return Q(prefix, Exact(compare_rows(FOLDED_COLUMNS[field]), Value(folded_text)))
 
 
 def compare_rows(column: str) -> Collate:
@@ -118,10 +118,10 @@ def compare_rows(column: str) -> Collate:
     return Collate(column, "POSIX" if connection.vendor == "postgresql" else "BINARY")
 
 
-def begins_with(member: str, folded_text: str) -> Q:
+def begins_with(field: str, folded_text: str) -> Q:
     prefix = folded_text[:SORT_PREFIX_LENGTH]
-    first = GreaterThanOrEqual(sort_expression(member), Value(prefix))
-    last = LessThan(sort_expression(member), Value(f"{prefix}{LAST_CHARACTER}"))
+    first = GreaterThanOrEqual(sort_expression(field), Value(prefix))
+    last = LessThan(sort_expression(field), Value(f"{prefix}{LAST_CHARACTER}"))
     if len(folded_text) <= SORT_PREFIX_LENGTH:
         return Q(first, last)
-    return Q(first, last, Exact(Left(FOLDED_COLUMNS[member], len(folded_text)), Value(folded_text)))
+    return Q(first, last, Exact(Left(FOLDED_COLUMNS[field], len(folded_text)), Value(folded_text)))

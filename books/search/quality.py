@@ -62,6 +62,6 @@ def is_possible_duplicate() -> Q:
     others = Book.objects.exclude(pk=OuterRef("pk"))
     # The prefix uses the index.
     same_prefix = Exact(sort_expression("title"), SortPrefix(OuterRef("title_folded")))
-    members = [Exact(compare_rows(column), OuterRef(column)) for column in ("title_folded", "author_folded")]
-    same_title = Q(same_prefix, *members)
+    fields = [Exact(compare_rows(column), OuterRef(column)) for column in ("title_folded", "author_folded")]
+    same_title = Q(same_prefix, *fields)
     return Q(Exists(others.filter(isbn13=OuterRef("isbn13")))) | Q(Exists(others.filter(same_title)))

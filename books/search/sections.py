@@ -42,7 +42,7 @@ def parse_timestamp(value: object) -> Value:
 
 SORT_KEYS = {
     "id": SortKey((F("id"),), parse_number),
-    **{member: SortKey((sort_expression(member), F("id")), parse_text) for member in FOLDED_COLUMNS},
+    **{field: SortKey((sort_expression(field), F("id")), parse_text) for field in FOLDED_COLUMNS},
     "year": SortKey((F("year"), F("id")), parse_number),
     "isbn": SortKey((F("isbn"), F("id")), parse_text),
     "created_at": SortKey((F("created_at"), F("id")), parse_timestamp),

@@ -8,7 +8,7 @@ from books.search.matches import LAST_CHARACTER
 from library_site.db.sql import fetch_all
 
 MAX_SUGGESTIONS = 10
-SUGGESTED_MEMBERS = ("genre", "author")
+SUGGESTED_FIELDS = ("genre", "author")
 # Reads one index entry for each suggestion, however many books have it.
 SUGGESTIONS_SQL = """
     WITH RECURSIVE suggestions(prefix) AS (
@@ -22,17 +22,17 @@ SUGGESTIONS_SQL = """
 """
 
 
-def suggest(member: str, text: str) -> list[str]:
+def suggest(field: str, text: str) -> list[str]:
     """Returns texts of the field that begin with this text, ignoring case. Each is spelled as in one of the books."""
     first = fold(text.strip())[:SORT_PREFIX_LENGTH]
     if not first or "\0" in first:
         return []
-    sql = SUGGESTIONS_SQL.format(prefix=compile_prefix(member), member=member)
+    sql = SUGGESTIONS_SQL.format(prefix=compile_prefix(field), member=field)
     last = f"{first}{LAST_CHARACTER}"
     return [text for (text,) in fetch_all(sql, [first, last, last, MAX_SUGGESTIONS])]
 
 
-def compile_prefix(member: str) -> str:
+def compile_prefix(field: str) -> str:
     """Returns the index expression as SQL."""
     function = "SUBSTR({}, 1, {})" if connection.vendor == "sqlite" else "LEFT({}, {})"
-    return function.format(FOLDED_COLUMNS[member], SORT_PREFIX_LENGTH)
+    return function.format(FOLDED_COLUMNS[field], SORT_PREFIX_LENGTH)

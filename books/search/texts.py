@@ -45,24 +45,24 @@ MAX_SEARCH_LENGTH = 500
 MAX_SEARCH_WORDS = 20
 
 
-def filter_containing(books: QuerySet[Book], text: str, *members: str) -> QuerySet[Book]:
+def filter_containing(books: QuerySet[Book], text: str, *fields: str) -> QuerySet[Book]:
     r"""Returns the books with this folded text in one of these fields.
 
     `%`, `_` and `\` match themselves, and an empty text matches every book. Callers must reject NUL. Do not keep the
     queryset for later requests: on SQLite it may contain the ids of the books that match now.
     """
-    if connection.vendor == "postgresql" and len(members) == 1:
+    if connection.vendor == "postgresql" and len(fields) == 1:
         # Django takes longer to compile the condition than PostgreSQL to find the books.
-        sql, parameter = contains_sql(text, members[0])
+        sql, parameter = contains_sql(text, fields[0])
         return books.filter(RawSQL(sql, (parameter,), BooleanField()))
-    return books.filter(contains_condition(text, *members))
+    return books.filter(contains_condition(text, *fields))
 
 
-def contains_sql(text: str, member: str) -> tuple[str, str]:
+def contains_sql(text: str, field: str) -> tuple[str, str]:
     """Returns the condition of `filter_containing` as SQL and its parameter. Only for PostgreSQL: SQLite reads an
     index.
     """
-    folded_text, column = fold(text), FOLDED_COLUMNS[member]
+    folded_text, column = fold(text), FOLDED_COLUMNS[field]
     by_index = is_rare((column,), folded_text)
     return compile_contains(column, by_index), build_pattern(folded_text) if by_index else folded_text
 
@@ -80,9 +80,9 @@ def build_pattern(folded_text: str) -> str:
     return Contains.param_pattern % thread_connection.database.ops.prep_for_like_query(folded_text)
 
 
-def contains_condition(text: str, *members: str) -> Q:
+def contains_condition(text: str, *fields: str) -> Q:
     """Returns the condition of `filter_containing`, to combine it with others."""
-    folded_text, columns = fold(text), [FOLDED_COLUMNS[member] for member in members]
+    folded_text, columns = fold(text), [FOLDED_COLUMNS[field] for field in fields]
     if connection.vendor == "sqlite":
         return match_in_order(columns, folded_text) & narrow_by_index(columns, folded_text)
     if is_rare(tuple(columns), folded_text):

@@ -39,9 +39,9 @@ def created_data_parts(book: BookRow) -> tuple[bytes, bytes]:
     """Returns the data of `created_event` as JSON in two parts. The id of the new book, still unknown, goes between
     them.
     """
-    members = msgspec.structs.asdict(get_event_representation().to_struct(book))
-    del members["id"]
-    rest = encode_json(members).removeprefix(b"{")
+    fields = msgspec.structs.asdict(get_event_representation().to_struct(book))
+    del fields["id"]
+    rest = encode_json(fields).removeprefix(b"{")
     return b'{"book":{"id":', b',%b,"previous":{}}' % rest
 
 
@@ -49,8 +49,8 @@ def updated_event(previous: BookRow, book: BookRow) -> EventData:
     """`previous` is the book before its change."""
     representation = get_event_representation()
     rows = zip(representation.members, representation.to_row(previous), representation.to_row(book), strict=True)
-    changed_members = {name: old for name, old, new in rows if old != new and name not in ALWAYS_CHANGED}
-    return make_event(BOOK_UPDATED, book, changed_members)
+    changed_fields = {name: old for name, old, new in rows if old != new and name not in ALWAYS_CHANGED}
+    return make_event(BOOK_UPDATED, book, changed_fields)
 
 
 def deleted_event(book: BookRow) -> EventData:

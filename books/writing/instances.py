@@ -10,8 +10,8 @@ from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
+from books.book_fields import FIELDS
 from books.history.actors import find_actor
-from books.members import MEMBERS
 from books.models import Actor, Book, UnrecordedWrite
 from books.rows import BookRow
 from books.writing import changes
@@ -72,8 +72,8 @@ def add_instance(book: Book, is_update: bool) -> None:
         raise UnrecordedWrite(GIVEN_ID)
     if is_update:
         raise ValueError("Cannot force an update in save() with no primary key.")
-    clean_members(book, MEMBERS)
-    values = {name: getattr(book, name) for name in MEMBERS}
+    clean_fields(book, FIELDS)
+    values = {name: getattr(book, name) for name in FIELDS}
     actor, now = find_actor(Actor.Channel.COMMAND), timezone.now()
     changes.create_book(values, actor, now, instance=book)
 
@@ -88,9 +88,9 @@ def change_instance(book: Book, names: frozenset[str] | None) -> None:
         row = changes.lock_book(book.pk)
         require_same_book(book, row, loaded_names)
         saved_names = loaded_names if names is None else loaded_names & names
-        members = [name for name in MEMBERS if name in saved_names and getattr(book, name) != getattr(row, name)]
-        clean_members(book, members)
-        values = {name: getattr(book, name) for name in members}
+        fields = [name for name in FIELDS if name in saved_names and getattr(book, name) != getattr(row, name)]
+        clean_fields(book, fields)
+        values = {name: getattr(book, name) for name in fields}
         changes.change_locked_book(row, values, actor, now, instance=book)
 
 
@@ -102,12 +102,12 @@ def require_same_book(book: Book, row: BookRow, loaded_names: frozenset[str]) ->
         raise UnrecordedWrite(FIXED_CREATION)
 
 
-def clean_members(book: Book, members: Iterable[str]) -> None:
+def clean_fields(book: Book, fields: Iterable[str]) -> None:
     """Converts these fields, as a form does. Raises ValidationError with all invalid fields."""
-    book.clean_fields(exclude=BOOK_COLUMNS - frozenset(members))
-    wrong_members = [name for name in members if UNSTORABLE.search(str(getattr(book, name)))]
-    if wrong_members:
-        raise ValidationError({name: ValidationError("It has a character of no text.") for name in wrong_members})
+    book.clean_fields(exclude=BOOK_COLUMNS - frozenset(fields))
+    wrong_fields = [name for name in fields if UNSTORABLE.search(str(getattr(book, name)))]
+    if wrong_fields:
+        raise ValidationError({name: ValidationError("It has a character of no text.") for name in wrong_fields})
 
 
 def delete_instance(book: Book) -> int:

@@ -42,7 +42,7 @@ def merge_books(
             raise MirroredBookMerged
         changes.delete_books([books[other_id]], operation, now, merged_into=kept_id)
         # The isbn of the other book is free now.
-        values = {member: getattr(books[pk], member) for member, pk in sources.items()}
+        values = {field: getattr(books[pk], field) for field, pk in sources.items()}
         merged_book = changes.change_locked_book(books[kept_id], values, operation, now)
         changed = 1 + (merged_book.version > books[kept_id].version)
         counts = {"matched": 2, "changed": changed, "unchanged": 2 - changed, "refused": 0, "missed": 0}

@@ -44,8 +44,8 @@ def name_schemas(result: Document, generator: SchemaGenerator, **_: Any) -> Docu
         copy_types(name, schema, schemas)
     for schema in schemas.values():
         # Request bodies reject unknown fields. Read-only fields can also appear in an event.
-        for member in schema.get("properties", {}).values() if schema.get("additionalProperties") is not False else ():
-            member.pop("readOnly", None)
+        for field in schema.get("properties", {}).values() if schema.get("additionalProperties") is not False else ():
+            field.pop("readOnly", None)
     name_enums(schemas)
     for node in iter_nodes(result):
         node.pop("x-spec-enum-id", None)
@@ -71,7 +71,7 @@ def move_titled(paths: Document, schemas: Document) -> None:
             if isinstance(inner, dict) and "title" in inner:
                 name = inner["title"]
                 move_titled(inner, schemas)
-                schemas[name] = {member: value for member, value in inner.items() if member != "title"}
+                schemas[name] = {field: value for field, value in inner.items() if field != "title"}
                 node[key] = refer_to(name)
 
 
@@ -82,31 +82,31 @@ def refer_to(name: str) -> Document:
 def copy_types(name: str, schema: Document, schemas: Document) -> None:
     """Copies the types of read-only fields, such as the id in BookCreate, from the response schema, such as Book."""
     bases = sorted((other for other in schemas if name.startswith(other) and other != name), key=len)
-    for member, property_schema in schema.get("properties", {}).items():
+    for field, property_schema in schema.get("properties", {}).items():
         for base in bases:
-            if property_schema == {"readOnly": True} and member in schemas[base].get("properties", {}):
-                schema["properties"][member] = {**schemas[base]["properties"][member], "readOnly": True}
+            if property_schema == {"readOnly": True} and field in schemas[base].get("properties", {}):
+                schema["properties"][field] = {**schemas[base]["properties"][field], "readOnly": True}
 
 
 def name_enums(schemas: Document) -> None:
     """Turns each enum of strings into a component, named after the first field in the shortest-named component."""
     names: dict[tuple[str, ...], str] = {}
     for component in sorted(schemas, key=lambda name: (len(name), name)):
-        for member, schema in schemas[component].get("properties", {}).items():
+        for field, schema in schemas[component].get("properties", {}).items():
             holder = schema.get("items", schema)
             values = holder.get("enum")
             if not values or len(values) < 2 or not all(isinstance(value, str) for value in values):
                 continue
-            name = names.setdefault(tuple(sorted(values)), holder.get("title") or name_enum(component, member))
+            name = names.setdefault(tuple(sorted(values)), holder.get("title") or name_enum(component, field))
             schemas[name] = {"type": "string", "enum": values}
             reference = {"description": holder["description"]} if "description" in holder else {}
             reference |= {"readOnly": True} if holder.get("readOnly") else {}
             schema_of_choice = refer_to(name) | reference
             if holder is schema:
-                schemas[component]["properties"][member] = schema_of_choice
+                schemas[component]["properties"][field] = schema_of_choice
             else:
                 schema["items"] = schema_of_choice
 
 
-def name_enum(component: str, member: str) -> str:
-    return component + "".join(word.capitalize() for word in member.split("_"))
+def name_enum(component: str, field: str) -> str:
+    return component + "".join(word.capitalize() for word in field.split("_"))

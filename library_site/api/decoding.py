@@ -39,11 +39,11 @@ def make_decoder(serializer: type[Serializer[Any]]) -> BodyDecoder:
     """
     require_compilable(serializer)
     fields = serializer().fields
-    members = [compile_field(name, field) for name, field in fields.items()]
+    struct_fields = [compile_field(name, field) for name, field in fields.items()]
     ignored_fields: frozenset[str] = getattr(serializer, "ignored_fields", frozenset()) - fields.keys()
-    members += [(name, IGNORED_TYPE, msgspec.UNSET) for name in sorted(ignored_fields)]
+    struct_fields += [(name, IGNORED_TYPE, msgspec.UNSET) for name in sorted(ignored_fields)]
     sources = [str(field.source) for field in fields.values()]
-    struct = msgspec.defstruct(serializer.__name__, members, forbid_unknown_fields=True, kw_only=True, gc=False)
+    struct = msgspec.defstruct(serializer.__name__, struct_fields, forbid_unknown_fields=True, kw_only=True, gc=False)
     decode = msgspec.json.Decoder(struct).decode
 
     def decode_body(body: bytes) -> dict[str, Any] | None:
@@ -84,8 +84,8 @@ def compile_field(name: str, field: Field[Any, Any, Any, Any]) -> Any:
     )
     if json_type is None or has_unknown_option or getattr(field, "trim_whitespace", False):
         raise NotCompilable(name)
-    member_type: Any = Annotated[json_type, msgspec.Meta(**compile_bounds(field))]
-    return (name, member_type) if field.required else (name, member_type | msgspec.UnsetType, msgspec.UNSET)
+    field_type: Any = Annotated[json_type, msgspec.Meta(**compile_bounds(field))]
+    return (name, field_type) if field.required else (name, field_type | msgspec.UnsetType, msgspec.UNSET)
 
 
 def compile_bounds(field: Field[Any, Any, Any, Any]) -> dict[str, Any]:

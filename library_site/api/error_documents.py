@@ -45,9 +45,9 @@ def document_refusal(refusal: type[Refusal], description: str = "", *problems: P
     return {refusal.status: ErrorDocument(description or (refusal.__doc__ or "").partition("\n")[0], failure)}
 
 
-def document_invalid(member: str, message: str, place: str = "body", code: str = "") -> dict[int, ErrorDocument]:
+def document_invalid(field_name: str, message: str, place: str = "body", code: str = "") -> dict[int, ErrorDocument]:
     """Describes the error of an invalid field. Only version 1 shows the place and the code."""
-    failure = Failure(422, INVALID_MESSAGE, [Problem(place, member, message, code)])
+    failure = Failure(422, INVALID_MESSAGE, [Problem(place, field_name, message, code)])
     return {422: ErrorDocument(f"{INVALID_MESSAGE}; every problem is listed.", failure)}
 
 

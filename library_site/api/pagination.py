@@ -58,10 +58,10 @@ class CursorPagination(BasePagination):
         previous_url = self.build_link(self.page.before, backward=True)
         links = [f'<{url}>; rel="{name}"' for name, url in (("next", next_url), ("prev", previous_url)) if url]
         headers = {**({"Link": ", ".join(links)} if links else {}), **self.headers}
-        body = {"results": data, "next": next_url, "previous": previous_url, **self.get_extra_members()}
+        body = {"results": data, "next": next_url, "previous": previous_url, **self.get_extra_fields()}
         return Response(body, headers=headers)
 
-    def get_extra_members(self) -> Mapping[str, Any]:
+    def get_extra_fields(self) -> Mapping[str, Any]:
         return {}
 
     def build_link(self, key: Key | None, *, backward: bool) -> str | None:

@@ -56,10 +56,10 @@ PAGE_LINK = response_header("Link", "The next and the previous page (RFC 8288)."
 def build_page_serializer(row: type[serializers.BaseSerializer[Any]], description: str, **url: Any) -> Any:
     """Returns the serializer of a page of these rows, for the documents; `url` are the options of its links."""
     field = serializers.URLField if url else serializers.CharField
-    members = {name: field(**(url or {"allow_null": True})) for name in ("next", "previous")}
+    fields = {name: field(**(url or {"allow_null": True})) for name in ("next", "previous")}
     name = row.__name__.replace("Serializer", "PageSerializer")
     bases = (serializers.Serializer,)
-    page = type(name, bases, {"__doc__": description, "results": row(many=True), **members})
+    page = type(name, bases, {"__doc__": description, "results": row(many=True), **fields})
     return extend_schema_serializer(many=False)(page)
 
 

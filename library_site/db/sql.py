@@ -32,7 +32,7 @@ ONLY_TIMES = [time_statement]
 SUCCESS_STATUSES = (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK)
 # Placeholders of Django and psycopg; `%%` stands for a percent sign.
 PLACEHOLDER = re.compile("%[s%]")
-# Of one connection. Callers choose the members that they change: each set has a statement of its own, whose plan takes
+# Of one connection. Callers choose the fields that they change: each set has a statement of its own, whose plan takes
 # some 0.3 MB of PostgreSQL's memory.
 MAX_PLANS = 50
 # A migration changed the table, or a pooler gave another connection: nothing was executed.

@@ -132,7 +132,7 @@ def build_failure(error: Exception, context: dict[str, Any]) -> Failure | None:
 
 
 def describe_api_exception(error: APIException, context: dict[str, Any]) -> Failure:
-    """The failure of an APIException: one message, or a problem for each member."""
+    """The failure of an APIException: one message, or a problem for each field."""
     problems = list(iter_problems(error.detail, context)) if isinstance(error.detail, dict) else []
     message = str(error.default_detail if problems else error.detail)
     challenge = getattr(error, "challenge", None) or getattr(error, "auth_header", None)
@@ -166,12 +166,12 @@ def iter_problems(details: Any, context: dict[str, Any]) -> Iterator[Problem]:
     default_place = "body" if context["request"].method in ("POST", "PUT", "PATCH") else "query"
     for name, errors in details.items():
         place = "path" if name in context["kwargs"] else default_place
-        member = "" if name == api_settings.NON_FIELD_ERRORS_KEY else name
-        yield from (make_problem(place, member, error) for error in errors)
+        field = "" if name == api_settings.NON_FIELD_ERRORS_KEY else name
+        yield from (make_problem(place, field, error) for error in errors)
 
 
-def make_problem(place: str, member: str, error: Any) -> Problem:
-    return Problem(place, member, str(error), error.code)
+def make_problem(place: str, field: str, error: Any) -> Problem:
+    return Problem(place, field, str(error), error.code)
 
 
 def render_failure(request: HttpRequest | Request, failure: Failure) -> HttpResponse:

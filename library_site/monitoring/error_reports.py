@@ -22,8 +22,8 @@ from library_site.releases import VERSION
 # Seconds for which the end of a process waits for its last reports.
 FLUSH_TIMEOUT = 2
 # Everything else is dropped.
-EVENT_MEMBERS = ("event_id", "timestamp", "level", "logger", "platform", "release", "server_name", "environment", "sdk")
-EXCEPTION_MEMBERS = ("type", "module", "mechanism", "stacktrace")
+EVENT_FIELDS = ("event_id", "timestamp", "level", "logger", "platform", "release", "server_name", "environment", "sdk")
+EXCEPTION_FIELDS = ("type", "module", "mechanism", "stacktrace")
 
 
 def start_error_reports(dsn: str) -> None:
@@ -51,11 +51,11 @@ def start_error_reports(dsn: str) -> None:
 
 def clean_event(event: Event, hint: Hint) -> Event:
     """Keeps what is known to hold nothing of a request."""
-    members: dict[str, Any] = {**event}
-    cleaned: Any = {name: members[name] for name in EVENT_MEMBERS if name in members}
+    fields: dict[str, Any] = {**event}
+    cleaned: Any = {name: fields[name] for name in EVENT_FIELDS if name in fields}
     cleaned["tags"] = {"request_id": current_request_id.get(), "process": settings.LIBRARY_PROCESS}
-    cleaned["logentry"] = {"message": choose_message(members)}
-    if exceptions := members.get("exception", {}).get("values"):
+    cleaned["logentry"] = {"message": choose_message(fields)}
+    if exceptions := fields.get("exception", {}).get("values"):
         cleaned["exception"] = {"values": list(map(clean_exception, exceptions))}
     kept: Event = cleaned
     return kept
@@ -70,4 +70,4 @@ def choose_message(event: dict[str, Any]) -> str:
 
 
 def clean_exception(exception: dict[str, Any]) -> dict[str, Any]:
-    return {name: exception[name] for name in EXCEPTION_MEMBERS if name in exception}
+    return {name: exception[name] for name in EXCEPTION_FIELDS if name in exception}

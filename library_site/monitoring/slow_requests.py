@@ -25,7 +25,7 @@ def log_slower_than(milliseconds: int) -> RequestObserver:
         if seconds * 1000 < milliseconds:
             return
         path, _ = environ.get("library.requested_url", (environ["PATH_INFO"], ""))
-        members = {
+        fields = {
             "method": method,
             "path": quote(path, encoding="latin-1", errors="replace"),
             "route": environ.get(ROUTE_KEY, ""),
@@ -34,6 +34,6 @@ def log_slower_than(milliseconds: int) -> RequestObserver:
             "statements": count,
             "statements_ms": round(statement_seconds * 1000, 2),
         }
-        log.warning(SLOW_LINE_FORMAT, members, extra={"members": members})
+        log.warning(SLOW_LINE_FORMAT, fields, extra={"members": fields})
 
     return observe

@@ -61,8 +61,8 @@ def export_data(person: Person) -> Iterator[tuple[str, Any]]:
     authorizations = Authorization.objects.filter(user=user_id).order_by("created_at")
     app_columns = {"app": F("application__name"), "client_id": F("application__client_id")}
     yield "authorizations", list(authorizations.values(*AUTHORIZATION_COLUMNS, **app_columns))
-    for member, model in (("codes", Grant), ("access_tokens", AccessToken), ("refresh_tokens", RefreshToken)):
-        yield member, model.objects.filter(user=user_id).count()
+    for field, model in (("codes", Grant), ("access_tokens", AccessToken), ("refresh_tokens", RefreshToken)):
+        yield field, model.objects.filter(user=user_id).count()
     yield "changed_rights", list(ChangedRights.objects.filter(pk=user_id).values("scopes", "changed_at"))
     factors = SecondFactor.objects.filter(user=user_id).annotate(recovery_code_count=Count("recovery_codes"))
     yield "second_factor", factors.values("created_at", "wrong_codes", "recovery_code_count").first()

@@ -35,9 +35,9 @@ def book(client: httpx.Client) -> dict[str, Any]:
     return book
 
 
-def body_of_version_3(**members: Any) -> dict[str, Any]:
+def body_of_version_3(**fields: Any) -> dict[str, Any]:
     body = build_book()
-    return {"name": body.pop("title"), **body, **members}
+    return {"name": body.pop("title"), **body, **fields}
 
 
 def code_and_fields(response: httpx.Response) -> tuple[int, str, list[str]]:
@@ -73,8 +73,8 @@ def test_a_book_that_is_not_there_is_not_found(client: httpx.Client, book: dict[
 
 
 def test_versions_1_and_2_show_the_same_book_as_before(client: httpx.Client, book: dict[str, Any]) -> None:
-    members = {name: value for name, value in book.items() if name != "name"}
-    assert client.get(f"/api/v2/books/{book['id']}").json() == {**members, "title": book["name"]}
+    fields = {name: value for name, value in book.items() if name != "name"}
+    assert client.get(f"/api/v2/books/{book['id']}").json() == {**fields, "title": book["name"]}
     assert client.get(f"/api/books/{book['id']}").json()["title"] == book["name"]
 
 
@@ -115,7 +115,7 @@ def test_many_books_are_changed_at_once(client: httpx.Client, book: dict[str, An
     assert client.get(f"{BOOKS}/{book['id']}").json()["name"] == "Emma"
 
 
-def test_the_history_names_members_as_the_version_does(client: httpx.Client, book: dict[str, Any]) -> None:
+def test_the_history_names_fields_as_the_version_does(client: httpx.Client, book: dict[str, Any]) -> None:
     path, key = f"{BOOKS}/{book['id']}", create_key_header(create_librarian())
     client.patch(path, json={"name": "Emma", "year": 1815})
     reverted = client.post(f"{path}/revert", json={"version": 1})

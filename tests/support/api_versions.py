@@ -15,9 +15,9 @@ class APIVersion(NamedTuple):
     changes: tuple[str, ...]
     deleted: tuple[int, bytes]
 
-    def create(self, api: httpx.Client, **members: Any) -> httpx.Response:
+    def create(self, api: httpx.Client, **fields: Any) -> httpx.Response:
         """Returns the answer to the creation of a book."""
-        answer = api.post(self.books, json=build_book(**members))
+        answer = api.post(self.books, json=build_book(**fields))
         assert answer.status_code == 201, answer.text
         return answer
 

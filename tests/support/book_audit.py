@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db import connection
 
-from books.members import MEMBERS
+from books.book_fields import FIELDS
 from books.models import Change
 
 EVENT_KINDS = {"INSERT": "book.created", "UPDATE": "book.updated", "DELETE": "book.deleted"}
@@ -33,7 +33,7 @@ UNTOUCHED_SQL = (
 HISTORY_SQL = """
 SELECT book_id, version, kind, CAST(before AS text), CAST(after AS text) FROM books_change ORDER BY id
 """
-RECORDED_COLUMNS = (*MEMBERS, "version")
+RECORDED_COLUMNS = (*FIELDS, "version")
 
 
 def install_triggers() -> None:
@@ -79,7 +79,7 @@ def count_events() -> Counter[tuple[str, int]]:
 
 
 def list_changes() -> dict[int, list[Any]]:
-    """Returns the version, the kind and the members before and after of each change, by book, as history has them."""
+    """Returns the version, the kind and the fields before and after of each change, by book, as history has them."""
     changes: dict[int, list[Any]] = defaultdict(list)
     for book, *states in fetch_rows("SELECT book, old, new FROM ledger ORDER BY id"):
         changes[book].append(describe_change(*(json.loads(state) if state else None for state in states)))
@@ -89,11 +89,11 @@ def list_changes() -> dict[int, list[Any]]:
 def describe_change(old: dict[str, Any] | None, new: dict[str, Any] | None) -> tuple[Any, ...]:
     if new is None:
         assert old is not None
-        return old["version"] + 1, Change.Kind.DELETED, normalize(old, MEMBERS), None
+        return old["version"] + 1, Change.Kind.DELETED, normalize(old, FIELDS), None
     if old is None:
         kind = Change.Kind.CREATED if new["version"] == 1 else Change.Kind.RESTORED
         return new["version"], kind, None, None
-    names = [name for name in MEMBERS if old[name] != new[name]]
+    names = [name for name in FIELDS if old[name] != new[name]]
     return new["version"], Change.Kind.CHANGED, normalize(old, names), normalize(new, names)
 
 

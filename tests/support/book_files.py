@@ -11,7 +11,7 @@ from books.files.formats.registry import FORMATS, REJECTED_WRITERS
 from books.files.formats.xlsx_files import write_xlsx
 
 TIME = "2026-01-31T09:30:00.000000Z"
-MEMBERS = ("id", "title", "author", "year", "isbn", "genre", "available")
+FIELDS = ("id", "title", "author", "year", "isbn", "genre", "available")
 AVAILABILITIES = {"true": True, "false": False}
 # What some format gives a meaning to.
 HOSTILE_PIECES = [
@@ -45,10 +45,10 @@ hostile_books = st.builds(
 )
 
 
-def build_exported_book(**members: Any) -> ExportedBook:
+def build_exported_book(**fields: Any) -> ExportedBook:
     values = {"id": 17, "title": "Emma", "author": "Jane Austen", "year": 1815, "isbn": "9780141439587"}
     others = {"isbn13": None, "genre": "Novel", "available": True, "created_at": TIME, "updated_at": TIME, "version": 1}
-    return ExportedBook(**{**values, **others, **members})
+    return ExportedBook(**{**values, **others, **fields})
 
 
 def write_books(name: str, books: Sequence[ExportedBook]) -> bytes:
@@ -65,9 +65,9 @@ def read_records(name: str, data: bytes, encoding_name: str = "") -> list[Record
     return list(FORMATS[name].read(BytesIO(data), encoding_name).records)
 
 
-def get_members(record: Record) -> dict[str, Any]:
-    """Returns the members with the types that they have in a book."""
-    values = {name: record.values[name] for name in MEMBERS}
+def get_fields(record: Record) -> dict[str, Any]:
+    """Returns the fields with the types that they have in a book."""
+    values = {name: record.values[name] for name in FIELDS}
     available = AVAILABILITIES.get(values["available"], values["available"])
     return {**values, "id": int(values["id"]), "year": int(values["year"]), "available": available}
 

@@ -13,7 +13,7 @@ serial_numbers = count(1)
 ACTOR = ActorRef(0)
 
 
-def build_book(**members: Any) -> dict[str, Any]:
+def build_book(**fields: Any) -> dict[str, Any]:
     """Returns a valid body with an isbn that no earlier body has."""
     book = {
         "title": "Pride and Prejudice",
@@ -22,7 +22,7 @@ def build_book(**members: Any) -> dict[str, Any]:
         "isbn": f"isbn-{next(serial_numbers)}",
         "genre": "Novel",
     }
-    return {**book, **members}
+    return {**book, **fields}
 
 
 def build_isbn(number: int) -> str:

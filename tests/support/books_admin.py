@@ -22,8 +22,8 @@ RECENT_CHANGES = "/admin/books/book/changes/"
 DELETED_BOOKS = "/admin/books/book/deleted/"
 
 
-def create_book(actor: ActorRef | None = None, **members: Any) -> Book:
-    values = build_book(**members)
+def create_book(actor: ActorRef | None = None, **fields: Any) -> Book:
+    values = build_book(**fields)
     return Book.objects.get(pk=changes.create_book(values, actor or find_anybody(), now=timezone.now()).id)
 
 
@@ -45,7 +45,7 @@ def add_actor(channel: Actor.Channel, **names: str) -> ActorRef:
 
 
 def build_form(book: Book, **changes: Any) -> dict[str, Any]:
-    """The form that a browser sends after it showed this book: the members, the initial values, and the changes."""
+    """The form that a browser sends after it showed this book: the fields, the initial values, and the changes."""
     values = {name: getattr(book, name) for name in build_book()} | ({"available": "on"} if book.available else {})
     return {**values, **{f"initial-{name}": value for name, value in values.items()}, **changes}
 

@@ -34,17 +34,17 @@ def create_key_header(user: User, scopes: str = "webhooks") -> dict[str, str]:
     return {"X-API-Key": text}
 
 
-def create_endpoint(owner: User | None = None, **members: Any) -> Endpoint:
+def create_endpoint(owner: User | None = None, **fields: Any) -> Endpoint:
     endpoint = Endpoint.objects.create(
-        owner=owner or create_owner(), created_at=timezone.now(), **{"url": "https://receiver.example/hook", **members}
+        owner=owner or create_owner(), created_at=timezone.now(), **{"url": "https://receiver.example/hook", **fields}
     )
     endpoint.secrets.create(sealed=encrypt_secret(SECRET), state="active", created_at=timezone.now())
     return endpoint
 
 
-def create_made_endpoint(owner: User, **members: Any) -> Endpoint:
+def create_made_endpoint(owner: User, **fields: Any) -> Endpoint:
     """Creates an endpoint as the owner's only API key does."""
-    return create_endpoint(owner, creator=APIKey.objects.get(owner=owner), **members)
+    return create_endpoint(owner, creator=APIKey.objects.get(owner=owner), **fields)
 
 
 def publish_event(number: int = 1) -> None:

@@ -55,7 +55,7 @@ def build_claims(user_id: Any, **changes: Any) -> dict[str, Any]:
 
 
 def forge_token(claims: Any, key: RSAKey | bytes | None = None, **changes: Any) -> str:
-    """Returns a token with these claims and a valid header with these changes; None leaves a member out.
+    """Returns a token with these claims and a valid header with these changes; None leaves a field out.
 
     Our own key signs it unless another is passed. A key of bytes signs with HS256.
     """

@@ -48,23 +48,23 @@ def deactivate_without_signal(user: User) -> None:
     User.objects.filter(pk=user.pk).update(is_active=False)
 
 
-def create_confidential_app(client_id: str = "bookshop", scopes: str = "read write", **members: Any) -> Application:
-    return create_app(client_id, "confidential", CALLBACK, scopes, client_secret=SECRET, **members)
+def create_confidential_app(client_id: str = "bookshop", scopes: str = "read write", **others: Any) -> Application:
+    return create_app(client_id, "confidential", CALLBACK, scopes, client_secret=SECRET, **others)
 
 
-def create_public_app(client_id: str = "shelf", scopes: str = "read write", **members: Any) -> Application:
+def create_public_app(client_id: str = "shelf", scopes: str = "read write", **others: Any) -> Application:
     """Creates a native app. Its redirect URI names no port: RFC 8252 lets it listen on any."""
-    return create_app(client_id, "public", "http://127.0.0.1/callback", scopes, client_secret="", **members)
+    return create_app(client_id, "public", "http://127.0.0.1/callback", scopes, client_secret="", **others)
 
 
-def create_app(client_id: str, client_type: str, redirect_uris: str, scopes: str, **members: Any) -> Application:
+def create_app(client_id: str, client_type: str, redirect_uris: str, scopes: str, **others: Any) -> Application:
     application: Application = Application.objects.create(
         name=client_id.title(),
         client_id=client_id,
         client_type=client_type,
         redirect_uris=redirect_uris,
         authorization_grant_type="authorization-code",
-        **members,
+        **others,
     )
     Allowance.objects.create(application=application, scopes=scopes)
     return application
@@ -111,13 +111,13 @@ def submit_consent(
     """Submits the consent page as the signed-in user and returns the response.
 
     Returns the first response where it is not the page. An attacker can send the form to other parameters
-    (`submit_parameters`) and with other members (`form`).
+    (`submit_parameters`) and with other fields (`form`).
     """
     page = client.get("/oauth/authorize", params=parameters)
     if page.status_code != 200:
         return page
-    members = {**read_hidden_fields(page.text), **(form or {}), **({"allow": "yes"} if allow else {})}
-    return client.post("/oauth/authorize", params=submit_parameters or parameters, data=members)
+    others = {**read_hidden_fields(page.text), **(form or {}), **({"allow": "yes"} if allow else {})}
+    return client.post("/oauth/authorize", params=submit_parameters or parameters, data=others)
 
 
 def read_hidden_fields(page: str) -> dict[str, str]:
@@ -143,7 +143,7 @@ def obtain_code(client: httpx.Client, user: User, application: Application, **ch
 
 
 def build_code_request(application: Application, code: str, /, **changes: str | None) -> dict[str, str]:
-    """Returns the form of a valid token request with these changes; None leaves a member out."""
+    """Returns the form of a valid token request with these changes; None leaves a field out."""
     public = application.client_type == "public"
     valid = {
         "grant_type": "authorization_code",

@@ -3,7 +3,7 @@
 import json
 
 from tests.support.credentials import UNUSUAL_NAMES
-from tests.support.member_rules import RULES
+from tests.support.field_rules import RULES
 from tests.support.request_strategies import (
     BODY_MUTATIONS,
     IDEMPOTENCY_KEYS,
@@ -28,7 +28,7 @@ from tests.support.small_library import NEW_BOOK, VERSION_2
 BOOK = Request("GET", "/books/1", VERSION_2)
 CHANGE = BOOK._replace(method="PUT", body=NEW_BOOK)
 CREATION = Request("POST", "/books", VERSION_2, body=NEW_BOOK)
-VALID_MEMBERS = [(name, json.dumps(value)) for name, value in json.loads(NEW_BOOK).items()]
+VALID_FIELDS = [(name, json.dumps(value)) for name, value in json.loads(NEW_BOOK).items()]
 ODD_CHANGE_HEADERS: list[Headers] = [
     *ODD_HEADERS,
     *ODD_LENGTHS,
@@ -48,8 +48,8 @@ ODD_REQUESTS = {
         ]
     ],
     "members": [
-        CHANGE._replace(body=write_object([*VALID_MEMBERS, member]).encode())
-        for member in [
+        CHANGE._replace(body=write_object([*VALID_FIELDS, field]).encode())
+        for field in [
             *(("titel", "1"), ("title", '"Emma"'), ("id", "1")),
             # Those of the other texts are the same as those of the isbn.
             *((rule.member, rule.literal) for rule in RULES if rule.member in ("isbn", "year")),

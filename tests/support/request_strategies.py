@@ -39,7 +39,7 @@ def choose_evenly(*strategies: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]
 
 
 def choose_stored(name: str) -> st.SearchStrategy[Any]:
-    """Chooses a value that a book of BOOKS has in this member."""
+    """Chooses a value that a book of BOOKS has in this field."""
     return st.sampled_from([book[name] for book in BOOKS])
 
 
@@ -80,9 +80,9 @@ MATCHING_TEXTS = [
 short_texts = st.text(st.characters(exclude_categories=()), max_size=8)
 texts = st.sampled_from(ODD_TEXTS) | short_texts | st.sampled_from(LONG_TEXTS)
 usual_texts = st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_size=8).map("Emma{}".format)
-member_texts = choose_rarely(usual_texts, texts)
+field_texts = choose_rarely(usual_texts, texts)
 
-MEMBERS = "id title author year isbn isbn13 genre available created_at updated_at version".split()
+FIELDS = "id title author year isbn isbn13 genre available created_at updated_at version".split()
 ORDERS = [f"{sign}{name}" for name in SORT_ORDERS for sign in ("", "-")]
 cursors = st.builds(
     BookCursor,
@@ -105,7 +105,7 @@ parameters: dict[str, st.SearchStrategy[str]] = {
     "limit": number_parameters,
     "cursor": cursors.map(BookCursor.encode) | texts,
     "count": flag_parameters,
-    "fields": st.lists(st.sampled_from(MEMBERS), min_size=1, max_size=4).map(",".join) | texts,
+    "fields": st.lists(st.sampled_from(FIELDS), min_size=1, max_size=4).map(",".join) | texts,
 }
 other_parameters = {
     "skip": number_parameters,
@@ -162,7 +162,7 @@ YEAR_LITERALS = [
     "9007199254740993.0", "9223372036854775807", "9223372036854775808", "18446744073709551616", "1" + "0" * 30,
     "9" * 5000, "1e300", "1e400", "-1e400", '"1984"',
 ]  # fmt: skip
-member_names = st.sampled_from(
+field_names = st.sampled_from(
     [
         *"title author year isbn genre available id version isbn13 created_at updated_at titel".split(),
         "",
@@ -173,44 +173,44 @@ member_names = st.sampled_from(
 text_literals = texts.map(json.dumps) | texts.map(partial(json.dumps, ensure_ascii=False))
 
 
-def choose_member(name: str) -> st.SearchStrategy[tuple[str, str]]:
+def choose_field(name: str) -> st.SearchStrategy[tuple[str, str]]:
     """Returns the name with a literal, often of its type."""
     typical = st.sampled_from(YEAR_LITERALS) if name == "year" else text_literals
     return st.tuples(st.just(name), st.one_of(typical, st.sampled_from(ODD_LITERALS)))
 
 
-valid_members = {
-    "title": choose_rarely(member_texts, choose_stored("title")).map(json.dumps),
-    "author": choose_rarely(member_texts, choose_stored("author")).map(json.dumps),
+valid_fields = {
+    "title": choose_rarely(field_texts, choose_stored("title")).map(json.dumps),
+    "author": choose_rarely(field_texts, choose_stored("author")).map(json.dumps),
     "year": st.sampled_from(["1984", "1813", "-800"]) | st.sampled_from(YEAR_LITERALS[:4]),
-    "isbn": choose_rarely(member_texts, choose_stored("isbn")).map(json.dumps),
-    "genre": choose_rarely(member_texts, choose_stored("genre")).map(json.dumps),
+    "isbn": choose_rarely(field_texts, choose_stored("isbn")).map(json.dumps),
+    "genre": choose_rarely(field_texts, choose_stored("genre")).map(json.dumps),
 }
 # As answers have them; a client may send them back.
-read_members = {
+read_fields = {
     "id": st.sampled_from(["1", "2", "null", "9" * 30]),
     "isbn13": st.sampled_from(["null", '"9780141439518"']),
     "available": st.sampled_from(["true", "false"]),
     "created_at": st.sampled_from(['"2026-01-31T09:30:00.000000"', '"é"', '"\\ud800"', '"\\u0000"']),
     "version": st.sampled_from(["1", "1e400", "{}"]),
 }
-complete_members = st.fixed_dictionaries(valid_members, optional=read_members)
-partial_members = st.fixed_dictionaries({}, optional={**valid_members, "available": st.sampled_from(["true", "false"])})
+complete_fields = st.fixed_dictionaries(valid_fields, optional=read_fields)
+partial_fields = st.fixed_dictionaries({}, optional={**valid_fields, "available": st.sampled_from(["true", "false"])})
 
 
-def write_object(members: Iterable[tuple[str, str]]) -> str:
+def write_object(fields: Iterable[tuple[str, str]]) -> str:
     """Writes a JSON object. A name may occur twice."""
-    return "{" + ", ".join(f"{json.dumps(name)}: {literal}" for name, literal in members) + "}"
+    return "{" + ", ".join(f"{json.dumps(name)}: {literal}" for name, literal in fields) + "}"
 
 
-def build_objects(members: st.SearchStrategy[dict[str, str]]) -> st.SearchStrategy[str]:
-    """Writes the members as an object. Some objects get one or two other members, which replace those of the same name
+def build_objects(fields: st.SearchStrategy[dict[str, str]]) -> st.SearchStrategy[str]:
+    """Writes the fields as an object. Some objects get one or two other fields, which replace those of the same name
     or come after them, so that the name occurs twice.
     """
-    more = st.lists(member_names.flatmap(choose_member), min_size=1, max_size=2)
-    replaced = st.builds(lambda valid, other: {**valid, **dict(other)}.items(), members, more)
-    appended = st.builds(lambda valid, other: [*valid.items(), *other], members, more)
-    return choose_rarely(members.map(dict.items), replaced | appended, 3).map(write_object)
+    more = st.lists(field_names.flatmap(choose_field), min_size=1, max_size=2)
+    replaced = st.builds(lambda valid, other: {**valid, **dict(other)}.items(), fields, more)
+    appended = st.builds(lambda valid, other: [*valid.items(), *other], fields, more)
+    return choose_rarely(fields.map(dict.items), replaced | appended, 3).map(write_object)
 
 
 MAX_BODY_BYTES = 2**20
@@ -244,9 +244,9 @@ def encode_bodies(objects: st.SearchStrategy[str]) -> st.SearchStrategy[bytes]:
 
 
 creation_bodies = choose_rarely(
-    encode_bodies(build_objects(complete_members)), encode_bodies(build_objects(partial_members))
+    encode_bodies(build_objects(complete_fields)), encode_bodies(build_objects(partial_fields))
 )
-bodies = encode_bodies(build_objects(complete_members) | build_objects(partial_members))
+bodies = encode_bodies(build_objects(complete_fields) | build_objects(partial_fields))
 
 # Stands for the latest ETag of the session: that of the book's state, or of an earlier one.
 LAST_ETAG = '"last"'
@@ -330,8 +330,8 @@ def build_requests(
 odd_literals = st.sampled_from([*ODD_LITERALS, "1e999", "[1e999]", '{"operations": []}', "[[[{}]]]", "1" * 5000])
 operation_ids = choose_rarely(st.sampled_from(["1", "2", "3.0"]), odd_literals)
 operation_books = {
-    "create": build_objects(complete_members),
-    "update": build_objects(partial_members),
+    "create": build_objects(complete_fields),
+    "update": build_objects(partial_fields),
     "delete": st.just(""),
 }
 

@@ -12,7 +12,7 @@ def list_problems(answer: httpx.Response) -> list[tuple[str, str]]:
 
 
 def parse_refusal(answer: httpx.Response) -> tuple[int, list[str]]:
-    """Returns the status and the members of the body: `(409, ["detail"])`."""
+    """Returns the status and the fields of the body: `(409, ["detail"])`."""
     return answer.status_code, list(answer.json())
 
 

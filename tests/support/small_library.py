@@ -52,5 +52,5 @@ def restore_books() -> None:
         book_audit.clear_ledger()
 
 
-def encode_body(**members: Any) -> bytes:
-    return json.dumps(members).encode()
+def encode_body(**fields: Any) -> bytes:
+    return json.dumps(fields).encode()

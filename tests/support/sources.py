@@ -20,16 +20,16 @@ from webhooks.signing import EVENT, sign
 SOURCE_NAME, SECRET = "branch", "whsec_dGhlIGtleSBvZiB0aGUgYnJhbmNoJ3Mgc291cmNl"
 
 
-def create_source(name: str = SOURCE_NAME, secrets: tuple[str, ...] = (SECRET,), **members: Any) -> Source:
-    source = Source.objects.create(name=name, created_at=timezone.now(), **members)
+def create_source(name: str = SOURCE_NAME, secrets: tuple[str, ...] = (SECRET,), **fields: Any) -> Source:
+    source = Source.objects.create(name=name, created_at=timezone.now(), **fields)
     for secret in secrets:
         SourceSecret.objects.create(source=source, sealed=encrypt_secret(secret), created_at=timezone.now())
     return source
 
 
-def build_event(**members: Any) -> dict[str, Any]:
+def build_event(**fields: Any) -> dict[str, Any]:
     """Returns an event that was never sent, of a kind that no handler knows."""
-    return {"id": str(uuid4()), "event": "shelf.moved", "timestamp": "2026-01-31T09:30:00Z", "data": {}, **members}
+    return {"id": str(uuid4()), "event": "shelf.moved", "timestamp": "2026-01-31T09:30:00Z", "data": {}, **fields}
 
 
 def post_event(
@@ -50,9 +50,9 @@ def post_event(
     return client.post(f"/webhooks/receive/{name}", content=content, headers=all_headers)
 
 
-def store_received(source: Source, **members: Any) -> Received:
+def store_received(source: Source, **fields: Any) -> Received:
     """Stores an event as received and not yet handled."""
-    event = build_event(**members)
+    event = build_event(**fields)
     inbox.store_event(source, event["id"], event["event"], json.dumps(event).encode())
     return Received.objects.get(source=source, event_id=event["id"])
 

@@ -18,14 +18,14 @@ any_json = st.recursive(
     lambda values: st.lists(values, max_size=4) | st.dictionaries(any_text, values, max_size=4),
     max_leaves=12,
 )
-typed_members = {
+typed_fields = {
     "title": any_text,
     "author": any_text,
     "year": st.integers(-(2**33), 2**33) | st.floats(),
     "isbn": any_text,
     "genre": any_text,
 }
-any_members = {name: values | any_json for name, values in typed_members.items()}
+any_fields = {name: values | any_json for name, values in typed_fields.items()}
 bodies = (
-    st.fixed_dictionaries(typed_members) | st.fixed_dictionaries({}, optional=any_members | {"id": any_json}) | any_json
+    st.fixed_dictionaries(typed_fields) | st.fixed_dictionaries({}, optional=any_fields | {"id": any_json}) | any_json
 )

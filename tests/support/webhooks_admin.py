@@ -40,7 +40,7 @@ def confirm_replay(client: Client, page: str, form: Mapping[str, Any]) -> Any:
     return client.post(page, read_inputs(read_text(client.post(page, form))), follow=True)
 
 
-def attempt_deliveries(status: int | None = 200, **members: Any) -> None:
+def attempt_deliveries(status: int | None = 200, **fields: Any) -> None:
     """Records an attempt with this outcome for each delivery that is due, as a worker does."""
     deliveries = claim_deliveries(100)
-    record_results([AttemptResult(delivery, MOMENT, 12, status, **members) for delivery in deliveries], lambda: 0.5)
+    record_results([AttemptResult(delivery, MOMENT, 12, status, **fields) for delivery in deliveries], lambda: 0.5)

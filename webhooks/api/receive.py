@@ -43,7 +43,7 @@ class StringMember(serializers.CharField):
 
 
 class EventSerializer(serializers.Serializer[Any]):
-    """The members that every event must have; its handlers check the others."""
+    """The fields that every event must have; its handlers check the others."""
 
     id = StringMember(max_length=Received.event_id.field.max_length, trim_whitespace=False)
     event = StringMember(max_length=Received.kind.field.max_length, trim_whitespace=False)

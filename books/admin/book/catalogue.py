@@ -11,10 +11,10 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from books.admin.book.forms import write_isbn
-from books.admin.descriptions import label_member
+from books.admin.descriptions import label_field
 from books.files.catalogues.entries import CatalogueLookup
 from books.files.catalogues.lookup import find_remembered, has_catalogues, look_up
-from books.files.parsing import COMPLETED_MEMBERS
+from books.files.parsing import COMPLETED_FIELDS
 from books.isbn import normalize_isbn
 from books.search.doubts import doubt_isbn
 from library_site.http.callers import get_address_key
@@ -56,8 +56,8 @@ def show_entry(request: HttpRequest) -> HttpResponse:
     context = {
         "message": message or _("Found at %(host)s:") % {"host": entry and entry.host},
         "problems": lookup.problems,
-        "values": [(name, label_member(name), value) for name, value in entry.values.items()] if entry else [],
-        "missing": [label_member(name) for name in COMPLETED_MEMBERS if entry and name not in entry.values],
+        "values": [(name, label_field(name), value) for name, value in entry.values.items()] if entry else [],
+        "missing": [label_field(name) for name in COMPLETED_FIELDS if entry and name not in entry.values],
     }
     return TemplateResponse(request, "admin/books/book/catalogue_entry.html", context, status=status, headers=headers)
 

@@ -14,7 +14,7 @@ from django.utils.html import format_html
 from django.utils.translation import gettext as _
 
 from books.admin.book.warnings import BookWarning, find_warnings
-from books.admin.descriptions import ValueLine, compare_members, format_value
+from books.admin.descriptions import ValueLine, compare_fields, format_value
 from books.isbn import hyphenate_isbn, normalize_isbn
 from books.models import Book
 from books.search.scans import read_scan
@@ -61,7 +61,7 @@ class BookForm(forms.ModelForm):
 
     def list_state_lines(self) -> list[ValueLine]:
         """Lists the values that saving would change, each with the current value and the value of the state."""
-        return [line for line in compare_members(self.initial, self.state) if line.differs]
+        return [line for line in compare_fields(self.initial, self.state) if line.differs]
 
     def clean_isbn(self) -> str:
         """Adds hyphens to the valid ISBN of a new book. Leaves that of an existing book as it was written."""

@@ -19,7 +19,7 @@ from books.admin.descriptions import (
     Description,
     Link,
     ValueLine,
-    compare_members,
+    compare_fields,
     describe_entries,
     history_address,
     link_book,
@@ -27,11 +27,11 @@ from books.admin.descriptions import (
 )
 from books.admin.pager import PAGE_SIZE, Pager
 from books.admin.views import VIEW_HISTORY, render_page
+from books.book_fields import FIELDS
 from books.history.cursors import VersionCursor
 from books.history.entries import Entry, read_book_page
 from books.history.records import MERGED_INTO
 from books.history.states import DELETIONS, MAX_VERSION, UnknownVersion, find_present_state, find_state
-from books.members import MEMBERS
 from books.models import Book, Change
 from library_site.db.integers import BIGINT_MAX, parse_integer
 from library_site.db.keyset import Page, Start
@@ -122,10 +122,10 @@ def find_first_state(book: KnownBook, oldest: Sequence[Entry]) -> FirstState | N
         return None
     version = oldest[0].version - 1 if oldest else book.version
     try:
-        members = find_state(book.pk, version)
+        fields = find_state(book.pk, version)
     except UnknownVersion:
         return None
-    return FirstState(version, compare_members(members, None), state_address(book.pk, version))
+    return FirstState(version, compare_fields(fields, None), state_address(book.pk, version))
 
 
 def list_merged(pk: int) -> list[Link]:
@@ -158,7 +158,7 @@ def show_state(request: HttpRequest, object_id: str) -> HttpResponse:
         heading=heading,
         book=book,
         columns=columns,
-        lines=compare_members(columns[0].members, columns[-1].members),
+        lines=compare_fields(columns[0].members, columns[-1].members),
         versions_form=form,
     )
 
@@ -181,7 +181,7 @@ def find_known_book(object_id: str) -> KnownBook | None:
         return None
     if last.kind not in DELETIONS or last.before is None:
         return KnownBook(pk, gettext("Book %(number)d") % {"number": pk}, last.version)
-    name = str(Book(**{name: last.before[name] for name in MEMBERS}))
+    name = str(Book(**{name: last.before[name] for name in FIELDS}))
     return KnownBook(pk, name, last.version - 1, datetime.fromisoformat(last.before["created_at"]), is_restorable=True)
 
 
@@ -221,10 +221,10 @@ def build_columns(request: HttpRequest, book: KnownBook, form: VersionsForm) -> 
         StateColumn(
             version,
             version == present.version,
-            members,
-            change_address(book.pk, version) if may_restore and members != present.members else None,
+            fields,
+            change_address(book.pk, version) if may_restore and fields != present.members else None,
         )
-        for version, members in states
+        for version, fields in states
     ]
 
 

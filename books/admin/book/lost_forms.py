@@ -8,9 +8,9 @@ from django.utils.translation import gettext as _
 
 from books.admin.book.deleted_books import restore_and_report
 from books.admin.book.history import find_known_book
-from books.admin.descriptions import format_value, history_address, label_member
+from books.admin.descriptions import format_value, history_address, label_field
 from books.admin.views import ADD_BOOK, VIEW_HISTORY, render_page
-from books.members import MEMBERS
+from books.book_fields import FIELDS
 
 # The name of the button that restores the book before its form is saved.
 RESTORE = "_restore"
@@ -22,7 +22,7 @@ def show_lost_form(request: HttpRequest, object_id: str) -> HttpResponse | None:
     book = find_known_book(object_id)
     if book is None or book.is_there:
         return None
-    names = [name for name in request.POST if name.removeprefix("initial-") in MEMBERS]
+    names = [name for name in request.POST if name.removeprefix("initial-") in FIELDS]
     response = render_page(
         request,
         "lost_form",
@@ -39,10 +39,10 @@ def show_lost_form(request: HttpRequest, object_id: str) -> HttpResponse | None:
 
 
 def iter_typed_values(request: HttpRequest) -> Iterator[tuple[str, str]]:
-    for name in MEMBERS:
+    for name in FIELDS:
         # Browsers do not send an empty checkbox.
         value = name in request.POST if name in FLAGS else request.POST.get(name, "")
-        yield label_member(name), format_value(value)
+        yield label_field(name), format_value(value)
 
 
 def may_restore(request: HttpRequest) -> bool:

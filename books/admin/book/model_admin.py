@@ -31,8 +31,8 @@ from books.admin.operations.bulk_edit import bulk_edit_selected
 from books.admin.operations.list_actions import DELETE_ACTION, MARK_AVAILABLE, MARK_LENT, run_list_action
 from books.admin.operations.urls import OPERATION_URLS
 from books.admin.views import BULK_EDIT, VIEW_HISTORY, find_librarian
+from books.book_fields import FIELDS
 from books.history.states import UnknownVersion, find_state
-from books.members import MEMBERS
 from books.models import Book
 from books.writing import changes
 from library_site.admin.badges import format_badge
@@ -52,7 +52,7 @@ class BookAdmin(ValidatingAdmin):
         " at the start of the ISBN."
     )
     # The isbn comes first because a scanner types it.
-    fields = ("isbn", *(name for name in MEMBERS if name != "isbn"))
+    fields = ("isbn", *(name for name in FIELDS if name != "isbn"))
     actions = ("edit_books", "mark_lent", "mark_available", "delete_books")
 
     @admin.display(description=_("Title"))

@@ -57,7 +57,7 @@ class ChangeGroup(NamedTuple):
 def group_changes(changes: Sequence[Description]) -> list[ChangeGroup]:
     """Groups the changes of an operation. Otherwise a large one would fill the page and hide other changes."""
     groups = groupby(changes, key=lambda change: change.operation or change.entry.id)
-    return [ChangeGroup(key if isinstance(key, Link) else None, list(members)) for key, members in groups]
+    return [ChangeGroup(key if isinstance(key, Link) else None, list(fields)) for key, fields in groups]
 
 
 def show_recent_changes(request: HttpRequest) -> HttpResponse:

@@ -7,14 +7,14 @@ from django.template.response import TemplateResponse
 
 from books.admin.book.forms import write_isbn
 from books.models import Book
-from books.search.suggestions import SUGGESTED_MEMBERS, suggest
+from books.search.suggestions import SUGGESTED_FIELDS, suggest
 from library_site.db.integers import BIGINT_MAX, parse_integer
 
 
 def show_suggestions(request: HttpRequest) -> HttpResponse:
-    """Returns a JSON array of texts that begin with `text`, from the field `member` of other books."""
-    member = request.GET.get("member", "")
-    texts = suggest(member, request.GET.get("text", "")) if member in SUGGESTED_MEMBERS else []
+    """Returns a JSON array of texts that begin with `text`, from the field `field` of other books."""
+    field = request.GET.get("member", "")
+    texts = suggest(field, request.GET.get("text", "")) if field in SUGGESTED_FIELDS else []
     return JsonResponse(texts, safe=False)
 
 

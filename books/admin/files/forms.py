@@ -8,14 +8,14 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from books.admin.descriptions import FORM_LABELS
+from books.book_fields import MAX_LENGTHS
 from books.files.columns.dialects import find_dialect
 from books.files.columns.mapping import guess_mapping, list_ignored
-from books.files.columns.names import COLUMN_NAMES, MEMBERS_BY_PLACE
+from books.files.columns.names import COLUMN_NAMES, FIELDS_BY_PLACE
 from books.files.formats.records import UnreadableFile
-from books.files.parsing import ImportRules, require_mapped_members
-from books.members import MAX_LENGTHS
+from books.files.parsing import ImportRules, require_mapped_fields
 
-MEMBER_LABELS = {"id": _("Number"), **FORM_LABELS}
+FIELD_LABELS = {"id": _("Number"), **FORM_LABELS}
 # Many files have a second column of ISBNs, with any name.
 ALWAYS_SHOWN = ("isbn_2",)
 # The value of a rule that is turned on.
@@ -23,9 +23,9 @@ MARKED_CHOICES = {"leave_without_isbn": "leave"}
 
 
 def label_place(place: str) -> str:
-    member = MEMBERS_BY_PLACE[place]
-    label = str(MEMBER_LABELS[member])
-    return label if place == member else gettext("%(member)s, if that has none") % {"member": label}
+    field = FIELDS_BY_PLACE[place]
+    label = str(FIELD_LABELS[field])
+    return label if place == field else gettext("%(member)s, if that has none") % {"member": label}
 
 
 class ImportRulesForm(forms.Form):
@@ -66,7 +66,7 @@ class ImportRulesForm(forms.Form):
         self.format = format
         self.profile, self.ignored = find_dialect(columns), list_ignored(columns, mapping)
         shown = {*COLUMN_NAMES, *ALWAYS_SHOWN, *guess_mapping(columns), *mapping}
-        self.places = [place for place in MEMBERS_BY_PLACE if place in shown]
+        self.places = [place for place in FIELDS_BY_PLACE if place in shown]
         choices = [("", _("not in the file")), *((column, column) for column in columns)]
         for place in self.places:
             self.fields[f"column_{place}"] = forms.ChoiceField(
@@ -90,7 +90,7 @@ class ImportRulesForm(forms.Form):
     def clean(self) -> dict[str, Any]:
         if not self.errors:
             try:
-                require_mapped_members(self.build_rules())
+                require_mapped_fields(self.build_rules())
             except UnreadableFile as error:
                 raise forms.ValidationError(str(error), "columns") from error
         return self.cleaned_data

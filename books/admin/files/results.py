@@ -9,13 +9,13 @@ from django.http import QueryDict
 from django.utils.translation import gettext as _
 
 from books.admin.descriptions import format_value
-from books.admin.files.forms import MEMBER_LABELS
+from books.admin.files.forms import FIELD_LABELS
 from books.admin.list.settings import TEXT_COLUMNS
+from books.book_fields import FIELDS, MAX_LENGTHS
 from books.files.corrections import MAX_CORRECTION_LENGTH, Cell, load_cells
 from books.files.import_tasks import MAX_SHOWN_RECORDS, get_check_id, get_counts, get_reasons, get_rules
 from books.files.matching import REJECTED_VERDICTS, Verdict
 from books.files.reasons import group_reason, list_groups, name_place
-from books.members import MAX_LENGTHS, MEMBERS
 from books.models import ImportFile, ImportFinding, Operation
 from library_site.admin.badges import Tone, format_badge
 from library_site.db.integers import parse_integer
@@ -23,7 +23,7 @@ from library_site.db.keyset import Key, Start, cut_page
 
 # The same columns as in the list of books. The other fields follow.
 COLUMNS = (*TEXT_COLUMNS, "isbn")
-OTHER_MEMBERS = tuple(name for name in MEMBERS if name not in COLUMNS)
+OTHER_FIELDS = tuple(name for name in FIELDS if name not in COLUMNS)
 # To find records with one reason, at most so many are read, so that the page stays fast.
 MAX_SEARCHED_RECORDS = 20_000
 # The page opens with the kind of records that needs attention.
@@ -185,19 +185,19 @@ def build_cells(
 ) -> Iterator[RowCell]:
     """Yields the cells of the table's columns, then the other cells."""
     after, before = finding.after or {}, finding.before or {}
-    for member in (*COLUMNS, *OTHER_MEMBERS):
-        cell = (finding.position, member)
-        text, former = format_text(after.get(member)), format_text(before.get(member))
+    for field_name in (*COLUMNS, *OTHER_FIELDS):
+        cell = (finding.position, field_name)
+        text, former = format_text(after.get(field_name)), format_text(before.get(field_name))
         is_field = can_correct and cell in corrections and finding.kind in REJECTED_VERDICTS
         yield RowCell(
-            member,
-            str(MEMBER_LABELS[member]),
+            field_name,
+            str(FIELD_LABELS[field_name]),
             text,
-            former if finding.book_id and member in before and former != text else "",
-            f"{FIELD_PREFIX}-{finding.position}-{member}" if is_field else "",
+            former if finding.book_id and field_name in before and former != text else "",
+            f"{FIELD_PREFIX}-{finding.position}-{field_name}" if is_field else "",
             corrections.get(cell) or "",
             corrections.get(cell) is not None,
-            MAX_LENGTHS.get(member, MAX_CORRECTION_LENGTH),
+            MAX_LENGTHS.get(field_name, MAX_CORRECTION_LENGTH),
         )
 
 
@@ -210,8 +210,8 @@ def read_fields(form: QueryDict) -> dict[Cell, str]:
     texts: dict[Cell, str] = {}
     for name, text in form.items():
         prefix, _dash, place = name.partition("-")
-        position, _dash, member = place.partition("-")
+        position, _dash, field_name = place.partition("-")
         number = parse_integer(position)
         if prefix == FIELD_PREFIX and number is not None and 0 < number < 2**62:
-            texts[number, member] = str(text)
+            texts[number, field_name] = str(text)
     return texts

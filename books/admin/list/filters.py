@@ -12,8 +12,8 @@ from django.utils.http import urlencode
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from books.book_fields import MAX_LENGTHS
 from books.fields import fold
-from books.members import MAX_LENGTHS
 from books.models import YEAR_RANGE, Book
 from books.operations.selections import register_selection
 from books.operations.tasks import OperationFailed

@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from books.admin.pager import Pager
 from books.admin.views import BULK_EDIT, CHANGE_BOOK, render_page
-from books.members import MAX_LENGTHS
+from books.book_fields import MAX_LENGTHS
 from books.search.genres import GenreCount, count_genres
 from library_site.api.cursors import PageCursor
 from library_site.db.keyset import Page, Start

@@ -13,11 +13,11 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from books.admin.list.filters import change_query
-from books.members import MEMBERS
+from books.book_fields import FIELDS
 from books.models import ListSettings, SavedView
 from library_site.db.integers import BIGINT_MAX, parse_integer
 
-TEXT_COLUMNS = [name for name in MEMBERS if name not in ("isbn", "available")]
+TEXT_COLUMNS = [name for name in FIELDS if name not in ("isbn", "available")]
 # The columns of the list by their parameter names, with the methods of the admin. The title is always visible.
 LIST_COLUMNS = {name: f"{name}_column" for name in (*TEXT_COLUMNS, "isbn", "availability", "created_at", "id")}
 DEFAULT_COLUMNS = tuple(name for name in LIST_COLUMNS if name != "id")

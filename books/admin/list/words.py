@@ -8,7 +8,7 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from books.admin.descriptions import label_member
+from books.admin.descriptions import label_field
 from books.admin.list.filters import (
     AVAILABILITY_CHOICES,
     LIST_FORM,
@@ -37,7 +37,7 @@ def describe_selection(selection: StoredFilter) -> str:
 
 
 def label_name(name: str) -> str:
-    return _("Find") if name == "q" else label_member(name)
+    return _("Find") if name == "q" else label_field(name)
 
 
 def describe_values(values: Mapping[str, Any]) -> Iterable[tuple[Sequence[str], str]]:

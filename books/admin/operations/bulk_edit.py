@@ -15,7 +15,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from books.admin.descriptions import compare_members, operation_address
+from books.admin.descriptions import compare_fields, operation_address
 from books.admin.list.filters import LIST_FORM, ListFilterForm, change_query, list_unknown_names, resolve_filters
 from books.admin.list.words import describe_selection
 from books.admin.operations.descriptions import describe_edit
@@ -140,7 +140,7 @@ def render_preview(
         preview=preview,
         is_deletion=not parameters,
         lines=list(describe_edit(parameters)),
-        samples=[(sample, compare_members(sample.before, sample.after)) for sample in preview.samples],
+        samples=[(sample, compare_fields(sample.before, sample.after)) for sample in preview.samples],
         unchanged=preview.matched - preview.would_change - preview.conflicts - preview.invalid,
         **context,
     )

@@ -9,7 +9,7 @@ from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from books.admin.descriptions import Link, format_value, label_member, link_book
+from books.admin.descriptions import Link, format_value, label_field, link_book
 from books.admin.pager import PAGE_SIZE, Pager
 from books.models import Operation, OperationProblem
 from books.operations.edits import read_edit
@@ -47,9 +47,9 @@ def describe_edit(parameters: Mapping[str, Any]) -> Iterator[str]:
         return
     edit = read_edit(parameters)
     for name, value in edit.values.items():
-        yield _("%(member)s becomes “%(value)s”") % {"member": label_member(name), "value": format_value(value)}
+        yield _("%(member)s becomes “%(value)s”") % {"member": label_field(name), "value": format_value(value)}
     if edit.member:
-        names = {"member": label_member(edit.member), "find": edit.find, "new": edit.replacement}
+        names = {"member": label_field(edit.member), "find": edit.find, "new": edit.replacement}
         yield _("In %(member)s “%(find)s” becomes “%(new)s”") % names
 
 
@@ -124,6 +124,6 @@ def count_problems(operation: Operation) -> list[tuple[str, int]]:
 
 
 def describe_problem(problem: OperationProblem) -> ProblemLine:
-    detail = ", ".join(label_member(name) for name in problem.detail.split(", ")) if problem.detail else ""
+    detail = ", ".join(label_field(name) for name in problem.detail.split(", ")) if problem.detail else ""
     reason = f"{problem.get_reason_display()}: {detail}" if detail else str(problem.get_reason_display())
     return ProblemLine(link_book(problem.subject), reason)

@@ -14,10 +14,10 @@ from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from books.admin.descriptions import format_value, history_address, label_member, operation_address
+from books.admin.descriptions import format_value, history_address, label_field, operation_address
 from books.admin.pager import Pager
 from books.admin.views import find_librarian, render_page
-from books.members import MEMBERS
+from books.book_fields import FIELDS
 from books.models import Book
 from books.search.duplicates import MAX_PAIRS, SAME_ISBN, SAME_TITLE, Pair, check_pairs, mark_distinct
 from books.summaries import DUPLICATES, find_count_time, read_summary
@@ -49,7 +49,7 @@ class PairTab(NamedTuple):
     counted_at: datetime | None
 
 
-class MemberLine(NamedTuple):
+class FieldLine(NamedTuple):
     """A field of both books, and which book's value is selected."""
 
     name: str
@@ -67,13 +67,13 @@ class MergeForm(forms.Form):
         self.pair = pair
         self.fields["kept"] = forms.ChoiceField(choices=choices)
         self.fields |= {f"version_{pk}": forms.IntegerField(min_value=1, max_value=BIGINT_MAX) for pk in pair}
-        self.fields |= {f"member_{name}": forms.ChoiceField(choices=choices) for name in MEMBERS}
+        self.fields |= {f"member_{name}": forms.ChoiceField(choices=choices) for name in FIELDS}
 
     def list_versions(self) -> dict[int, int]:
         return {pk: self.cleaned_data[f"version_{pk}"] for pk in self.pair}
 
     def list_sources(self) -> dict[str, int]:
-        return {name: int(self.cleaned_data[f"member_{name}"]) for name in MEMBERS}
+        return {name: int(self.cleaned_data[f"member_{name}"]) for name in FIELDS}
 
 
 def show_duplicates(request: HttpRequest) -> HttpResponse:
@@ -122,7 +122,7 @@ def choose_tab(tabs: Sequence[PairTab], kind: str) -> PairTab:
 
 def describe_pair(books: Sequence[Book]) -> list[tuple[Book, set[str]]]:
     """Returns each book with the names of the fields in which the two differ."""
-    differing = {name for name in MEMBERS if len({getattr(book, name) for book in books}) > 1}
+    differing = {name for name in FIELDS if len({getattr(book, name) for book in books}) > 1}
     return [(book, differing) for book in books]
 
 
@@ -143,7 +143,7 @@ def merge(request: HttpRequest) -> HttpResponse:
         "operations/merge",
         _("Merge two books"),
         books=[books[pk] for pk in pair],
-        lines=[build_line(name, [books[pk] for pk in pair]) for name in MEMBERS],
+        lines=[build_line(name, [books[pk] for pk in pair]) for name in FIELDS],
     )
 
 
@@ -161,10 +161,10 @@ def merge_and_report(request: HttpRequest, form: MergeForm) -> HttpResponse:
     return HttpResponseRedirect(history_address(kept))
 
 
-def build_line(name: str, books: Sequence[Book]) -> MemberLine:
+def build_line(name: str, books: Sequence[Book]) -> FieldLine:
     """The older book's value is selected first."""
     values = [(book.pk, format_value(getattr(book, name)), book is books[0]) for book in books]
-    return MemberLine(name, label_member(name), values, values[0][1] != values[1][1])
+    return FieldLine(name, label_field(name), values, values[0][1] != values[1][1])
 
 
 def read_pair(text: str) -> Pair | None:

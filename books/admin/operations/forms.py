@@ -7,15 +7,15 @@ from django.utils.translation import gettext_lazy as _
 
 from books.admin.descriptions import FORM_LABELS
 from books.admin.list.filters import AVAILABILITY_CHOICES
-from books.members import MAX_LENGTHS, MEMBERS
+from books.book_fields import FIELDS, MAX_LENGTHS
 from books.models import YEAR_RANGE
 from books.operations.edits import Edit
 from books.operations.selection_tasks import DeleteTask, EditTask, SelectionTask
 
 SET, REPLACE, DELETE_CHOICE = "set", "replace", "delete"
 # An isbn belongs to one book, so a bulk edit cannot set it.
-SET_MEMBERS = [name for name in MEMBERS if name not in ("isbn", "available")]
-REPLACED_MEMBERS = sorted(MAX_LENGTHS, key=lambda name: name == "isbn")
+SET_FIELDS = [name for name in FIELDS if name not in ("isbn", "available")]
+REPLACED_FIELDS = sorted(MAX_LENGTHS, key=lambda name: name == "isbn")
 
 
 class TextField(forms.CharField):
@@ -31,7 +31,7 @@ class TextField(forms.CharField):
         return text
 
 
-def build_member_field(name: str) -> forms.Field:
+def build_form_field(name: str) -> forms.Field:
     """Returns the form field for a new value. An empty input leaves the field unchanged."""
     if name in MAX_LENGTHS:
         return TextField(label=FORM_LABELS[name], max_length=MAX_LENGTHS[name])
@@ -53,19 +53,19 @@ class BulkEditForm(forms.Form):
         choices=[("", _("as it is")), *((name, label) for name, (label, _available) in AVAILABILITY_CHOICES.items())],
     )
     member = forms.ChoiceField(
-        label=_("In the field"), required=False, choices=[(name, FORM_LABELS[name]) for name in REPLACED_MEMBERS]
+        label=_("In the field"), required=False, choices=[(name, FORM_LABELS[name]) for name in REPLACED_FIELDS]
     )
     find = forms.CharField(label=_("Find"), required=False, strip=False, max_length=MAX_LENGTHS["title"])
     replacement = forms.CharField(label=_("Replace with"), required=False, strip=False, max_length=MAX_LENGTHS["title"])
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self.fields |= {name: build_member_field(name) for name in SET_MEMBERS}
-        self.order_fields(["change", *SET_MEMBERS])
+        self.fields |= {name: build_form_field(name) for name in SET_FIELDS}
+        self.order_fields(["change", *SET_FIELDS])
 
     @property
     def value_fields(self) -> list[forms.BoundField]:
-        return [self[name] for name in (*SET_MEMBERS, "availability")]
+        return [self[name] for name in (*SET_FIELDS, "availability")]
 
     @property
     def replacement_fields(self) -> list[forms.BoundField]:
@@ -80,7 +80,7 @@ class BulkEditForm(forms.Form):
         return values
 
     def list_values(self) -> dict[str, Any]:
-        values = {name: self.cleaned_data[name] for name in SET_MEMBERS if self.cleaned_data[name] not in ("", None)}
+        values = {name: self.cleaned_data[name] for name in SET_FIELDS if self.cleaned_data[name] not in ("", None)}
         if availability := self.cleaned_data["availability"]:
             values["available"] = AVAILABILITY_CHOICES[availability][1]
         return values

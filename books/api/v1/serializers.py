@@ -5,7 +5,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from books.members import REQUIRED_MEMBERS
+from books.book_fields import REQUIRED_FIELDS
 from books.models import Book
 from books.read_model import BookListSerializer, ReadSerializer
 from books.serializers import NewBookSerializer
@@ -28,20 +28,20 @@ class BookSerializer(ReadSerializer, StrictModelSerializer):
     class Meta:
         model = Book
         list_serializer_class = BookListSerializer
-        # What a new book needs is the contract: members that came later are not shown here.
-        fields = ("id", *REQUIRED_MEMBERS, "available", "created_at")
+        # What a new book needs is the contract: fields that came later are not shown here.
+        fields = ("id", *REQUIRED_FIELDS, "available", "created_at")
         extra_kwargs = {"available": {"required": True}}
 
 
 class BookCreateSerializer(NewBookSerializer):
-    """The members of a new book, which is available. Other members are ignored."""
+    """The fields of a new book, which is available. Other fields are ignored."""
 
     # Those that clients send back as they read them.
     ignored_fields = frozenset(BookSerializer.Meta.fields)
 
 
 class BookUpdateSerializer(BookCreateSerializer):
-    """The members of a change: each may be absent."""
+    """The fields of a change: each may be absent."""
 
     class Meta(NewBookSerializer.Meta):
         extra_kwargs = make_optional(NewBookSerializer.Meta)

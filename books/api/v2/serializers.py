@@ -4,8 +4,8 @@ from typing import Any
 
 from rest_framework import serializers
 
-from books.api.filters import BookSearchFilter, build_members
-from books.members import MAX_LENGTHS, MEMBERS
+from books.api.filters import BookSearchFilter, build_fields
+from books.book_fields import FIELDS, MAX_LENGTHS
 from books.models import Actor, Change, Operation
 from books.serializers import BookSerializer, NonBlankBookSerializer
 from library_site.api.serializers import (
@@ -21,23 +21,23 @@ from library_site.api.serializers import (
 
 
 class BookCreateSerializer(RejectUnknownMixin, NonBlankBookSerializer):
-    """The members of a new book, which is available."""
+    """The fields of a new book, which is available."""
 
     # Clients may send back all fields of a response.
     ignored_fields = frozenset(BookSerializer.Meta.fields)
 
 
 class BookReplaceSerializer(BookCreateSerializer):
-    """The members of a replacement; `available` does not change if it is absent."""
+    """The fields of a replacement; `available` does not change if it is absent."""
 
     available = StrictBooleanField(required=False)
 
     class Meta(BookCreateSerializer.Meta):
-        fields = MEMBERS
+        fields = FIELDS
 
 
 class BookChangeSerializer(BookReplaceSerializer):
-    """The members of a change: each may be absent."""
+    """The fields of a change: each may be absent."""
 
     class Meta(BookReplaceSerializer.Meta):
         extra_kwargs = make_optional(BookReplaceSerializer.Meta)
@@ -51,7 +51,7 @@ class BulkCreateSerializer(RejectUnknownMixin):
 
 
 class BulkUpdateSerializer(RejectUnknownMixin):
-    """Members of a book to be changed."""
+    """Fields of a book to be changed."""
 
     op = serializers.ChoiceField(["update"])
     id = StrictIntegerField()
@@ -77,11 +77,11 @@ class BookFilterSerializer(RejectUnknownMixin):
     """The filters of the list of books. A book must match all that are given; without any, all books match."""
 
     def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
-        return build_members(BookSearchFilter)
+        return build_fields(BookSearchFilter)
 
 
 class TextReplacementSerializer(RejectUnknownMixin):
-    """A text to be replaced wherever the member has it, in exactly this writing."""
+    """A text to be replaced wherever the field has it, in exactly this writing."""
 
     member = StrictChoiceField(list(MAX_LENGTHS))
     find = StringField(allow_blank=False, max_length=MAX_LENGTHS["title"])
@@ -133,7 +133,7 @@ class OperationSerializer(serializers.Serializer[None]):
 
 
 class PreviewSampleSerializer(serializers.Serializer[None]):
-    """A book that would change: the members before and after; of a deletion all, and no `after`."""
+    """A book that would change: the fields before and after; of a deletion all, and no `after`."""
 
     id = serializers.IntegerField()
     before = serializers.DictField()

@@ -18,7 +18,7 @@ from books.files.columns.cells import read_year
 from books.files.formats.marc_fields import describe_unimarc, list_isbn13s, read_values
 from books.files.formats.marc_xml import NAMESPACE, build_pymarc_record, get_name, iter_elements
 from books.files.formats.records import UnreadableFile
-from books.files.parsing import COMPLETED_MEMBERS, parse_values
+from books.files.parsing import COMPLETED_FIELDS, parse_values
 
 RESPONSE_NAME = "searchRetrieveResponse"
 # Other schemas, and SRU itself, have elements with the same name.
@@ -43,7 +43,7 @@ def read_answer(content: bytes, isbn13: str) -> dict[str, Any]:
     named = [record for record in records if isbn13 in list_isbn13s(record)]
     if records and not named:
         raise CatalogueFailed(_("It answered with other books than the one with this ISBN."))
-    return next(filter(None, map(read_members, named)), {})
+    return next(filter(None, map(read_fields, named)), {})
 
 
 def parse_response(content: bytes) -> Element:
@@ -88,9 +88,9 @@ def iter_found(root: Element) -> Iterator[pymarc.Record]:
                 yield record
 
 
-def read_members(record: pymarc.Record) -> dict[str, Any]:
+def read_fields(record: pymarc.Record) -> dict[str, Any]:
     """Returns the valid values of a record, without values that a book may not have."""
-    texts = {name: text for name, text in read_values(record).items() if name in COMPLETED_MEMBERS}
+    texts = {name: text for name, text in read_values(record).items() if name in COMPLETED_FIELDS}
     # Some catalogues write an accent as a separate character.
     cells: dict[str, Any] = {name: normalize("NFC", SORTING_MARKS.sub("", text)) for name, text in texts.items()}
     if "year" in cells:

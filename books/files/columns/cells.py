@@ -8,10 +8,10 @@ from django.utils.translation import gettext as _
 from stdnum import issn
 
 from books import isbn as isbns
-from books.files.columns.names import MEMBERS_BY_PLACE, SEVERAL_VALUES_COLUMNS, simplify_name
-from books.files.formats.records import NumberText, name_member
+from books.book_fields import BOOK_FIELDS
+from books.files.columns.names import FIELDS_BY_PLACE, SEVERAL_VALUES_COLUMNS, simplify_name
+from books.files.formats.records import NumberText, name_field
 from books.isbn import normalize_isbn
-from books.members import MEMBER_TABLE
 from library_site.db.integers import BIGINT_MAX, parse_integer
 
 # The value of a cell, the warning about it, and whether it suffices: if not, the next column of the field is read.
@@ -43,7 +43,7 @@ MIN_ISBN_DIGITS = 6
 WHOLE_NUMBER = re.compile(r"([0-9]{9,13})[.,]0+")
 SCIENTIFIC_NUMBER = re.compile(r"([0-9])[.,]([0-9]+)E\+([0-9]+)", re.IGNORECASE)
 WRAPPED_TEXT = re.compile(r'\s*(?:\[(.*)\]|="(.*)")\s*', re.DOTALL)
-TEXT_MEMBERS = frozenset(member.name for member in MEMBER_TABLE if isinstance(member.example, str))
+TEXT_FIELDS = frozenset(field.name for field in BOOK_FIELDS if isinstance(field.example, str))
 VALUE_SEPARATORS = re.compile("[,;]")
 ISSN_PATTERN = re.compile("[0-9]{4}-?[0-9]{3}[0-9X]", re.IGNORECASE)
 # The text around an ISSN: `ISSN: 0317-8471 (Print)`.
@@ -74,21 +74,21 @@ def list_sources(
     `headings` maps columns to the names that users see; by default a column's own name.
     """
     sources: dict[str, list[Source]] = {}
-    for place in filter(mapping.__contains__, MEMBERS_BY_PLACE):
-        member, column = MEMBERS_BY_PLACE[place], mapping[place]
-        source = Source(column, find_reader(member, column, is_exact=is_exact), headings.get(column, column))
-        sources.setdefault(member, []).append(source)
+    for place in filter(mapping.__contains__, FIELDS_BY_PLACE):
+        field, column = FIELDS_BY_PLACE[place], mapping[place]
+        source = Source(column, find_reader(field, column, is_exact=is_exact), headings.get(column, column))
+        sources.setdefault(field, []).append(source)
     return sources
 
 
-def find_reader(member: str, column: str, *, is_exact: bool) -> Callable[[Any], Reading]:
-    if member == "genre" and simplify_name(column) in SEVERAL_VALUES_COLUMNS:
+def find_reader(field: str, column: str, *, is_exact: bool) -> Callable[[Any], Reading]:
+    if field == "genre" and simplify_name(column) in SEVERAL_VALUES_COLUMNS:
         return read_first_value
-    if member == "isbn":
+    if field == "isbn":
         return read_exact_isbn if is_exact else read_isbn
-    if member == "year":
+    if field == "year":
         return read_year
-    return read_text if member in TEXT_MEMBERS else read_any
+    return read_text if field in TEXT_FIELDS else read_any
 
 
 def read_cells(
@@ -97,14 +97,14 @@ def read_cells(
     """Returns the values of a record and the warnings, both by field. A warning begins with the name of its column."""
     cells: dict[str, Any] = {}
     doubts: dict[str, str] = {}
-    for member, columns in sources.items():
-        heading, (cells[member], doubt, _is_enough) = read_member(values, columns)
+    for field, columns in sources.items():
+        heading, (cells[field], doubt, _is_enough) = read_field(values, columns)
         if doubt:
-            doubts[member] = name_member(heading, doubt)
+            doubts[field] = name_field(heading, doubt)
     return cells, doubts
 
 
-def read_member(values: Mapping[str, Any], sources: Sequence[Source]) -> tuple[str, Reading]:
+def read_field(values: Mapping[str, Any], sources: Sequence[Source]) -> tuple[str, Reading]:
     """Returns the heading and the cell of the column to use: the first that suffices, else the first non-empty one."""
     for column, read, heading in sources:
         reading = read(values.get(column))

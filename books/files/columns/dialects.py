@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from books.book_fields import FIELDS, REQUIRED_FIELDS
 from books.files.columns.names import simplify_name
-from books.members import MEMBERS, REQUIRED_MEMBERS
 
 
 class TableDialect(NamedTuple):
@@ -22,14 +22,14 @@ class TableDialect(NamedTuple):
 
 def build_dialect(name: str, marks: Sequence[str], *columns: Sequence[str]) -> TableDialect:
     """`columns` are in the order of REQUIRED_MEMBERS: title, author, year, isbn and genre."""
-    return TableDialect(name, marks, dict(zip(REQUIRED_MEMBERS, columns, strict=True)))
+    return TableDialect(name, marks, dict(zip(REQUIRED_FIELDS, columns, strict=True)))
 
 
 TABLE_DIALECTS = (
     TableDialect(
         "Library API",
-        marks=["id", *REQUIRED_MEMBERS, "created_at"],
-        columns={name: [name] for name in ("id", *MEMBERS)},
+        marks=["id", *REQUIRED_FIELDS, "created_at"],
+        columns={name: [name] for name in ("id", *FIELDS)},
         is_exact=True,
     ),
     build_dialect(

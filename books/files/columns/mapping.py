@@ -14,9 +14,9 @@ def guess_mapping(columns: Sequence[str]) -> dict[str, str]:
     # Other columns of a known program may mean something else. Only ISBNs are also searched by name.
     limits = COLUMN_COUNTS if find_dialect(columns).columns else {"isbn": COLUMN_COUNTS["isbn"]}
     mapping: dict[str, str] = {}
-    for member, names in (find_dialect(columns).columns or COLUMN_NAMES).items():
+    for field, names in (find_dialect(columns).columns or COLUMN_NAMES).items():
         found = [columns_by_name[name] for name in map(simplify_name, names) if name in columns_by_name]
-        mapping.update(zip(PLACES[member][: limits.get(member, 1)], found, strict=False))
+        mapping.update(zip(PLACES[field][: limits.get(field, 1)], found, strict=False))
     return mapping
 
 

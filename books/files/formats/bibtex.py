@@ -7,6 +7,7 @@ from typing import Any, BinaryIO
 
 from django.utils.translation import gettext as _
 
+from books.book_fields import BOOK_FIELDS
 from books.files.formats.encodings import find_encoding, iter_lines
 from books.files.formats.records import (
     AVAILABILITIES,
@@ -16,9 +17,8 @@ from books.files.formats.records import (
     Record,
     Table,
     iter_texts,
-    name_member,
+    name_field,
 )
-from books.members import MEMBER_TABLE
 
 ENTRY_START = re.compile(r"\s*@\s*([A-Za-z]+)\s*[{(]")
 # Entries that are not publications.
@@ -104,7 +104,7 @@ def iter_records(lines: Iterable[str]) -> Iterator[Record]:
         try:
             kind, key, fields = parse_entry(text, macros)
         except InvalidEntry as error:
-            yield Record(number, {}, problem=name_member("record", str(error)))
+            yield Record(number, {}, problem=name_field("record", str(error)))
             continue
         if kind == "string":
             macros |= fields
@@ -207,15 +207,13 @@ def find_entry_end(body: str, start: int) -> int:
 
 
 def read_values(key: str, fields: Mapping[str, str]) -> dict[str, Any]:
-    found = {
-        member.name: next((fields[name] for name in member.bibtex if name in fields), "") for member in MEMBER_TABLE
-    }
-    values: dict[str, Any] = {member: decode_tex(text) for member, text in found.items()}
+    found = {field.name: next((fields[name] for name in field.bibtex if name in fields), "") for field in BOOK_FIELDS}
+    values: dict[str, Any] = {field: decode_tex(text) for field, text in found.items()}
     values["author"] = "; ".join(map(decode_tex, split_authors(found["author"])))
     values["available"] = AVAILABILITIES.get(values["available"], "")
     if match := CITATION_KEY_PATTERN.fullmatch(key):
         values["id"] = match[1]
-    return {member: value for member, value in values.items() if value != ""}
+    return {field: value for field, value in values.items() if value != ""}
 
 
 def split_authors(text: str) -> list[str]:
@@ -251,7 +249,7 @@ def write_bibtex(pages: Pages) -> Iterator[bytes]:
 
 
 def format_book(book: ExportedBook) -> str:
-    texts = {member.bibtex[0]: encode_tex(text) for member, text in iter_texts(book)}
+    texts = {field.bibtex[0]: encode_tex(text) for field, text in iter_texts(book)}
     # BibTeX would split at this word.
     texts["author"] = f"{{{texts['author']}}}" if "and" in texts["author"] else texts["author"]
     fields = "".join(f"  {name} = {{{text}}},\n" for name, text in texts.items())

@@ -24,7 +24,7 @@ from books.files.formats.records import (
     Table,
     UnreadableFile,
     get_values,
-    name_member,
+    name_field,
 )
 from library_site.db.integers import parse_integer
 
@@ -117,7 +117,7 @@ def build_row_record(line: int, names: Sequence[str], cells: list[str]) -> Recor
             "It has %(count)d cells, and the first line %(columns)d.",
             len(cells),
         )
-        reason = name_member("row", problem % {"count": len(cells), "columns": len(names)})
+        reason = name_field("row", problem % {"count": len(cells), "columns": len(names)})
         return Record(line, {}, [*map(read_cell, cells)], reason)
     values = dict(zip(names, [read_cell(cell) if cell[:1] in FIRST_SIGNS else cell for cell in cells], strict=False))
     values.pop("", None)

@@ -14,7 +14,7 @@ from books.files.formats.records import (
     Record,
     Table,
     UnreadableFile,
-    name_member,
+    name_field,
 )
 
 BOM = b"\xef\xbb\xbf"
@@ -70,12 +70,12 @@ def parse_line(number: int, text: bytes) -> Record:
     try:
         values = msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        return Record(number, {}, problem=name_member("row", _("It is not JSON. %(error)s") % {"error": error}))
+        return Record(number, {}, problem=name_field("row", _("It is not JSON. %(error)s") % {"error": error}))
     if not isinstance(values, dict):
-        return Record(number, {}, problem=name_member("row", _("It is no JSON object.")))
+        return Record(number, {}, problem=name_field("row", _("It is no JSON object.")))
     if not is_flat(values):
         limit = _("It is nested deeper than %(count)d.") % {"count": MAX_NESTING}
-        return Record(number, {}, problem=name_member("row", limit))
+        return Record(number, {}, problem=name_field("row", limit))
     return Record(number, values)
 
 

@@ -26,7 +26,7 @@ from books.files.formats.records import (
     Record,
     Rejected,
     Table,
-    name_member,
+    name_field,
 )
 
 # pymarc also logs what is unusual about a record.
@@ -95,7 +95,7 @@ def iter_records(stream: BinaryIO, encoding: Encoding | None = None) -> Iterator
         try:
             record, doubts = read_record(raw.lstrip(PADDING), encoding)
         except DamagedRecord as error:
-            yield Record(number, {}, raw, name_member("record", str(error)))
+            yield Record(number, {}, raw, name_field("record", str(error)))
         else:
             yield Record(number, read_values(record), raw, describe_unimarc(record, number), doubts)
 

@@ -10,10 +10,10 @@ from typing import Any
 from django.utils.translation import gettext as _
 from pymarc import Field, Indicators, Record, Subfield
 
-from books.files.formats.records import AVAILABILITIES, ExportedBook, UnreadableFile, iter_texts, name_member
+from books.book_fields import BOOK_FIELDS
+from books.files.formats.records import AVAILABILITIES, ExportedBook, UnreadableFile, iter_texts, name_field
 from books.files.formats.references import AMBIGUOUS, escape_characters, unescape_characters
 from books.isbn import find_isbn, normalize_isbn
-from books.members import MEMBER_TABLE
 
 # Leader/18: without ISBD punctuation.
 EXACT_FORMS = "cn"
@@ -43,7 +43,7 @@ def describe_unimarc(record: Record, number: int) -> str:
     advice = _("Where it comes from, choose MARC 21, CSV or RIS instead.")
     if number == 1:
         raise UnreadableFile(" ".join([_("The file is in UNIMARC, which is not MARC 21."), advice]))
-    return name_member("record", " ".join([_("It is in UNIMARC, which is not MARC 21."), advice]))
+    return name_field("record", " ".join([_("It is in UNIMARC, which is not MARC 21."), advice]))
 
 
 def read_values(record: Record) -> dict[str, Any]:
@@ -59,10 +59,10 @@ def read_values(record: Record) -> dict[str, Any]:
         "genre": clean(find_text(record, ("655",), "a") or find_text(record, ("650",), "va")),
         "available": AVAILABILITIES.get(find_text(record, ("876",), "j"), ""),
     }
-    for member in MEMBER_TABLE:
-        if member.name not in values:
-            tag, _indicators, code = member.marc
-            values[member.name] = clean(find_text(record, (tag,), code))
+    for book_field in BOOK_FIELDS:
+        if book_field.name not in values:
+            tag, _indicators, code = book_field.marc
+            values[book_field.name] = clean(find_text(record, (tag,), code))
     return {name: value for name, value in values.items() if value != ""}
 
 
@@ -139,7 +139,9 @@ def build_record(book: ExportedBook) -> Record:
     record = Record(leader="00000nam a22000003c 4500")
     control_fields = {"001": str(book.id), "005": format_change_time(book), "008": format_fixed_field(book)}
     record.add_field(*(Field(tag, data=data) for tag, data in control_fields.items()))
-    record.add_field(*sorted((build_field(*member.marc, text) for member, text in iter_texts(book)), key=get_field_tag))
+    record.add_field(
+        *sorted((build_field(*book_field.marc, text) for book_field, text in iter_texts(book)), key=get_field_tag)
+    )
     return record
 
 

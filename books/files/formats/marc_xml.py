@@ -19,7 +19,7 @@ from books.files.formats.records import (
     Rejected,
     Table,
     UnreadableFile,
-    name_member,
+    name_field,
 )
 
 NAMESPACE = "http://www.loc.gov/MARC21/slim"
@@ -89,7 +89,7 @@ def parse_element(number: int, element: Element) -> Record:
         record = build_pymarc_record(element)
         return Record(number, read_values(record), raw, describe_unimarc(record, number))
     except ValueError as error:
-        return Record(number, {}, raw, name_member("record", str(error)))
+        return Record(number, {}, raw, name_field("record", str(error)))
 
 
 def build_pymarc_record(element: Element) -> pymarc.Record:

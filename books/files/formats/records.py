@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import msgspec
 from django.utils.formats import number_format
 
-from books.members import MEMBER_TABLE, MEMBERS, Member
+from books.book_fields import BOOK_FIELDS, FIELDS, BookField
 
 # The columns of formats without columns of their own. Most files of books have them.
-COLUMNS = ("id", *MEMBERS)
+COLUMNS = ("id", *FIELDS)
 # The columns of exported files. All but the last are values of a book.
 EXPORTED_COLUMNS = (*COLUMNS, "created_at")
 get_values = attrgetter(*COLUMNS)
@@ -26,7 +26,7 @@ class UnreadableFile(Exception):
     """The file, or the rest of it, cannot be read. The message says where and why."""
 
 
-def name_member(name: str, sentence: str) -> str:
+def name_field(name: str, sentence: str) -> str:
     """Returns the reason for an error or a warning. Its beginning is the same in all languages."""
     return f"{name}: {sentence}"
 
@@ -98,11 +98,11 @@ Rejected = Iterable[tuple[Record, str]]
 AVAILABILITIES = {"available": True, "lent": False}
 
 
-def iter_texts(book: ExportedBook) -> Iterator[tuple[Member, str]]:
+def iter_texts(book: ExportedBook) -> Iterator[tuple[BookField, str]]:
     """Yields each field as text."""
-    for member in MEMBER_TABLE:
-        value = getattr(book, member.name)
-        yield member, format_availability(value) if isinstance(value, bool) else str(value)
+    for book_field in BOOK_FIELDS:
+        value = getattr(book, book_field.name)
+        yield book_field, format_availability(value) if isinstance(value, bool) else str(value)
 
 
 def format_availability(available: bool) -> str:

@@ -6,6 +6,7 @@ from typing import Any, BinaryIO
 
 from django.utils.translation import gettext as _
 
+from books.book_fields import BOOK_FIELDS
 from books.files.formats.encodings import find_encoding, iter_lines
 from books.files.formats.records import (
     AVAILABILITIES,
@@ -15,15 +16,14 @@ from books.files.formats.records import (
     Record,
     Table,
     iter_texts,
-    name_member,
+    name_field,
 )
 from books.files.formats.references import AMBIGUOUS, escape_characters, unescape_characters
 from books.isbn import find_isbn
-from books.members import MEMBER_TABLE
 
 LINE_PATTERN = re.compile(r"([A-Z][A-Z0-9])  -(?: (.*)|)", re.DOTALL)
 BEGIN, END_TAG = "TY", "ER"
-MEMBER_TAGS = {"id": ("ID",), **{member.name: member.ris for member in MEMBER_TABLE}}
+FIELD_TAGS = {"id": ("ID",), **{field.name: field.ris for field in BOOK_FIELDS}}
 YEAR_PATTERN = re.compile(r"(-?[0-9]+)(?:/.*)?")
 # Some programs number the records.
 NUMBER_PATTERN = re.compile(r"\s*[0-9]+\.?\s*")
@@ -63,9 +63,9 @@ def get_tag(line: str) -> str:
 
 def parse_piece(number: int, lines: list[str]) -> Record:
     if get_tag(lines[0]) != BEGIN:
-        return Record(number, {}, problem=name_member("record", _("It does not begin with a line TY.")))
+        return Record(number, {}, problem=name_field("record", _("It does not begin with a line TY.")))
     if not any(get_tag(line) == END_TAG for line in lines):
-        return Record(number, {}, problem=name_member("record", _("It does not end with a line ER.")))
+        return Record(number, {}, problem=name_field("record", _("It does not end with a line ER.")))
     return Record(number, read_values(read_fields(lines)))
 
 
@@ -86,14 +86,14 @@ def read_fields(lines: list[str]) -> dict[str, list[str]]:
 
 
 def read_values(fields: dict[str, list[str]]) -> dict[str, Any]:
-    found = {member: next((fields[tag] for tag in tags if tag in fields), [""]) for member, tags in MEMBER_TAGS.items()}
-    values: dict[str, Any] = {member: unescape_characters(texts[0]) for member, texts in found.items()}
+    found = {field: next((fields[tag] for tag in tags if tag in fields), [""]) for field, tags in FIELD_TAGS.items()}
+    values: dict[str, Any] = {field: unescape_characters(texts[0]) for field, texts in found.items()}
     values["isbn"] = next(filter(find_isbn, map(unescape_characters, found["isbn"])), values["isbn"])
     values["author"] = "; ".join(map(unescape_characters, found["author"]))
     match = YEAR_PATTERN.fullmatch(values["year"])
     values["year"] = match[1] if match else values["year"]
     values["available"] = AVAILABILITIES.get(values["available"], "")
-    return {member: value for member, value in values.items() if value != ""}
+    return {field: value for field, value in values.items() if value != ""}
 
 
 def write_ris(pages: Pages) -> Iterator[bytes]:
@@ -102,6 +102,6 @@ def write_ris(pages: Pages) -> Iterator[bytes]:
 
 
 def format_book(book: ExportedBook) -> str:
-    members = {member.ris[0]: text for member, text in iter_texts(book)}
-    texts = {BEGIN: "BOOK", "ID": str(book.id), **members, END_TAG: ""}
+    tag_texts = {field.ris[0]: text for field, text in iter_texts(book)}
+    texts = {BEGIN: "BOOK", "ID": str(book.id), **tag_texts, END_TAG: ""}
     return "".join(f"{tag}  - {escape_characters(text, UNSAFE_CHARACTERS)}\r\n" for tag, text in texts.items())

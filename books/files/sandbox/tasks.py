@@ -11,7 +11,7 @@ from django.utils import translation
 from django.utils.translation import gettext as _
 
 from books.files.formats.encodings import show_storable, show_undecodable
-from books.files.formats.records import MAX_SHOWN_TEXT, Record, Table, UnreadableFile, format_count, name_member
+from books.files.formats.records import MAX_SHOWN_TEXT, Record, Table, UnreadableFile, format_count, name_field
 from books.files.formats.registry import FORMATS, REJECTED_WRITERS, Format, find_format
 from books.files.sandbox import messages
 from books.files.sandbox.streams import open_chunks
@@ -142,9 +142,7 @@ def measure(value: Any) -> int:
 
 def reject_long_record(record: Record) -> Record:
     limit = {"count": format_count(MAX_RECORD_CHARACTERS)}
-    return record._replace(
-        values={}, problem=name_member("record", _("It has more than %(count)s characters.") % limit)
-    )
+    return record._replace(values={}, problem=name_field("record", _("It has more than %(count)s characters.") % limit))
 
 
 def write_rejected(source: PartSource) -> Iterator[bytes]:

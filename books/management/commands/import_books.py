@@ -17,13 +17,13 @@ from django.utils import timezone
 
 from books.files.columns.dialects import find_dialect
 from books.files.columns.mapping import guess_mapping, list_ignored
-from books.files.columns.names import COLUMN_NAMES, MEMBERS_BY_PLACE
+from books.files.columns.names import COLUMN_NAMES, FIELDS_BY_PLACE
 from books.files.formats.encodings import ENCODINGS
 from books.files.formats.records import UnreadableFile
 from books.files.formats.registry import FORMATS
 from books.files.import_tasks import CHECK, IMPORT, get_counts, get_reasons, get_rules
 from books.files.matching import REJECTED_VERDICTS, Verdict
-from books.files.parsing import ImportRules, require_mapped_members
+from books.files.parsing import ImportRules, require_mapped_fields
 from books.files.progress import show_bar
 from books.files.reasons import list_groups, name_place
 from books.files.rejected_records import iter_rejected, iter_rejected_file
@@ -110,7 +110,7 @@ class Command(CheckedCommand):
         head = read_head(build_source(file, options["encoding"], format=options["format"] or ""))
         rules = build_rules(head, options)
         self.describe_head(head, rules)
-        require_mapped_members(rules)
+        require_mapped_fields(rules)
         return rules
 
     def describe_head(self, head: Head, rules: ImportRules) -> None:
@@ -167,7 +167,7 @@ class Command(CheckedCommand):
 
 
 def build_rules(head: Head, options: Mapping[str, Any]) -> ImportRules:
-    columns = read_pairs("--column", options["column"], MEMBERS_BY_PLACE)
+    columns = read_pairs("--column", options["column"], FIELDS_BY_PLACE)
     if unknown := [column for column in columns.values() if column not in head.columns]:
         raise CommandError(f"The file has no column {', '.join(unknown)}.")
     return ImportRules(
@@ -183,11 +183,11 @@ def build_rules(head: Head, options: Mapping[str, Any]) -> ImportRules:
     )
 
 
-def read_pairs(option: str, texts: list[str], members: Collection[str]) -> dict[str, str]:
+def read_pairs(option: str, texts: list[str], fields: Collection[str]) -> dict[str, str]:
     """Parses MEMBER=VALUE. Raises CommandError."""
     pairs = dict(text.partition("=")[::2] for text in texts)
-    if unknown := [member for member in pairs if member not in members]:
-        raise CommandError(f"{option}: no member {', '.join(unknown)}. There are {', '.join(members)}.")
+    if unknown := [field for field in pairs if field not in fields]:
+        raise CommandError(f"{option}: no member {', '.join(unknown)}. There are {', '.join(fields)}.")
     return pairs
 
 

@@ -28,7 +28,7 @@ class ScopesField(StringField):
 
 
 class APIKeyCreateSerializer(RejectUnknownMixin):
-    """Members that only answers have may be sent, and are ignored."""
+    """Fields that only answers have may be sent, and are ignored."""
 
     ignored_fields = frozenset({"id", "created_at", "last_used_at"})
 

@@ -24,10 +24,10 @@ class Command(CheckedCommand):
             self.stdout.write(text, ending="")
 
 
-def iter_object(members: Iterable[tuple[str, Any]]) -> Iterator[str]:
+def iter_object(fields: Iterable[tuple[str, Any]]) -> Iterator[str]:
     """Yields a JSON object in parts. An iterator as a value becomes an array that is never in memory as a whole."""
     separator = "{"
-    for name, value in members:
+    for name, value in fields:
         yield f"{separator}\n{encode_json(name).decode()}: "
         yield from iter_array(value) if isinstance(value, Iterator) else [encode_json(value).decode()]
         separator = ","

@@ -20,9 +20,9 @@ WARNINGS = f"{LIST}warnings/"
 ISBN = "978-0-14-143951-8"
 
 
-def build_new(**members: Any) -> dict[str, Any]:
-    """A form for which there is nothing to warn of, but for these members."""
-    return {**build_book(title="Emma", author="Somebody Else", isbn=ISBN, year=1815), "available": "on", **members}
+def build_new(**fields: Any) -> dict[str, Any]:
+    """A form for which there is nothing to warn of, but for these fields."""
+    return {**build_book(title="Emma", author="Somebody Else", isbn=ISBN, year=1815), "available": "on", **fields}
 
 
 def read_errors(answer: Any) -> dict[str, list[str]]:
@@ -62,7 +62,7 @@ def test_an_earlier_state_is_restored_with_one_save_and_warned_of(librarian: Cli
 
 
 @pytest.mark.parametrize(
-    ("members", "member", "words"),
+    ("fields", "field", "words"),
     [
         ({"isbn": "9780141439519"}, "isbn", "This ISBN was misread"),
         ({"isbn": "9771234567003"}, "isbn", "the code of a periodical"),
@@ -73,15 +73,15 @@ def test_an_earlier_state_is_restored_with_one_save_and_warned_of(librarian: Cli
     ],
 )
 def test_what_is_probably_wrong_is_saved_by_the_second_save(
-    librarian: Client, members: dict[str, Any], member: str, words: str
+    librarian: Client, fields: dict[str, Any], field: str, words: str
 ) -> None:
     create_book(title="Persuasion", isbn="978-0-14-143958-7")
-    question = librarian.post(ADD, build_new(**members))
+    question = librarian.post(ADD, build_new(**fields))
     [(asked, [message])] = read_errors(question).items()
-    assert (asked, words in message, "Please correct" in read_text(question)) == (member, True, False)
+    assert (asked, words in message, "Please correct" in read_text(question)) == (field, True, False)
     assert Book.objects.count() == 1
     shown = read_inputs(read_text(question))
-    assert librarian.post(ADD, {**build_new(**members), "shown_warnings": shown["shown_warnings"]}).status_code == 302
+    assert librarian.post(ADD, {**build_new(**fields), "shown_warnings": shown["shown_warnings"]}).status_code == 302
     assert Book.objects.count() == 2
 
 

@@ -52,7 +52,7 @@ def test_a_librarian_changes_a_book(librarian: Client) -> None:
     assert changed_book == ("Emma", "emma", False, 2)
 
 
-def test_a_form_keeps_the_changes_of_others_to_other_members(librarian: Client) -> None:
+def test_a_form_keeps_the_changes_of_others_to_other_fields(librarian: Client) -> None:
     book = create_book()
     form = build_form(book, title="Emma")
     change_book(book, genre="Romance")
@@ -68,7 +68,7 @@ def test_a_line_break_that_an_input_cannot_show_is_kept(librarian: Client) -> No
     assert (changed_book.title, changed_book.year) == ("a\nb", 1900)
 
 
-def test_the_page_has_the_initial_value_of_every_member(librarian: Client) -> None:
+def test_the_page_has_the_initial_value_of_every_field(librarian: Client) -> None:
     book = create_book()
     html = librarian.get(page_address(book)).content.decode()
     assert set(re.findall(r'name="(initial-\w+)"', html)) == {

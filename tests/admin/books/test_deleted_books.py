@@ -27,8 +27,8 @@ def restore_address(book: Book) -> str:
     return f"{LIST}{book.pk}/restore/"
 
 
-def delete_new_book(**members: Any) -> Book:
-    book = create_book(**members)
+def delete_new_book(**fields: Any) -> Book:
+    book = create_book(**fields)
     delete_book(book)
     return book
 

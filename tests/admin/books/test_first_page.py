@@ -91,8 +91,8 @@ def test_the_feed_ends_after_the_last_changes(librarian: Client) -> None:
 
 
 def test_each_count_is_that_of_the_list_it_leads_to(librarian: Client) -> None:
-    for members in ({"isbn": "0141439513"}, {"isbn": "9780141439518", "title": "Same"}, {"year": 1}, {"title": "Emma"}):
-        create_book(**members)
+    for fields in ({"isbn": "0141439513"}, {"isbn": "9780141439518", "title": "Same"}, {"year": 1}, {"title": "Emma"}):
+        create_book(**fields)
     counts = list_counts(librarian.get(INDEX))
     assert counts == {
         f"{LIST}?quality={name}": count for name, count in {"no_isbn": 2, "year": 1, "duplicates": 3}.items()

@@ -27,8 +27,8 @@ def find(client: Client, code: str) -> Any:
     return answer.json()
 
 
-def set_state(client: Client, book: Book, state: str, **members: Any) -> Any:
-    return client.post(CHANGE, {"book": book.pk, "version": 1, "state": state, **members})
+def set_state(client: Client, book: Book, state: str, **fields: Any) -> Any:
+    return client.post(CHANGE, {"book": book.pk, "version": 1, "state": state, **fields})
 
 
 def scan(client: Client, code: str, state: str = "lent") -> Any:
@@ -105,12 +105,12 @@ def test_a_request_that_is_sent_again_gets_the_same_answer_and_changes_nothing(l
     assert read_state(book) == (True, 3)
 
 
-@pytest.mark.parametrize("members", [{}, {"version": 2, "repeated": "on"}])
-def test_a_new_request_about_an_earlier_version_is_refused(librarian: Client, members: dict[str, Any]) -> None:
+@pytest.mark.parametrize("fields", [{}, {"version": 2, "repeated": "on"}])
+def test_a_new_request_about_an_earlier_version_is_refused(librarian: Client, fields: dict[str, Any]) -> None:
     book = create_book()
     set_state(librarian, book, "lent")
     change_book(book, available=True)
-    assert set_state(librarian, book, "lent", **members).status_code == 412
+    assert set_state(librarian, book, "lent", **fields).status_code == 412
     assert read_state(book) == (True, 3)
 
 

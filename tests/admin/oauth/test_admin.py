@@ -98,7 +98,7 @@ def test_a_public_app_is_shown_no_secret(developer: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("member", "value"),
+    ("field", "value"),
     [
         ("name", " "),
         ("name", "n" * 101),
@@ -115,9 +115,9 @@ def test_a_public_app_is_shown_no_secret(developer: Client) -> None:
         ("scopes", ["read", "admin"]),
     ],
 )
-def test_an_invalid_app_is_explained(developer: Client, member: str, value: Any) -> None:
-    answer = developer.post(f"{APPS}add/", build_app_form(**{member: value}))
-    assert list(answer.context["adminform"].form.errors) == [member]
+def test_an_invalid_app_is_explained(developer: Client, field: str, value: Any) -> None:
+    answer = developer.post(f"{APPS}add/", build_app_form(**{field: value}))
+    assert list(answer.context["adminform"].form.errors) == [field]
     assert not Application.objects.exists()
 
 
@@ -252,7 +252,7 @@ def test_a_key_can_expire(developer: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("member", "changes"),
+    ("field", "changes"),
     [
         ("name", {"name": ""}),
         ("name", {"name": "a\0b"}),
@@ -263,9 +263,9 @@ def test_a_key_can_expire(developer: Client) -> None:
         ("expires_at", {"expires_at_0": "soon", "expires_at_1": "\0"}),
     ],
 )
-def test_an_invalid_key_is_explained(developer: Client, member: str, changes: dict[str, Any]) -> None:
+def test_an_invalid_key_is_explained(developer: Client, field: str, changes: dict[str, Any]) -> None:
     answer = developer.post(f"{KEYS}add/", build_key_form(**changes))
-    assert list(answer.context["adminform"].form.errors) == [member]
+    assert list(answer.context["adminform"].form.errors) == [field]
     assert not APIKey.objects.exists()
 
 

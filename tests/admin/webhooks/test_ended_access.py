@@ -53,13 +53,13 @@ class Scenario:
         publish_event()
 
     def make(self, header: dict[str, str]) -> int:
-        members = {"url": "https://receiver.example/hook", "events": ["*"]}
-        endpoint_id: int = self.api.post(HOOKS, json=members, headers=header).json()["id"]
+        fields = {"url": "https://receiver.example/hook", "events": ["*"]}
+        endpoint_id: int = self.api.post(HOOKS, json=fields, headers=header).json()["id"]
         return endpoint_id
 
     def make_by_key(self, creator: dict[str, str]) -> int:
-        members = {"name": "Child", "scopes": "webhooks"}
-        return self.make({"X-API-Key": self.api.post(KEYS, json=members, headers=creator).json()["key"]})
+        fields = {"name": "Child", "scopes": "webhooks"}
+        return self.make({"X-API-Key": self.api.post(KEYS, json=fields, headers=creator).json()["key"]})
 
     def read_states(self) -> dict[int, tuple[str, str]]:
         return {pk: (state, reason) for pk, state, reason in Endpoint.objects.values_list("pk", "state", "reason")}

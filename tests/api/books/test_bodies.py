@@ -69,8 +69,8 @@ def send(api: httpx.Client, version: APIVersion, address: str, body: bytes | lis
         yield api.request(method, way, content=iter(body) if isinstance(body, list) else body)
 
 
-def encode(**members: Any) -> bytes:
-    return json.dumps(build_book(**members)).encode()
+def encode(**fields: Any) -> bytes:
+    return json.dumps(build_book(**fields)).encode()
 
 
 def test_invalid_json_is_malformed(api: httpx.Client, version: APIVersion, stored_book: Any, address: str) -> None:
@@ -94,7 +94,7 @@ def test_a_body_that_is_no_object_is_refused(
     assert version.list_books(api) == [stored_book]
 
 
-def test_each_missing_member_is_named(api: httpx.Client, version: APIVersion) -> None:
+def test_each_missing_field_is_named(api: httpx.Client, version: APIVersion) -> None:
     names = ["title", "author", "year", "isbn", "genre"]
     assert version.parse_error(api.post(version.books, json={})) == (422, names)
     for name in names:
@@ -104,7 +104,7 @@ def test_each_missing_member_is_named(api: httpx.Client, version: APIVersion) ->
     assert version.list_books(api) == []
 
 
-def test_the_last_of_two_equal_members_counts(api: httpx.Client, version: APIVersion, address: str) -> None:
+def test_the_last_of_two_equal_fields_counts(api: httpx.Client, version: APIVersion, address: str) -> None:
     for first in ('"first"', "1", "null"):
         for method, way in list_ways(version, address):
             body = encode(title="last").replace(b"{", f'{{"title": {first}, '.encode(), 1)

@@ -33,7 +33,7 @@ def test_a_changed_book_is_answered_whole(
     assert api.get(f"{version.books}/{other['id']}").json() == other
 
 
-def test_only_the_members_present_change(api: httpx.Client, version: APIVersion) -> None:
+def test_only_the_fields_present_change(api: httpx.Client, version: APIVersion) -> None:
     for name, value in EMMA.items():
         before = version.create(api).json()
         answer = api.request(version.changes[-1], f"{version.books}/{before['id']}", json={name: value})
@@ -95,6 +95,6 @@ def test_an_unknown_book_is_not_found_whatever_the_body(api: httpx.Client, versi
 
 def test_a_bad_id_and_a_bad_body_are_listed_together(api: httpx.Client, version: APIVersion) -> None:
     for method in version.changes:
-        for body, member in ((b'{"year": "1984"}', "year"), (b"{", "body"), (b"", "body"), (b"[]", "body")):
+        for body, field in ((b'{"year": "1984"}', "year"), (b"{", "body"), (b"", "body"), (b"[]", "body")):
             status, fields = version.parse_error(api.request(method, f"{version.books}/first", content=body))
-            assert (body, status, fields[0], member in fields) == (body, 422, "book_id", True)
+            assert (body, status, fields[0], field in fields) == (body, 422, "book_id", True)

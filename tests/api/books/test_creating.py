@@ -52,8 +52,8 @@ def test_what_only_the_library_sets_is_ignored(
     api: httpx.Client, version: APIVersion, stored_book: dict[str, Any]
 ) -> None:
     shelf = {"shelf": None} if version is VERSION_1 else {}
-    for members in ONLY_OF_THE_LIBRARY:
-        created = version.create(api, **members, **shelf).json()
+    for fields in ONLY_OF_THE_LIBRARY:
+        created = version.create(api, **fields, **shelf).json()
         assert created.keys() == stored_book.keys()
         assert created["id"] > stored_book["id"]
         assert created["created_at"] > stored_book["created_at"]

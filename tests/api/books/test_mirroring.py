@@ -19,14 +19,14 @@ from webhooks.models import Event, Received, Source
 
 pytestmark = pytest.mark.unannounced
 
-MIRRORED_MEMBERS = ("title", "author", "year", "isbn", "genre", "available")
+MIRRORED_FIELDS = ("title", "author", "year", "isbn", "genre", "available")
 ISBN = "978-0-14-143951-8"
 
 
-def build_remote_book(id: int = 7, version: int = 1, **members: Any) -> dict[str, Any]:
+def build_remote_book(id: int = 7, version: int = 1, **fields: Any) -> dict[str, Any]:
     """A book as version 2 of another library represents it."""
     times = {"created_at": "2026-01-31T09:30:00.000000Z", "updated_at": "2026-01-31T09:30:00.000000Z"}
-    return {"id": id, **build_book(isbn13=None, available=True, **times, version=version), **members}
+    return {"id": id, **build_book(isbn13=None, available=True, **times, version=version), **fields}
 
 
 @pytest.fixture
@@ -52,15 +52,15 @@ def mirror(source: Source, kind: str, book: Any) -> None:
 
 
 def read_mirror(source: Source, remote_id: int = 7) -> dict[str, Any]:
-    """The mirrored members of the book here."""
+    """The mirrored fields of the book here."""
     book: dict[str, Any] = (
-        Book.objects.filter(mirrored__source=source, mirrored__remote_id=remote_id).values(*MIRRORED_MEMBERS).get()
+        Book.objects.filter(mirrored__source=source, mirrored__remote_id=remote_id).values(*MIRRORED_FIELDS).get()
     )
     return book
 
 
 def select_mirrored(book: dict[str, Any]) -> dict[str, Any]:
-    return {name: book[name] for name in MIRRORED_MEMBERS}
+    return {name: book[name] for name in MIRRORED_FIELDS}
 
 
 def test_a_library_mirrors_the_events_that_another_sends(api: httpx.Client, branch: Source) -> None:
@@ -150,7 +150,7 @@ def test_the_copy_follows_the_latest_version_under_one_id(api: httpx.Client, db:
                 book = books[int(version)]
                 mirror(source, kind, {"id": 7, "version": int(version)} if kind == "deleted" else book)
             pks |= {*Book.objects.filter(mirrored__source=source).values_list("pk", flat=True)}
-        here = [*Book.objects.filter(pk__in=pks).values(*MIRRORED_MEMBERS)]
+        here = [*Book.objects.filter(pk__in=pks).values(*MIRRORED_FIELDS)]
         assert here == ([select_mirrored(books[expected])] if expected else []), steps
         assert len(pks) <= 1, steps
 

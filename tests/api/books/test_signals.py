@@ -57,12 +57,12 @@ def library(api: httpx.Client, root: Client, tmp_path: Path, monkeypatch: pytest
     return Library(api, root, create_head_librarian(), tmp_path)
 
 
-def request(method: str, address: str, **members: Any) -> Callable[[Library], Act]:
+def request(method: str, address: str, **fields: Any) -> Callable[[Library], Act]:
     """A request for a book that is there."""
 
     def prepare(library: Library) -> Act:
         book = create_book(title="Ema")
-        return lambda: library.api.request(method, address.format(book.pk), json=members or None)
+        return lambda: library.api.request(method, address.format(book.pk), json=fields or None)
 
     return prepare
 
@@ -334,8 +334,8 @@ def test_a_receiver_that_raises_undoes_the_change(
     assert read_stored() == before
 
 
-def change_by_save(book: Book, **members: Any) -> None:
-    vars(book).update(members)
+def change_by_save(book: Book, **fields: Any) -> None:
+    vars(book).update(fields)
     book.save()
 
 

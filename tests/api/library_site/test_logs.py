@@ -167,8 +167,8 @@ def test_a_failure_does_not_log_the_refused_row(text_log: Log, api: httpx.Client
 
 
 def test_every_line_of_the_process_is_an_object(service_log: list[dict[str, Any]]) -> None:
-    members = {"time", "level", "logger", "message", "pid", "instance"}
-    assert all(line.keys() >= members for line in service_log)
+    fields = {"time", "level", "logger", "message", "pid", "instance"}
+    assert all(line.keys() >= fields for line in service_log)
     # The parent, its worker, and the one in whose place that came.
     assert len({line["pid"] for line in service_log}) == 3
     assert {line["logger"] for line in service_log} == {

@@ -63,8 +63,8 @@ def create_token_header(user: User, scopes: str = "read write", **changes: Any) 
     return build_bearer_header(forge_token(build_claims(user.pk, scope=scopes, **changes)))
 
 
-def create_key_header(user: User, scopes: str = "read write", **members: Any) -> dict[str, str]:
-    _, text = api_keys.create_key(user, "a program", parse_scopes(scopes), timezone.now(), **members)
+def create_key_header(user: User, scopes: str = "read write", **fields: Any) -> dict[str, str]:
+    _, text = api_keys.create_key(user, "a program", parse_scopes(scopes), timezone.now(), **fields)
     return {"X-API-Key": text}
 
 
@@ -264,7 +264,7 @@ def grant(user: User, *permissions: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("members", "permissions", "scopes"),
+    ("fields", "permissions", "scopes"),
     [
         ({}, [], {"read"}),
         ({}, ["books.change_book"], {"read", "write"}),
@@ -274,9 +274,9 @@ def grant(user: User, *permissions: str) -> None:
     ],
 )
 def test_a_key_has_the_scopes_for_which_its_owner_has_the_permission(
-    db: None, members: dict[str, Any], permissions: list[str], scopes: set[str]
+    db: None, fields: dict[str, Any], permissions: list[str], scopes: set[str]
 ) -> None:
-    owner = User.objects.create_user("owner", **members)
+    owner = User.objects.create_user("owner", **fields)
     grant(owner, *permissions)
     _, text = api_keys.create_key(owner, "a program", parse_scopes("read write webhooks"), NOW)
     assert api_keys.find_key(text, NOW).scopes == scopes

@@ -18,8 +18,8 @@ from tests.support.oauth_flows import create_key_header
 KEYS = "/api/v2/api-keys"
 
 
-def create_key(api: httpx.Client, headers: dict[str, str], **members: Any) -> dict[str, Any]:
-    response = api.post(KEYS, json={"name": "Night import", "scopes": "read", **members}, headers=headers)
+def create_key(api: httpx.Client, headers: dict[str, str], **fields: Any) -> dict[str, Any]:
+    response = api.post(KEYS, json={"name": "Night import", "scopes": "read", **fields}, headers=headers)
     assert response.status_code == 201, response.text
     body: dict[str, Any] = response.json()
     return body
@@ -141,7 +141,7 @@ def test_keys_need_a_credential_under_every_policy(api: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("members", "field"),
+    ("fields", "field"),
     [
         ({"name": ""}, "name"),
         ({"name": "x" * 101}, "name"),
@@ -158,9 +158,9 @@ def test_keys_need_a_credential_under_every_policy(api: httpx.Client) -> None:
         ({"scope": "read"}, "scope"),
     ],
 )
-def test_the_invalid_member_of_a_body_is_named(api: httpx.Client, members: dict[str, Any], field: str) -> None:
+def test_the_invalid_field_of_a_body_is_named(api: httpx.Client, fields: dict[str, Any], field: str) -> None:
     response = api.post(
-        KEYS, json={"name": "A", "scopes": "read", **members}, headers=create_key_header(oauth_flows.create_librarian())
+        KEYS, json={"name": "A", "scopes": "read", **fields}, headers=create_key_header(oauth_flows.create_librarian())
     )
     assert response.status_code == 422
     assert {detail["field"] for detail in response.json()["error"]["details"]} == {field}

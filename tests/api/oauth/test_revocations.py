@@ -370,8 +370,8 @@ def test_keys_made_by_a_token_end_with_its_grant(scenario: Scenario, change: Cha
     assert (before, scenario.client.get("/api/books", headers=headers).status_code) == (200, 401)
 
 
-def make_credential(**members: Any) -> Credential:
-    return Credential("any", parse_scopes("read"), 0, **members)
+def make_credential(**fields: Any) -> Credential:
+    return Credential("any", parse_scopes("read"), 0, **fields)
 
 
 def test_a_revoked_key_ends_the_keys_made_with_it(scenario: Scenario) -> None:

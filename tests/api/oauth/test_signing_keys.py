@@ -19,7 +19,7 @@ from oauth.tokens import access_tokens, jwks
 from tests.support import oauth_flows
 from tests.support.forged_tokens import decode_token, forge_token
 
-PRIVATE_MEMBERS = ("d", "p", "q", "dp", "dq", "qi")
+PRIVATE_FIELDS = ("d", "p", "q", "dp", "dq", "qi")
 
 
 @pytest.fixture
@@ -34,12 +34,12 @@ def key_file(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
 
 
 def list_key_ids(key_file: Path) -> list[str]:
-    return [member["kid"] for member in read_keys(key_file)]
+    return [field["kid"] for field in read_keys(key_file)]
 
 
 def read_keys(key_file: Path) -> list[dict[str, Any]]:
-    members: list[dict[str, Any]] = json.loads(key_file.read_text())["keys"]
-    return members
+    fields: list[dict[str, Any]] = json.loads(key_file.read_text())["keys"]
+    return fields
 
 
 def fetch_published_ids(api: httpx.Client) -> set[str]:
@@ -125,7 +125,7 @@ def test_two_prepared_keys_are_used_one_after_the_other(key_file: Path) -> None:
     assert set(list_key_ids(key_file)) == {first, second, third}
 
 
-def test_published_keys_have_no_private_members(api: httpx.Client, key_file: Path) -> None:
+def test_published_keys_have_no_private_fields(api: httpx.Client, key_file: Path) -> None:
     (key,) = api.get("/.well-known/jwks.json").json()["keys"]
     assert key.keys() == {"kty", "n", "e", "kid", "use", "alg"}
 
@@ -149,7 +149,7 @@ def test_rotations_at_the_same_time_lose_no_key(key_file: Path) -> None:
         rotations = [threads.submit(jwks.rotate_key, key_file, now, 60) for _ in range(3)]
     new_ids = {future.result() for future in [*prepared, *rotations]}
     assert {first, *new_ids} == set(list_key_ids(key_file))
-    assert len([member for member in read_keys(key_file) if not member.keys() & {"exp", "prepared"}]) == 1
+    assert len([field for field in read_keys(key_file) if not field.keys() & {"exp", "prepared"}]) == 1
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"keys": []}', '{"keys": [{"kid": "x", "kty": "RSA"}]}', None])
@@ -157,7 +157,7 @@ def test_a_broken_file_leaves_the_keys_as_they_were(
     api: httpx.Client, key_file: Path, content: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     token = oauth_flows.obtain_tokens(api, oauth_flows.create_reader(), oauth_flows.create_public_app())["access_token"]
-    secrets = [read_keys(key_file)[0][name] for name in PRIVATE_MEMBERS]
+    secrets = [read_keys(key_file)[0][name] for name in PRIVATE_FIELDS]
     key_file.unlink()
     if content is not None:
         key_file.write_text(content)

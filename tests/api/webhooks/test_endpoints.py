@@ -28,7 +28,7 @@ from webhooks.ssrf import NOT_PUBLIC_MESSAGE
 
 HOOKS = "/api/v2/webhooks"
 URL = "https://receiver.example/hook"
-MEMBERS = {"url": URL, "events": ["*"]}
+FIELDS = {"url": URL, "events": ["*"]}
 OPERATIONS = [
     ("GET", ""),
     ("POST", ""),
@@ -52,8 +52,8 @@ def key_header(owner: User) -> dict[str, str]:
     return create_key_header(owner)
 
 
-def create_webhook(api: httpx.Client, key_header: dict[str, str], **members: Any) -> dict[str, Any]:
-    response = api.post(HOOKS, json={**MEMBERS, **members}, headers=key_header)
+def create_webhook(api: httpx.Client, key_header: dict[str, str], **fields: Any) -> dict[str, Any]:
+    response = api.post(HOOKS, json={**FIELDS, **fields}, headers=key_header)
     assert response.status_code == 201, response.text
     body: dict[str, Any] = response.json()
     return body
@@ -82,14 +82,14 @@ def list_problems(response: httpx.Response) -> list[tuple[str, str]]:
 
 
 def test_a_new_webhook_shows_its_secret_once(api: httpx.Client, key_header: dict[str, str]) -> None:
-    members = {
+    fields = {
         "url": URL,
         "events": ["book.created", "book.deleted"],
         "signature_form": "A",
         "description": "Ours",
         "in_flight_limit": 7,
     }
-    response = api.post(HOOKS, json=members, headers=key_header)
+    response = api.post(HOOKS, json=fields, headers=key_header)
     hook = response.json()
     stored = Endpoint.objects.get()
     assert response.status_code == 201
@@ -97,7 +97,7 @@ def test_a_new_webhook_shows_its_secret_once(api: httpx.Client, key_header: dict
     assert response.headers["Cache-Control"] == "no-store"
     assert hook == {
         "id": stored.pk,
-        **members,
+        **fields,
         "state": "active",
         "reason": "",
         "created_at": format_time(stored.created_at),
@@ -111,7 +111,7 @@ def test_a_new_webhook_shows_its_secret_once(api: httpx.Client, key_header: dict
     assert api.get(HOOKS, headers=key_header).json() == {"results": [hook], "next": None, "previous": None}
 
 
-def test_absent_members_have_defaults(api: httpx.Client, key_header: dict[str, str]) -> None:
+def test_absent_fields_have_defaults(api: httpx.Client, key_header: dict[str, str]) -> None:
     defaults = {"events": ["*"], "signature_form": "B", "description": "", "in_flight_limit": 50, "state": "active"}
     assert create_webhook(api, key_header).items() >= defaults.items()
 
@@ -128,7 +128,7 @@ def test_a_new_webhook_is_sent_the_next_events(api: httpx.Client, key_header: di
 
 
 @pytest.mark.parametrize(
-    ("members", "field"),
+    ("fields", "field"),
     [
         ({"url": "ftp://receiver.example/"}, "url"),
         ({"url": "https://127.0.0.1/"}, "url"),
@@ -159,26 +159,26 @@ def test_a_new_webhook_is_sent_the_next_events(api: httpx.Client, key_header: di
         ({"kinds": ["*"]}, "kinds"),
     ],
 )
-def test_the_wrong_member_of_a_body_is_named(
-    api: httpx.Client, key_header: dict[str, str], members: dict[str, Any], field: str
+def test_the_wrong_field_of_a_body_is_named(
+    api: httpx.Client, key_header: dict[str, str], fields: dict[str, Any], field: str
 ) -> None:
-    response = api.post(HOOKS, json={**MEMBERS, **members}, headers=key_header)
+    response = api.post(HOOKS, json={**FIELDS, **fields}, headers=key_header)
     assert (response.status_code, list_fields(response)) == (422, {field})
     assert not Endpoint.objects.exists()
 
 
-@pytest.mark.parametrize("member", ["signature_form", "url", "description", "events"])
-def test_a_lone_surrogate_is_refused(api: httpx.Client, key_header: dict[str, str], member: str) -> None:
-    body = json.dumps({**MEMBERS, member: "\ud800"}).encode()
+@pytest.mark.parametrize("field_name", ["signature_form", "url", "description", "events"])
+def test_a_lone_surrogate_is_refused(api: httpx.Client, key_header: dict[str, str], field_name: str) -> None:
+    body = json.dumps({**FIELDS, field_name: "\ud800"}).encode()
     response = api.post(HOOKS, content=body, headers={**key_header, "Content-Type": "application/json"})
-    assert (response.status_code, list_fields(response)) == (422, {member})
+    assert (response.status_code, list_fields(response)) == (422, {field_name})
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:9000/", "https://10.0.0.1/", "http://receiver.example/"])
 def test_the_refusal_of_a_private_receiver_names_the_setting(
     api: httpx.Client, key_header: dict[str, str], url: str
 ) -> None:
-    [(field, message)] = list_problems(api.post(HOOKS, json={**MEMBERS, "url": url}, headers=key_header))
+    [(field, message)] = list_problems(api.post(HOOKS, json={**FIELDS, "url": url}, headers=key_header))
     assert (field, message) == ("url", NOT_PUBLIC_MESSAGE)
     assert "WEBHOOKS_ALLOW_PRIVATE=true" in message
 
@@ -192,7 +192,7 @@ def test_nobody_has_more_than_a_hundred(api: httpx.Client, owner: User, key_head
     for _ in range(endpoints.MAX_ENDPOINTS_PER_USER - 1):
         create_endpoint(owner)
     hook = create_webhook(api, key_header)
-    response = api.post(HOOKS, json=MEMBERS, headers=key_header)
+    response = api.post(HOOKS, json=FIELDS, headers=key_header)
     assert response.status_code == 409
     assert response.json()["error"]["message"] == "You have 100 webhooks: delete one first"
     api.delete(f"{HOOKS}/{hook['id']}", headers=key_header)
@@ -231,7 +231,7 @@ def test_the_webhooks_of_others_are_not_found(api: httpx.Client, method: str, pa
 def test_a_change_changes_what_it_names(api: httpx.Client, key_header: dict[str, str]) -> None:
     hook = create_webhook(api, key_header)
     del hook["secret"]
-    members = {
+    fields = {
         "url": "https://other.example/",
         "events": ["book.updated"],
         "signature_form": "A",
@@ -239,7 +239,7 @@ def test_a_change_changes_what_it_names(api: httpx.Client, key_header: dict[str,
         "in_flight_limit": 1,
     }
     assert hook["key_encoding"] == "utf-8"
-    for name, value in members.items():
+    for name, value in fields.items():
         answer = api.patch(f"{HOOKS}/{hook['id']}", json={name: value}, headers=key_header)
         hook[name] = value
         assert (answer.status_code, answer.json()) == (200, hook)
@@ -248,7 +248,7 @@ def test_a_change_changes_what_it_names(api: httpx.Client, key_header: dict[str,
 
 
 def test_a_change_may_come_as_a_merge_patch(api: httpx.Client, key_header: dict[str, str]) -> None:
-    """A null would remove the member (RFC 7396)."""
+    """A null would remove the field (RFC 7396)."""
     address = f"{HOOKS}/{create_webhook(api, key_header)['id']}"
     headers = {**key_header, "Content-Type": "application/merge-patch+json"}
     answer = api.patch(address, content=b'{"description": "Theirs"}', headers=headers)
@@ -257,7 +257,7 @@ def test_a_change_may_come_as_a_merge_patch(api: httpx.Client, key_header: dict[
 
 
 @pytest.mark.parametrize(
-    ("members", "field"),
+    ("fields", "field"),
     [
         ({"url": "https://10.0.0.1/"}, "url"),
         ({"signature_form": "D"}, "signature_form"),
@@ -266,11 +266,11 @@ def test_a_change_may_come_as_a_merge_patch(api: httpx.Client, key_header: dict[
         ({"secret": SECRET}, "secret"),
     ],
 )
-def test_the_wrong_member_of_a_change_is_named(
-    api: httpx.Client, key_header: dict[str, str], members: dict[str, Any], field: str
+def test_the_wrong_field_of_a_change_is_named(
+    api: httpx.Client, key_header: dict[str, str], fields: dict[str, Any], field: str
 ) -> None:
     hook = create_webhook(api, key_header)
-    response = api.patch(f"{HOOKS}/{hook['id']}", json=members, headers=key_header)
+    response = api.patch(f"{HOOKS}/{hook['id']}", json=fields, headers=key_header)
     assert (response.status_code, list_fields(response)) == (422, {field})
 
 
@@ -587,7 +587,7 @@ def test_past_events_can_be_replayed(api: httpx.Client, owner: User, key_header:
 
 
 @pytest.mark.parametrize(
-    ("members", "field"),
+    ("fields", "field"),
     [
         ({"events": []}, "events"),
         ({"events": ["test.ping"]}, "events"),
@@ -598,10 +598,10 @@ def test_past_events_can_be_replayed(api: httpx.Client, owner: User, key_header:
         ({"since": "2026-01-31T00:00:00Z"}, "since"),
     ],
 )
-def test_the_wrong_member_of_a_replay_is_named(
-    api: httpx.Client, owner: User, key_header: dict[str, str], members: dict[str, Any], field: str
+def test_the_wrong_field_of_a_replay_is_named(
+    api: httpx.Client, owner: User, key_header: dict[str, str], fields: dict[str, Any], field: str
 ) -> None:
-    span = {"events": ["*"], "after": "2026-01-01T00:00:00Z", **members}
+    span = {"events": ["*"], "after": "2026-01-01T00:00:00Z", **fields}
     response = api.post(f"{HOOKS}/{create_made_endpoint(owner).pk}/replay", json=span, headers=key_header)
     assert (response.status_code, list_fields(response)) == (422, {field})
 

@@ -20,7 +20,7 @@ DECODERS = [
     for action, serializer in version.body_serializers.items()
     if action in ("create", "update", "partial_update")
 ]
-READ_ONLY_MEMBERS = {
+READ_ONLY_FIELDS = {
     "id": 7,
     "isbn13": None,
     "created_at": "2026-01-31T09:30:00.000000",
@@ -102,7 +102,7 @@ def test_a_field_with_another_rule_has_no_decoder(field: serializers.Field[Any, 
         make_decoder(make_serializer(field))
 
 
-def test_a_renamed_member_is_decoded_under_its_source() -> None:
+def test_a_renamed_field_is_decoded_under_its_source() -> None:
     serializer = make_serializer(StringField(source="genre"))
     assert make_decoder(serializer)(b'{"title": "Novel"}') == {"genre": "Novel"}
 
@@ -118,7 +118,7 @@ def test_a_book_that_is_sent_back_as_it_was_read_is_decoded(
     serializer: type[BookCreateSerializer], decode: BodyDecoder
 ) -> None:
     book = build_book()
-    ignored = {name: value for name, value in READ_ONLY_MEMBERS.items() if name in serializer.ignored_fields}
+    ignored = {name: value for name, value in READ_ONLY_FIELDS.items() if name in serializer.ignored_fields}
     assert ignored.keys() >= {"id", "created_at"}
     assert decode(json.dumps({**ignored, **book}).encode()) == book
 

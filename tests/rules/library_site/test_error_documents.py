@@ -29,7 +29,7 @@ def test_a_refusal_is_documented_by_its_class_in_the_format_of_each_version() ->
     assert (second.response, second.examples[0].value) == (EnvelopeSerializer, {"error": content})
 
 
-def test_an_invalid_member_is_documented_as_a_list_of_problems_in_version_1() -> None:
+def test_an_invalid_field_is_documented_as_a_list_of_problems_in_version_1() -> None:
     (error,) = document_invalid("limit", "Too large.", "query", "less_than_equal").values()
     response = build_response(error, detail_format)
     problem = {"loc": ["query", "limit"], "msg": "Too large.", "type": "less_than_equal"}

@@ -108,11 +108,11 @@ def iter_strings(value: Any) -> Iterator[str]:
 def test_what_settings_name_can_be_imported() -> None:
     """Neither mypy nor import-linter sees these names."""
     roots = tuple(f"{app}." for app in settings.OWN_APPS)
-    members = {name: getattr(settings, name) for name in dir(settings) if name.isupper()}
-    names = [text for text in iter_strings(members) if text.startswith(roots) and "/" not in text]
+    fields = {name: getattr(settings, name) for name in dir(settings) if name.isupper()}
+    names = [text for text in iter_strings(fields) if text.startswith(roots) and "/" not in text]
     assert {"library_site.urls", "library_site.db.sessions"} <= set(names)
     assert len(names) > 25
-    models = {text for name, text in members.items() if name.endswith("_MODEL")}
+    models = {text for name, text in fields.items() if name.endswith("_MODEL")}
     for name in names:
         (apps.get_model if name in models else resolve_name)(name)
 

@@ -15,9 +15,9 @@ from tests.support.waiting import PROCESS_TIMEOUT
 ROOT = Path(__file__).parents[3]
 COPIED_FOLDERS = ("books", "oauth", "webhooks", "library_site", "templates", "tests", "docs")
 COPIED_FILES = ("manage.py", "pyproject.toml")
-# Those that look at all members and formats.
+# Those that look at all fields and formats.
 GENERIC_TESTS = [
-    "tests/rules/books/test_members.py",
+    "tests/rules/books/test_book_fields.py",
     "tests/rules/books/files/test_formats.py::test_what_is_exported_is_read_again",
 ]
 

@@ -23,10 +23,10 @@ BOOKS = "/api/v2/books"
 Answers = list[httpx.Response]
 
 
-def create_book(service: Service, **members: Any) -> int:
+def create_book(service: Service, **fields: Any) -> int:
     """Returns the id of a new book."""
     with service.open_client() as client:
-        return int(client.post(BOOKS, json=build_book(**members)).json()["id"])
+        return int(client.post(BOOKS, json=build_book(**fields)).json()["id"])
 
 
 def run_writers(service: Service, writers: Sequence[Callable[[httpx.Client], Answers]]) -> Answers:

@@ -445,7 +445,7 @@ def test_of_an_unknown_person_nothing_is_exported(ada: Scenario, capsys: pytest.
     assert [name for name, value in export("nobody", capsys).items() if value] == []
 
 
-def test_the_members_of_the_export_are_documented(db: None, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_fields_of_the_export_are_documented(db: None, capsys: pytest.CaptureFixture[str]) -> None:
     section = OPERATIONS.read_text().split("\n## Personal data\n")[1].split("\n## ")[0]
     assert re.findall(r"^\| `(\w+)`", section, re.MULTILINE) == list(export("nobody", capsys))
 

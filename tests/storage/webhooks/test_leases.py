@@ -25,8 +25,8 @@ pytestmark = pytest.mark.usefixtures("db")
 MOMENT = datetime(2026, 1, 31, 9, 30, tzinfo=UTC)
 
 
-def build_result(leased: LeasedDelivery, status: int | None = 200, **members: Any) -> AttemptResult:
-    return AttemptResult(leased, MOMENT, 12, status, **members)
+def build_result(leased: LeasedDelivery, status: int | None = 200, **fields: Any) -> AttemptResult:
+    return AttemptResult(leased, MOMENT, 12, status, **fields)
 
 
 def record(*results: AttemptResult, chance: float = 0.5) -> list[Endpoint]:

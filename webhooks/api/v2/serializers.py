@@ -83,7 +83,7 @@ class SecretField(serializers.RegexField):
 
 
 class WebhookChangeSerializer(RejectUnknownMixin):
-    """The members of a change: each may be absent. Members that only answers have are ignored."""
+    """The fields of a change: each may be absent. Fields that only answers have are ignored."""
 
     ignored_fields = frozenset({"id", "reason", "created_at", "pending_secret", "key_encoding"})
 
@@ -103,7 +103,7 @@ class WebhookChangeSerializer(RejectUnknownMixin):
 
 
 class WebhookCreateSerializer(WebhookChangeSerializer):
-    """The members of a new webhook."""
+    """The fields of a new webhook."""
 
     ignored_fields = WebhookChangeSerializer.ignored_fields | {"state"}
 

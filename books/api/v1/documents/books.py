@@ -3,7 +3,7 @@
 from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_view
 
 from books.api.schema import CREATE_OPERATION, DELETE_OPERATION, INVALID_BOOK_ID, LINK_HEADER, READ_OPERATION
-from books.members import EXAMPLE
+from books.book_fields import EXAMPLE
 from books.writing.changes import IsbnInUse
 from library_site.api.error_documents import INVALID_LIMIT, document_refusal
 from library_site.api.operation_schema import document_state

@@ -21,8 +21,8 @@ from books.api.v2.serializers import (
     BulkDeleteSerializer,
     BulkUpdateSerializer,
 )
+from books.book_fields import BOOK_FIELDS, EXAMPLE
 from books.files.formats.registry import STREAMED_FORMATS
-from books.members import EXAMPLE, MEMBER_TABLE
 from books.serializers import BookSerializer
 from books.writing.changes import BookExists, BookNotFound, IsbnInUse
 from library_site.api.conditions import PreconditionFailed
@@ -36,7 +36,7 @@ from webhooks.registry import EventDocument
 
 MOMENT = "2026-01-31T09:30:00.000000Z"
 VALUES = {
-    **{member.name: member.example for member in MEMBER_TABLE},
+    **{field.name: field.example for field in BOOK_FIELDS},
     "id": 1,
     "isbn": "0-14-143951-3",
     "isbn13": "9780141439518",

@@ -49,7 +49,7 @@ def test_the_columns_that_one_chose_oneself_come_before_those_of_others(db: None
 
 
 def test_a_mapping_of_the_release_before_is_completed(db: None) -> None:
-    """It knew one column of each member."""
+    """It knew one column of each field."""
     columns = ["Title", "Author", "Author l-f", "ISBN", "ISBN13"]
     remember_mapping(columns, {"title": "Title", "isbn": "ISBN13"}, 1)
     assert find_mapping(columns, 2) == {

@@ -29,7 +29,7 @@ from tests.support.operations import run_operations
 from tests.support.sources import create_source
 
 DUPLICATES = f"{LIST}duplicates/"
-MEMBERS = ("title", "author", "year", "isbn", "genre", "available")
+FIELDS = ("title", "author", "year", "isbn", "genre", "available")
 
 
 def list_pairs(answer: Any) -> list[tuple[int, int]]:
@@ -43,7 +43,7 @@ def merge_address(*books: Book) -> str:
 def merge(client: Client, first: Book, second: Book, **choices: Any) -> Any:
     """Opens the page of both, and submits it with these choices; otherwise the values of the first are chosen."""
     form = read_inputs(read_text(client.get(merge_address(first, second))))
-    values = {f"member_{name}": str(first.pk) for name in MEMBERS}
+    values = {f"member_{name}": str(first.pk) for name in FIELDS}
     return client.post(merge_address(first, second), {**form, "kept": first.pk, **values, **choices}, follow=True)
 
 
@@ -133,7 +133,7 @@ def test_the_values_of_the_older_book_are_chosen_first(head: Client) -> None:
     }
 
 
-def test_books_are_merged_member_by_member_and_both_histories_show_it(head: Client) -> None:
+def test_books_are_merged_field_by_field_and_both_histories_show_it(head: Client) -> None:
     kept, other = create_book(title="Ema", isbn="I-1", year=1815), create_book(title="Emma", isbn="I-2", year=1816)
     page = merge(head, kept, other, member_title=str(other.pk), member_isbn=str(other.pk))
     assert list(Book.objects.values_list("pk", "title", "isbn", "year")) == [(kept.pk, "Emma", "I-2", 1815)]
@@ -149,18 +149,18 @@ def test_books_are_merged_member_by_member_and_both_histories_show_it(head: Clie
 
 def test_a_merge_is_undone(head: Client) -> None:
     kept, other = create_book(isbn="I-1"), create_book(isbn="I-2", genre="Poem")
-    before = list(Book.objects.order_by("pk").values_list("pk", *MEMBERS))
+    before = list(Book.objects.order_by("pk").values_list("pk", *FIELDS))
     page = follow_link(head, merge(head, kept, other, member_isbn=str(other.pk), member_genre=str(other.pk)), "Undo")
     assert "Merge" in read_text(page)
     operation = Operation.objects.get()
     head.post(f"{LIST}operations/{operation.pk}/undo/")
     run_operations()
-    assert list(Book.objects.order_by("pk").values_list("pk", *MEMBERS)) == before
+    assert list(Book.objects.order_by("pk").values_list("pk", *FIELDS)) == before
 
 
 def test_the_younger_book_can_be_kept(head: Client) -> None:
     older, younger = create_book(), create_book()
-    merge(head, older, younger, kept=younger.pk, **{f"member_{name}": younger.pk for name in MEMBERS})
+    merge(head, older, younger, kept=younger.pk, **{f"member_{name}": younger.pk for name in FIELDS})
     assert Book.objects.get().pk == younger.pk
     assert Operation.objects.get().changed == 1
 
@@ -180,7 +180,7 @@ def test_a_mirrored_book_is_not_merged_away(head: Client) -> None:
 def test_what_changed_since_the_page_is_not_merged(head: Client) -> None:
     kept, other = create_book(), create_book()
     form = read_inputs(read_text(head.get(merge_address(kept, other))))
-    choices = {f"member_{name}": str(kept.pk) for name in MEMBERS}
+    choices = {f"member_{name}": str(kept.pk) for name in FIELDS}
     change_book(other, year=1)
     answer = head.post(merge_address(kept, other), {**form, "kept": kept.pk, **choices}, follow=True)
     assert "Nothing was changed." in read_text(answer)

@@ -20,7 +20,7 @@ from books.files.matching import find_doubts
 from books.files.parsing import ImportRules, ParsedRecord, parse_records
 from books.models import Book
 from tests.support import program_files
-from tests.support.book_files import MEMBERS, hostile_books, read_records, read_rejected, write_books
+from tests.support.book_files import FIELDS, hostile_books, read_records, read_rejected, write_books
 from tests.support.hostile_files import SHEET, build_workbook
 from tests.support.program_files import write_workbook
 
@@ -40,11 +40,11 @@ def describe(record: ParsedRecord) -> tuple[Any, ...]:
     return (*(record.values.get(name) for name in HEADER), " ".join(filter(None, texts)))
 
 
-def read_cell(member: str, cell: Any, **others: Any) -> tuple[Any, str]:
-    """Returns the value and the doubt of a cell in a column of the member's name, followed by other columns."""
-    mapping = guess_mapping([member, *others])
-    cells, doubts = read_cells({member: cell, **others}, list_sources(mapping, is_exact=False))
-    return cells[member], " ".join(doubts.values())
+def read_cell(name: str, cell: Any, **others: Any) -> tuple[Any, str]:
+    """Returns the value and the doubt of a cell in a column of the field's name, followed by other columns."""
+    mapping = guess_mapping([name, *others])
+    cells, doubts = read_cells({name: cell, **others}, list_sources(mapping, is_exact=False))
+    return cells[name], " ".join(doubts.values())
 
 
 PROGRAM_FILES: list[tuple[str, str, str, list[tuple[Any, ...]]]] = [
@@ -330,7 +330,7 @@ def test_our_own_tables_are_the_same_books_again(name: str, books: list[Exported
     )
     records = parse_file(name, write_books(name, books))
     assert [{"id": record.pk, **record.values} for record in records] == [
-        {member: getattr(book, member) for member in MEMBERS} for book in books
+        {name: getattr(book, name) for name in FIELDS} for book in books
     ]
     assert not any(record.problem for record in records)
 

@@ -1,4 +1,4 @@
-"""What version 1 alone promises of bodies: it ignores unknown members, and repeats nothing of what it refuses."""
+"""What version 1 alone promises of bodies: it ignores unknown fields, and repeats nothing of what it refuses."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -16,11 +16,11 @@ Send = Callable[..., httpx.Response]
 
 @pytest.fixture(params=["POST", "PUT"])
 def send(request: pytest.FixtureRequest, api: httpx.Client, book: dict[str, Any]) -> Send:
-    """Sends these members, in a creation beside valid others; or this body, unchanged."""
+    """Sends these fields, in a creation beside valid others; or this body, unchanged."""
     address = {"POST": "/api/books", "PUT": f"/api/books/{book['id']}"}[request.param]
 
-    def send(body: bytes | Iterator[bytes] | None = None, **members: Any) -> httpx.Response:
-        content = build_book(**members) if request.param == "POST" else members
+    def send(body: bytes | Iterator[bytes] | None = None, **fields: Any) -> httpx.Response:
+        content = build_book(**fields) if request.param == "POST" else fields
         return api.request(request.param, address, content=json.dumps(content) if body is None else body)
 
     return send
@@ -53,7 +53,7 @@ def test_all_problems_of_a_body_are_listed_together(send: Send) -> None:
 
 
 @pytest.mark.parametrize(
-    "member",
+    "field",
     [
         pytest.param('"shelf": null', id="null"),
         pytest.param('"shelf": {"title": ["nested"]}', id="nested"),
@@ -64,8 +64,8 @@ def test_all_problems_of_a_body_are_listed_together(send: Send) -> None:
         pytest.param(f'"shelf": {"9" * 5000}', id="5,000 digits"),
     ],
 )
-def test_the_value_of_an_unknown_member_does_not_matter(send: Send, member: str) -> None:
-    answer = send(json.dumps(build_book(title="Emma")).replace("{", f"{{{member}, ", 1).encode())
+def test_the_value_of_an_unknown_field_does_not_matter(send: Send, field: str) -> None:
+    answer = send(json.dumps(build_book(title="Emma")).replace("{", f"{{{field}, ", 1).encode())
     assert (answer.is_success, answer.json()["title"]) == (True, "Emma")
 
 

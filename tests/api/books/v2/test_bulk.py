@@ -26,18 +26,18 @@ def books(api: httpx.Client) -> list[dict[str, Any]]:
     return [api.post(BOOKS, json=build_book()).json() for _ in range(3)]
 
 
-def build_create(**members: Any) -> dict[str, Any]:
-    return {"op": "create", "book": build_book(**members)}
+def build_create(**values: Any) -> dict[str, Any]:
+    return {"op": "create", "book": build_book(**values)}
 
 
-def build_update(book: dict[str, Any], /, **members: Any) -> dict[str, Any]:
+def build_update(book: dict[str, Any], /, **values: Any) -> dict[str, Any]:
     """With `version`, the update is for that version of the book only."""
-    condition = {"version": members.pop("version")} if "version" in members else {}
-    return {"op": "update", "id": book["id"], "book": members, **condition}
+    condition = {"version": values.pop("version")} if "version" in values else {}
+    return {"op": "update", "id": book["id"], "book": values, **condition}
 
 
-def build_delete(book: dict[str, Any], **members: Any) -> dict[str, Any]:
-    return {"op": "delete", "id": book["id"], **members}
+def build_delete(book: dict[str, Any], **values: Any) -> dict[str, Any]:
+    return {"op": "delete", "id": book["id"], **values}
 
 
 def send_bulk(api: httpx.Client, *operations: object, dry_run: bool = False) -> httpx.Response:
@@ -284,7 +284,7 @@ def test_a_body_is_an_object_with_operations(api: httpx.Client, body: str, field
 
 
 @pytest.mark.parametrize("name", ["operation", "dry_run", "\ud800"])
-def test_a_member_of_the_body_that_is_not_known_is_refused(
+def test_a_field_of_the_body_that_is_not_known_is_refused(
     api: httpx.Client, books: list[dict[str, Any]], name: str
 ) -> None:
     answer = api.post(BULK, content=json.dumps({"operations": [build_delete(books[0])], name: 1}))
@@ -347,7 +347,7 @@ def test_a_wrong_operation_is_named(
     assert list_books(api) == books
 
 
-def test_a_member_with_a_strange_name_is_refused(api: httpx.Client, books: list[dict[str, Any]]) -> None:
+def test_a_field_with_a_strange_name_is_refused(api: httpx.Client, books: list[dict[str, Any]]) -> None:
     operations = [
         {**build_create(), "\ud800": 1},
         build_create(**{"\ud800": 1}),
@@ -363,8 +363,8 @@ odd_value: st.SearchStrategy[Any] = st.sampled_from(
     [None, True, 1.5, -1, 10**30, "", "1", "\ud800", [], [{}], {}, {"op": "delete"}]
 )
 names = st.sampled_from(["title", "isbn", "id", "version", "op", "book", "shelf", "non_field_errors", "\ud800"])
-members = st.fixed_dictionaries({"title": st.just("Emma")}, optional={"isbn": st.sampled_from("ab")})
-any_book = members | members | st.dictionaries(names, odd_value, max_size=2) | odd_value
+values = st.fixed_dictionaries({"title": st.just("Emma")}, optional={"isbn": st.sampled_from("ab")})
+any_book = values | values | st.dictionaries(names, odd_value, max_size=2) | odd_value
 conditions = st.fixed_dictionaries({}, optional={"version": st.integers(1, 2) | odd_value})
 any_operation = st.one_of(
     st.builds(lambda isbn: build_create(isbn=isbn), st.sampled_from("abcd")),
@@ -416,11 +416,11 @@ def test_texts_have_their_bounds(api: httpx.Client, books: list[dict[str, Any]],
     assert list_books(api) == books
 
 
-def test_many_members_that_are_not_known_are_refused_at_once(api: httpx.Client) -> None:
-    members = {f"{'title author genre ' * 6}{number}": 1 for number in range(20)}
+def test_many_fields_that_are_not_known_are_refused_at_once(api: httpx.Client) -> None:
+    values = {f"{'title author genre ' * 6}{number}": 1 for number in range(20)}
     # The library runs in this thread. Its CPU time does not depend on what else the machine does.
     start_time = time.thread_time()
-    answer = send_bulk(api, *(build_create(**members) for _ in range(1000)))
+    answer = send_bulk(api, *(build_create(**values) for _ in range(1000)))
     assert time.thread_time() - start_time < 6
     assert parse_error(answer)[:2] == (422, "VALIDATION_ERROR")
 

@@ -41,8 +41,8 @@ operation_lists = st.lists(choose_rarely(bulk_operations, odd_operations, 4), ma
     lambda operations: f"[{' , '.join(operations)}]"
 )
 usual_documents = operation_lists.map(lambda operations: write_object([("operations", operations)]))
-odd_members = st.tuples(st.just("operations"), operation_lists | odd_literals) | st.tuples(odd_names, odd_literals)
-odd_documents = st.lists(odd_members, max_size=3, unique_by=itemgetter(0)).map(write_object)
+odd_fields = st.tuples(st.just("operations"), operation_lists | odd_literals) | st.tuples(odd_names, odd_literals)
+odd_documents = st.lists(odd_fields, max_size=3, unique_by=itemgetter(0)).map(write_object)
 repeating_documents = st.builds(
     lambda first, second: write_object([("operations", first), ("operations", second)]),
     st.sampled_from(["[]", "[{}, 1]", "{}", "1"]),

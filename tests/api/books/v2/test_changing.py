@@ -36,9 +36,9 @@ def address(creation: httpx.Response) -> str:
     return creation.headers["Location"]
 
 
-def build_replacement(book: dict[str, Any], **members: Any) -> dict[str, Any]:
-    """The body of a replacement with the book's own values, except for `members`."""
-    return {**{name: book[name] for name in REQUIRED}, **members}
+def build_replacement(book: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    """The body of a replacement with the book's own values, except for `fields`."""
+    return {**{name: book[name] for name in REQUIRED}, **fields}
 
 
 def test_a_replaced_book_is_answered_whole(api: httpx.Client, book: dict[str, Any], address: str) -> None:
@@ -64,7 +64,7 @@ def test_a_replaced_book_is_answered_whole(api: httpx.Client, book: dict[str, An
 
 
 @pytest.mark.parametrize("name", REQUIRED)
-def test_no_member_of_a_replacement_may_be_absent(
+def test_no_field_of_a_replacement_may_be_absent(
     api: httpx.Client, book: dict[str, Any], address: str, name: str
 ) -> None:
     body = dict(NEW_VALUES)
@@ -73,7 +73,7 @@ def test_no_member_of_a_replacement_may_be_absent(
     assert api.get(address).json() == book
 
 
-def test_each_missing_member_of_a_replacement_is_named(api: httpx.Client, address: str) -> None:
+def test_each_missing_field_of_a_replacement_is_named(api: httpx.Client, address: str) -> None:
     assert parse_error(api.put(address, json={"available": True})) == (422, "VALIDATION_ERROR", REQUIRED)
 
 
@@ -85,7 +85,7 @@ def test_a_replacement_keeps_available_where_it_is_absent(api: httpx.Client, add
 
 @pytest.mark.parametrize(("name", "value"), [*NEW_VALUES.items(), ("available", False)])
 @pytest.mark.parametrize("headers", [{}, {"Content-Type": "application/json"}, MERGE_PATCH])
-def test_a_patch_changes_only_the_members_present(
+def test_a_patch_changes_only_the_fields_present(
     api: httpx.Client, book: dict[str, Any], address: str, headers: dict[str, str], name: str, value: object
 ) -> None:
     answer = api.patch(address, content=json.dumps({name: value}), headers=headers)
@@ -136,7 +136,7 @@ def test_available_is_a_json_boolean(
 
 
 @pytest.mark.parametrize("name", [*REQUIRED, "available"])
-def test_a_merge_patch_takes_no_member_away(api: httpx.Client, book: dict[str, Any], address: str, name: str) -> None:
+def test_a_merge_patch_takes_no_field_away(api: httpx.Client, book: dict[str, Any], address: str, name: str) -> None:
     answer = api.patch(address, content=json.dumps({name: None}), headers=MERGE_PATCH)
     assert parse_error(answer) == (422, "VALIDATION_ERROR", [name])
     assert api.get(address).json() == book

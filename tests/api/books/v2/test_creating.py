@@ -29,11 +29,11 @@ def book(api: httpx.Client) -> dict[str, Any]:
 
 @pytest.fixture(params=["POST", "PUT", "PATCH"])
 def send(request: pytest.FixtureRequest, api: httpx.Client, book: dict[str, Any]) -> Send:
-    """Sends these members, in a whole book beside valid others; or this body, unchanged."""
+    """Sends these fields, in a whole book beside valid others; or this body, unchanged."""
     address = BOOKS if request.param == "POST" else f"{BOOKS}/{book['id']}"
 
-    def send(body: bytes | Iterator[bytes] | None = None, **members: Any) -> httpx.Response:
-        content = members if request.param == "PATCH" else build_book(**members)
+    def send(body: bytes | Iterator[bytes] | None = None, **fields: Any) -> httpx.Response:
+        content = fields if request.param == "PATCH" else build_book(**fields)
         return api.request(request.param, address, content=json.dumps(content) if body is None else body)
 
     return send
@@ -51,7 +51,7 @@ def test_a_book_may_be_sent_as_it_was_read(api: httpx.Client, book: dict[str, An
     assert (answer.status_code, answer.json()["isbn"]) == (201, book["isbn"])
 
 
-def test_a_member_that_is_not_known_is_named_with_the_nearest(api: httpx.Client) -> None:
+def test_a_field_that_is_not_known_is_named_with_the_nearest(api: httpx.Client) -> None:
     answer = api.post(BOOKS, json=build_book(titel="Emma", Author="Jane Austen"), headers={"X-Request-ID": "caller-1"})
     assert answer.status_code == 422
     assert answer.json() == {
@@ -80,14 +80,14 @@ def test_a_member_that_is_not_known_is_named_with_the_nearest(api: httpx.Client)
         pytest.param("n" * 10_000, id="long"),
     ],
 )
-def test_every_unknown_member_is_refused(api: httpx.Client, book: dict[str, Any], send: Send, name: str) -> None:
+def test_every_unknown_field_is_refused(api: httpx.Client, book: dict[str, Any], send: Send, name: str) -> None:
     answer = send(**{name: 1})
     assert parse_error(answer)[:2] == (422, "VALIDATION_ERROR")
     assert len(answer.json()["error"]["details"]) == 1
     assert list_books(api) == [book]
 
 
-def test_a_hundred_thousand_unknown_members_are_refused_in_time(send: Send) -> None:
+def test_a_hundred_thousand_unknown_fields_are_refused_in_time(send: Send) -> None:
     body = json.dumps({str(number): 0 for number in range(100_000)}, separators=(",", ":"))
     # The library runs in this thread. Its CPU time does not depend on what else the machine does.
     start_time = time.thread_time()
@@ -162,7 +162,7 @@ def test_the_first_failing_check_is_answered(api: httpx.Client, book: dict[str, 
     ]
 
 
-members = st.fixed_dictionaries(
+fields = st.fixed_dictionaries(
     {
         "title": st.text(max_size=70),
         "author": st.text(max_size=70),
@@ -174,7 +174,7 @@ members = st.fixed_dictionaries(
 
 
 @hypothesis_settings
-@given(body=members)
+@given(body=fields)
 def test_accepted_values_are_stored_unchanged(api: httpx.Client, book: dict[str, Any], body: dict[str, Any]) -> None:
     replacement = {**body, "isbn": book["isbn"]}
     creation, change = api.post(BOOKS, json=body), api.put(f"{BOOKS}/{book['id']}", json=replacement)

@@ -12,7 +12,7 @@ from books.api.exports import choose_format
 from books.files import exports
 from books.files.formats.registry import STREAMED_FORMATS
 from books.models import Book
-from tests.support.book_files import get_members, read_records
+from tests.support.book_files import get_fields, read_records
 from tests.support.books import build_book
 from tests.support.pages import LIST_URL, parse_error
 
@@ -32,8 +32,8 @@ def test_all_books_that_match_are_in_the_file(
     monkeypatch.setattr(exports, "PAGE_BOOKS", 2)
     format = STREAMED_FORMATS[media_type]
     answer = api.get(LIST_URL, params={"author": "ZOË", "year_min": "1901"}, headers={"Accept": media_type})
-    members = [get_members(record) for record in read_records(format.name, answer.content)]
-    assert members == [{name: book[name] for name in members[0]} for book in books[1:]]
+    fields = [get_fields(record) for record in read_records(format.name, answer.content)]
+    assert fields == [{name: book[name] for name in fields[0]} for book in books[1:]]
     assert dict(answer.headers) == {
         "content-type": format.content_type,
         "content-disposition": f'attachment; filename="books{format.extension}"',
@@ -45,7 +45,7 @@ def test_all_books_that_match_are_in_the_file(
     assert read_records(format.name, empty_answer.content) == [] if media_type != "text/csv" else empty_answer.content
 
 
-def test_json_lines_have_the_members_of_version_2(api: httpx.Client, books: list[dict[str, Any]]) -> None:
+def test_json_lines_have_the_fields_of_version_2(api: httpx.Client, books: list[dict[str, Any]]) -> None:
     answer = api.get("/api/books?version=2", headers={"Accept": "application/x-ndjson"})
     assert [dict(record.values) for record in read_records("jsonl", answer.content)] == books
 

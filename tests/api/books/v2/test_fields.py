@@ -8,7 +8,7 @@ import pytest
 from tests.support.api_versions import VERSION_2
 from tests.support.pages import build_validation_error, parse_error
 
-MEMBERS = "id title author year isbn isbn13 genre available created_at updated_at version".split()
+FIELDS = "id title author year isbn isbn13 genre available created_at updated_at version".split()
 STALE = '"of another time"'
 
 pytestmark = pytest.mark.parametrize("version", [VERSION_2], ids=["v2"])
@@ -16,21 +16,21 @@ pytestmark = pytest.mark.parametrize("version", [VERSION_2], ids=["v2"])
 
 @pytest.mark.parametrize(
     "names",
-    [*([name] for name in MEMBERS), ["id", "title"], ["title", "id"], ["version", "isbn13", "available"], MEMBERS],
+    [*([name] for name in FIELDS), ["id", "title"], ["title", "id"], ["version", "isbn13", "available"], FIELDS],
     ids=",".join,
 )
-def test_a_client_may_select_members(
+def test_a_client_may_select_fields(
     api: httpx.Client, address: str, stored_book: dict[str, Any], names: list[str]
 ) -> None:
     answer = api.get(address, params={"fields": ",".join(names)})
     assert (answer.status_code, answer.json()) == (200, {name: stored_book[name] for name in names})
 
 
-def test_a_member_named_twice_is_shown_once(api: httpx.Client, address: str, stored_book: dict[str, Any]) -> None:
+def test_a_field_named_twice_is_shown_once(api: httpx.Client, address: str, stored_book: dict[str, Any]) -> None:
     assert api.get(f"{address}?fields=id,title,id").text == api.get(f"{address}?fields=id,title").text
 
 
-def test_an_unknown_member_is_answered_with_the_nearest(api: httpx.Client, address: str) -> None:
+def test_an_unknown_field_is_answered_with_the_nearest(api: httpx.Client, address: str) -> None:
     answer = api.get(f"{address}?fields=id,tittle,created", headers={"X-Request-ID": "pick-of-members"})
     assert answer.status_code == 422
     assert answer.json() == {
@@ -49,12 +49,12 @@ def test_an_unknown_member_is_answered_with_the_nearest(api: httpx.Client, addre
 @pytest.mark.parametrize(
     "value", ["", ",", "id,", "id,,title", "ID", "%20id", "id;title", "%00", "*", "title_folded", "x" * 5_000]
 )
-def test_only_existing_members_may_be_selected(api: httpx.Client, address: str, value: str) -> None:
+def test_only_existing_fields_may_be_selected(api: httpx.Client, address: str, value: str) -> None:
     status, code, fields = parse_error(api.get(f"{address}?fields={value}"))
     assert (status, code, set(fields)) == (422, "VALIDATION_ERROR", {"fields"})
 
 
-def test_the_etag_is_the_same_whatever_members_are_selected(api: httpx.Client, address: str, etag: str) -> None:
+def test_the_etag_is_the_same_whatever_fields_are_selected(api: httpx.Client, address: str, etag: str) -> None:
     assert api.get(f"{address}?fields=title").headers["ETag"] == etag
     assert api.get(f"{address}?fields=title", headers={"If-None-Match": etag}).status_code == 304
 

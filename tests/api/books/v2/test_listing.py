@@ -79,7 +79,7 @@ def test_a_page_holds_whole_books(api: httpx.Client) -> None:
     }
 
 
-def test_a_page_may_show_some_members(api: httpx.Client, book: dict[str, Any]) -> None:
+def test_a_page_may_show_some_fields(api: httpx.Client, book: dict[str, Any]) -> None:
     answer = api.get(f"{LIST_URL}?fields=title,id&sort=-year")
     assert answer.json()["results"] == [{"id": book["id"], "title": book["title"]}]
 

@@ -15,7 +15,7 @@ from tests.support.pages import build_validation_error, parse_error
 from webhooks.models import Event
 
 BOOKS = "/api/v2/books"
-MEMBERS = ("title", "author", "year", "isbn", "genre", "available")
+FIELDS = ("title", "author", "year", "isbn", "genre", "available")
 
 
 @pytest.fixture
@@ -36,8 +36,8 @@ def revert(client: httpx.Client, address: str, version: Any, **options: Any) -> 
     return client.post(f"{address}/revert", json={"version": version}, **options)
 
 
-def select_members(book: dict[str, Any]) -> dict[str, Any]:
-    return {name: book[name] for name in MEMBERS}
+def select_fields(book: dict[str, Any]) -> dict[str, Any]:
+    return {name: book[name] for name in FIELDS}
 
 
 @pytest.mark.parametrize("version", [1, 2])
@@ -47,7 +47,7 @@ def test_a_book_gets_an_earlier_state(
     answer = revert(api, address, version)
     book = answer.json()
     assert answer.status_code == 200
-    assert select_members(book) == select_members(states[version - 1])
+    assert select_fields(book) == select_fields(states[version - 1])
     assert (book["version"], book["created_at"]) == (4, states[0]["created_at"])
     assert book["updated_at"] > states[2]["updated_at"]
     assert answer.headers["ETag"] == f'"v2-{book["id"]}-4"'
@@ -75,8 +75,8 @@ def test_a_reversion_is_a_change_with_its_own_event_and_history(
 
 def test_a_reversion_can_be_reverted(api: httpx.Client, address: str, states: list[dict[str, Any]]) -> None:
     revert(api, address, 1)
-    assert select_members(revert(api, address, 3).json()) == select_members(states[2])
-    assert select_members(revert(api, address, 4).json()) == select_members(states[0])
+    assert select_fields(revert(api, address, 3).json()) == select_fields(states[2])
+    assert select_fields(revert(api, address, 4).json()) == select_fields(states[0])
     assert api.get(address).json()["version"] == 6
 
 
@@ -94,7 +94,7 @@ def test_a_state_from_before_a_deletion_comes_back(
     api.post(f"{address}/restore")
     answer = revert(api, address, 1)
     assert (answer.status_code, answer.json()["version"]) == (200, 6)
-    assert select_members(answer.json()) == select_members(states[0])
+    assert select_fields(answer.json()) == select_fields(states[0])
 
 
 def test_a_blank_text_of_version_1_comes_back(api: httpx.Client) -> None:

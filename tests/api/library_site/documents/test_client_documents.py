@@ -66,15 +66,15 @@ def test_nothing_is_left_to_guess(document: dict[str, Any]) -> None:
 
 def test_choices_have_names(schemas: dict[str, Any]) -> None:
     for name, schema in schemas.items():
-        for member, member_schema in schema.get("properties", {}).items():
-            assert len(member_schema.get("enum", member_schema.get("items", {}).get("enum", []))) < 2, (name, member)
+        for field, field_schema in schema.get("properties", {}).items():
+            assert len(field_schema.get("enum", field_schema.get("items", {}).get("enum", []))) < 2, (name, field)
     assert schemas["Operation"]["properties"]["state"] == {"$ref": "#/components/schemas/OperationState"}
     assert schemas["ErrorContent"]["properties"]["code"]["$ref"] == "#/components/schemas/ErrorCode"
     assert schemas["RecentChange"]["properties"]["kind"] == schemas["Change"]["properties"]["kind"]
     assert {"NOT_FOUND", "UNKNOWN_PARAMETER"} < {*schemas["ErrorCode"]["enum"]}
 
 
-def test_a_member_that_is_read_only_has_the_type_of_what_is_read(schemas: dict[str, Any]) -> None:
+def test_a_field_that_is_read_only_has_the_type_of_what_is_read(schemas: dict[str, Any]) -> None:
     read, created = schemas["Book"]["properties"], schemas["BookCreate"]["properties"]
     assert created["isbn13"] == {**read["isbn13"], "readOnly": True}
     assert schemas["WebhookChange"]["properties"]["key_encoding"]["readOnly"] is True

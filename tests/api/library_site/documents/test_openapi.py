@@ -76,17 +76,17 @@ def test_a_book_id_is_an_integer(document: dict[str, Any], method: str) -> None:
     assert (book_id["name"], book_id["required"], book_id["schema"]["type"]) == ("book_id", True, "integer")
 
 
-def test_a_creation_needs_all_members_and_a_change_none(document: dict[str, Any]) -> None:
+def test_a_creation_needs_all_fields_and_a_change_none(document: dict[str, Any]) -> None:
     parts = [{name: value for name, value in build_book().items() if name != omitted} for omitted in build_book()]
     creation, change = (get_body_schema(document, *operation) for operation in BODIES)
     assert [is_valid(document, creation, part) for part in parts] == [False] * 5
     assert [is_valid(document, change, part) for part in [*parts, {}]] == [True] * 6
 
 
-def test_a_book_has_all_its_members(book_schema: dict[str, Any]) -> None:
-    members = ["id", "title", "author", "year", "isbn", "genre", "available", "created_at"]
-    assert list(book_schema["properties"]) == members
-    assert set(book_schema["required"]) == set(members)
+def test_a_book_has_all_its_fields(book_schema: dict[str, Any]) -> None:
+    fields = ["id", "title", "author", "year", "isbn", "genre", "available", "created_at"]
+    assert list(book_schema["properties"]) == fields
+    assert set(book_schema["required"]) == set(fields)
 
 
 def test_the_time_of_creation_has_a_pattern_and_no_format(book_schema: dict[str, Any]) -> None:

@@ -83,7 +83,7 @@ STATUSES = {
     ("post", REDELIVER): {"202", "400", "404", "409", *COMMON_STATUSES},
     ("get", EVENTS): {"200", "400", "410", "422", *COMMON_STATUSES},
 }
-MEMBERS = [
+FIELDS = [
     "id",
     "title",
     "author",
@@ -202,16 +202,16 @@ def test_the_filters_of_changes_have_their_values(document: dict[str, Any]) -> N
 def test_the_values_of_fields_are_documented(document: dict[str, Any], address: str) -> None:
     parameters = document["paths"][address]["get"]["parameters"]
     (fields,) = [parameter for parameter in parameters if parameter["name"] == "fields"]
-    assert fields["schema"]["items"]["enum"] == MEMBERS
+    assert fields["schema"]["items"]["enum"] == FIELDS
     # By default a query repeats the parameter (OpenAPI 3.1, 4.8.12.2).
     assert fields.keys().isdisjoint(["style", "explode"])
 
 
-def test_a_book_has_all_its_members(document: dict[str, Any]) -> None:
+def test_a_book_has_all_its_fields(document: dict[str, Any]) -> None:
     schema = get_response(document, "post", BOOKS, 201)["content"][JSON]["schema"]
     book_schema = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
-    assert list(book_schema["properties"]) == MEMBERS
-    assert set(book_schema["required"]) == set(MEMBERS)
+    assert list(book_schema["properties"]) == FIELDS
+    assert set(book_schema["required"]) == set(FIELDS)
     for name in ("created_at", "updated_at"):
         assert (book_schema["properties"][name]["type"], book_schema["properties"][name]["format"]) == (
             "string",
@@ -223,7 +223,7 @@ def test_a_book_has_all_its_members(document: dict[str, Any]) -> None:
     assert not is_valid(document, book_schema["properties"]["isbn13"], "0-14-143951-3")
 
 
-def test_only_a_change_may_leave_members_out(document: dict[str, Any]) -> None:
+def test_only_a_change_may_leave_fields_out(document: dict[str, Any]) -> None:
     parts = [{name: value for name, value in build_book().items() if name != omitted} for omitted in build_book()]
     creation, replacement, change = (get_body_schema(document, *operation) for operation in BODIES)
     assert [is_valid(document, creation, part) for part in parts] == [False] * 5
@@ -301,7 +301,7 @@ def test_real_answers_are_as_documented(api: httpx.Client, document: dict[str, A
         ("post", BOOKS, api.post(BOOKS, json=build_book(isbn="0-14-143951-3"))),
         ("post", BOOKS, api.post(BOOKS, json=build_book(isbn="no isbn"))),
         ("get", BOOK, api.get(book_address)),
-        ("get", BOOK, api.get(f"{book_address}?fields={','.join(MEMBERS)}")),
+        ("get", BOOK, api.get(f"{book_address}?fields={','.join(FIELDS)}")),
         ("put", BOOK, api.put(book_address, json=build_book(available=False))),
         ("patch", BOOK, api.patch(book_address, json={"year": 2000})),
         ("post", BULK, api.post(f"{BULK}?dry_run=true", json={"operations": operations})),

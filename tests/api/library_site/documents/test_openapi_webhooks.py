@@ -96,7 +96,7 @@ def test_version_1_documents_no_webhooks(api: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("members", "is_allowed"),
+    ("fields", "is_allowed"),
     [
         ({}, True),
         ({"events": ["book.created", "book.deleted"], "signature_form": "A"}, True),
@@ -117,9 +117,9 @@ def test_version_1_documents_no_webhooks(api: httpx.Client) -> None:
     ],
 )
 def test_the_document_allows_what_the_library_accepts(
-    api: httpx.Client, document: dict[str, Any], key_header: dict[str, str], members: dict[str, Any], is_allowed: bool
+    api: httpx.Client, document: dict[str, Any], key_header: dict[str, str], fields: dict[str, Any], is_allowed: bool
 ) -> None:
-    body = {"url": URL, "events": ["*"], **members}
+    body = {"url": URL, "events": ["*"], **fields}
     assert is_valid(document, get_body_schema(document, "post", HOOKS), body) is is_allowed
     assert api.post(HOOKS, json=body, headers=key_header).status_code == (201 if is_allowed else 422)
 

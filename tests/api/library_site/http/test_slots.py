@@ -178,8 +178,8 @@ class Body:
         return b"x" * min(next(self.parts), size)
 
 
-def build_environ(body: Body, **members: str) -> dict[str, Any]:
-    return {"REQUEST_METHOD": "POST", "REMOTE_ADDR": "192.0.2.1", "wsgi.input": body, **members}
+def build_environ(body: Body, **fields: str) -> dict[str, Any]:
+    return {"REQUEST_METHOD": "POST", "REMOTE_ADDR": "192.0.2.1", "wsgi.input": body, **fields}
 
 
 @pytest.mark.parametrize(("proxies", "network"), [(0, "192.0.2.1"), (1, "2001:db8::/64")])

@@ -75,13 +75,13 @@ def test_only_a_superuser_does(client: Client, db: None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("member", "value"),
+    ("field", "value"),
     [("email", ""), ("email", "jane"), ("email", "ROOT@library.example"), ("username", "root"), ("username", "a\0b")],
 )
-def test_an_invalid_invitation_is_explained(root: Client, member: str, value: str) -> None:
+def test_an_invalid_invitation_is_explained(root: Client, field: str, value: str) -> None:
     User.objects.update(email="root@library.example")
-    answer = invite(root, "Librarians", **{member: value})
-    assert list(answer.context["adminform"].form.errors) == [member]
+    answer = invite(root, "Librarians", **{field: value})
+    assert list(answer.context["adminform"].form.errors) == [field]
     assert not AccountMail.objects.exists()
 
 

@@ -364,7 +364,7 @@ def test_consent_without_the_csrf_token_is_refused(api: httpx.Client, form: dict
     assert not Grant.objects.exists()
 
 
-TAMPERED_MEMBERS = {
+TAMPERED_FIELDS = {
     "client_id": "shelf",
     "redirect_uri": "https://evil.example/callback",
     "response_type": "token",
@@ -378,12 +378,12 @@ TAMPERED_MEMBERS = {
 
 
 @pytest.mark.parametrize("allow", [True, False])
-@pytest.mark.parametrize("names", [[name] for name in TAMPERED_MEMBERS] + [list(TAMPERED_MEMBERS)])
-def test_other_members_of_the_form_change_nothing(api: httpx.Client, allow: bool, names: list[str]) -> None:
+@pytest.mark.parametrize("names", [[name] for name in TAMPERED_FIELDS] + [list(TAMPERED_FIELDS)])
+def test_other_fields_of_the_form_change_nothing(api: httpx.Client, allow: bool, names: list[str]) -> None:
     create_public_app()
     requested = build_authorization_request(create_confidential_app(), scope="read")
     sign_in(api, create_librarian())
-    answer = submit_consent(api, requested, allow, form={name: TAMPERED_MEMBERS[name] for name in names})
+    answer = submit_consent(api, requested, allow, form={name: TAMPERED_FIELDS[name] for name in names})
     query = parse_redirect(answer)
     assert answer.headers["Location"].startswith(f"{CALLBACK}?")
     assert (query["state"], query["iss"], "code" in query, "error" in query) == (

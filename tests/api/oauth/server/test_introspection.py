@@ -40,8 +40,8 @@ def user(db: None) -> User:
     return create_librarian()
 
 
-def introspect(api: httpx.Client, token: str, **members: str) -> dict[str, Any]:
-    answer = api.post(ENDPOINT, data={**FORM, "token": token, **members})
+def introspect(api: httpx.Client, token: str, **fields: str) -> dict[str, Any]:
+    answer = api.post(ENDPOINT, data={**FORM, "token": token, **fields})
     assert answer.status_code == 200, answer.text
     description: dict[str, Any] = answer.json()
     return description

@@ -47,8 +47,8 @@ def send_refresh(api: httpx.Client, application: Application, token: str, **chan
 def refresh(api: httpx.Client, application: Application, token: str, **changes: str | None) -> dict[str, Any]:
     answer = send_refresh(api, application, token, **changes)
     assert answer.status_code == 200, answer.text
-    members: dict[str, Any] = answer.json()
-    return members
+    fields: dict[str, Any] = answer.json()
+    return fields
 
 
 def read_scope(api: httpx.Client, tokens: dict[str, Any]) -> str:
@@ -59,7 +59,7 @@ def read_scope(api: httpx.Client, tokens: dict[str, Any]) -> str:
     return scope_text
 
 
-def test_a_confidential_app_gets_three_members_and_keeps_its_token(api: httpx.Client, endpoint: str) -> None:
+def test_a_confidential_app_gets_three_fields_and_keeps_its_token(api: httpx.Client, endpoint: str) -> None:
     application = create_confidential_app()
     first = obtain_tokens(api, create_librarian(), application)
     for _ in range(2):

@@ -21,14 +21,14 @@ def delete_apps(db: None) -> None:
     Application.objects.all().delete()
 
 
-def build_app(**members: str) -> Application:
+def build_app(**fields: str) -> Application:
     """Returns a valid app that is not registered."""
     values = {"name": "Bookshop", "client_type": "confidential", "redirect_uris": oauth_flows.CALLBACK}
-    return Application(**{**values, **members})
+    return Application(**{**values, **fields})
 
 
-def register_app(**members: str) -> Application:
-    application = build_app(**members)
+def register_app(**fields: str) -> Application:
+    application = build_app(**fields)
     registration.register_app(application, SCOPES)
     return application
 

@@ -35,9 +35,9 @@ def user(db: None) -> User:
     return create_librarian()
 
 
-def build_form(application: Application, token: str, /, **members: str) -> dict[str, str]:
+def build_form(application: Application, token: str, /, **fields: str) -> dict[str, str]:
     secret = {} if application.client_type == "public" else {"client_secret": SECRET}
-    return {"client_id": application.client_id, **secret, "token": token, **members}
+    return {"client_id": application.client_id, **secret, "token": token, **fields}
 
 
 def check_tokens(api: httpx.Client, application: Application, tokens: dict[str, Any]) -> tuple[bool, bool]:
@@ -58,9 +58,9 @@ def test_either_token_ends_both(
     django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
 ) -> None:
     tokens = obtain_tokens(api, user, app)
-    hint_member = {} if hint is None else {"token_type_hint": hint}
+    hint_field = {} if hint is None else {"token_type_hint": hint}
     with django_capture_on_commit_callbacks(execute=True):
-        answer = api.post(ENDPOINT, data=build_form(app, tokens[kind], **hint_member))
+        answer = api.post(ENDPOINT, data=build_form(app, tokens[kind], **hint_field))
     assert (answer.status_code, answer.text) == (200, "")
     assert answer.headers["Cache-Control"] == "no-store"
     assert check_tokens(api, app, tokens) == (False, False)

@@ -16,9 +16,9 @@ from books.files.formats.encodings import is_probably_windows_1252
 from books.files.formats.records import CHUNK_BYTES, ExportedBook, NumberText, UnreadableFile
 from books.files.formats.registry import FORMATS, find_format
 from tests.support.book_files import (
-    MEMBERS,
+    FIELDS,
     build_exported_book,
-    get_members,
+    get_fields,
     hostile_books,
     read_records,
     read_rejected,
@@ -54,8 +54,8 @@ def test_what_is_exported_is_read_again(name: str, books: list[ExportedBook]) ->
     data = write_books(name, books)
     assert find_format(BytesIO(data)) is FORMATS[name]
     records = read_records(name, data)
-    assert [get_members(record) for record in records] == [
-        {member: getattr(book, member) for member in MEMBERS} for book in books
+    assert [get_fields(record) for record in records] == [
+        {field: getattr(book, field) for field in FIELDS} for book in books
     ]
     assert not any(record.problem or record.doubts for record in records)
 
@@ -66,8 +66,8 @@ def test_what_is_exported_is_read_again(name: str, books: list[ExportedBook]) ->
 def test_rejected_records_are_read_again(name: str, books: list[ExportedBook]) -> None:
     rejected = reject_records(name, write_books(name, books))
     for file in (rejected, reject_records(*rejected)):
-        assert [get_members(record) for record in read_records(*file)] == [
-            {member: getattr(book, member) for member in MEMBERS} for book in books
+        assert [get_fields(record) for record in read_records(*file)] == [
+            {field: getattr(book, field) for field in FIELDS} for book in books
         ]
 
 
@@ -283,7 +283,7 @@ def test_blanks_and_escapes_are_read_again(name: str) -> None:
     texts += [] if name == "xlsx" else ["_x1999\uffff_", "\ufffe"]
     books = [build_exported_book(title=text, author=text, genre=text) for text in texts]
     records = read_records(name, write_books(name, books))
-    assert [[record.values[member] for member in ("title", "author", "genre")] for record in records] == [
+    assert [[record.values[field] for field in ("title", "author", "genre")] for record in records] == [
         [text] * 3 for text in texts
     ]
 

@@ -39,7 +39,7 @@ def test_what_a_record_does_not_say_is_missing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "text", "member"),
+    ("field", "text", "field_name"),
     [
         ("m245a", "E" * 1001, "title"),
         ("m245a", "Em&#x0;ma", "title"),
@@ -47,8 +47,8 @@ def test_what_a_record_does_not_say_is_missing() -> None:
         ("m264c", "[?]", "year"),
     ],
 )
-def test_a_value_that_no_book_may_have_is_missing(field: str, text: str, member: str) -> None:
-    assert read(build_record(**{field: text})) == {name: value for name, value in VALUES.items() if name != member}
+def test_a_value_that_no_book_may_have_is_missing(field: str, text: str, field_name: str) -> None:
+    assert read(build_record(**{field: text})) == {name: value for name, value in VALUES.items() if name != field_name}
 
 
 def test_marks_for_sorting_are_no_part_of_a_title() -> None:

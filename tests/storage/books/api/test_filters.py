@@ -22,9 +22,9 @@ NOW = datetime(2026, 1, 31, 9, 30, tzinfo=UTC)
 TEXT_FILTERS = ["title", "author", "genre"]
 
 
-def create_book(api: httpx.Client, **members: Any) -> int:
+def create_book(api: httpx.Client, **fields: Any) -> int:
     """Creates a book through version 1, which accepts any text, and returns its id."""
-    answer = api.post("/api/books", json=build_book(**members))
+    answer = api.post("/api/books", json=build_book(**fields))
     assert answer.status_code == 201
     book_id: int = answer.json()["id"]
     return book_id
@@ -79,9 +79,9 @@ def test_an_empty_filter_matches_all(api: httpx.Client, query: str) -> None:
 
 
 @pytest.mark.parametrize("name", TEXT_FILTERS)
-def test_each_filter_looks_at_its_own_member(api: httpx.Client, name: str) -> None:
-    members = [*TEXT_FILTERS, "isbn"]
-    books = {member: create_book(api, **{**dict.fromkeys(TEXT_FILTERS, "-"), member: "Austen"}) for member in members}
+def test_each_filter_looks_at_its_own_field(api: httpx.Client, name: str) -> None:
+    fields = [*TEXT_FILTERS, "isbn"]
+    books = {field: create_book(api, **{**dict.fromkeys(TEXT_FILTERS, "-"), field: "Austen"}) for field in fields}
     assert find_ids(api, **{name: "Austen"}) == [books[name]]
 
 

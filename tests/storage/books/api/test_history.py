@@ -79,7 +79,7 @@ def test_each_change_of_a_book_is_an_entry(api: httpx.Client, key: dict[str, str
     api.delete(address, headers=key)
     times = [get_time(change) for change in Change.objects.order_by("version")]
     by_ada = {**NOBODY, "user": "ada", "api_key": "Test"}
-    members = {
+    fields = {
         "title": "Émma",
         "author": "Jane Austen",
         "year": 1814,
@@ -96,7 +96,7 @@ def test_each_change_of_a_book_is_an_entry(api: httpx.Client, key: dict[str, str
             "channel": "v2",
             "actor": by_ada,
             "operation": None,
-            "before": members,
+            "before": fields,
             "after": None,
         },
         {
@@ -123,7 +123,7 @@ def test_each_change_of_a_book_is_an_entry(api: httpx.Client, key: dict[str, str
     answer = api.get(f"{address}/history", headers=key)
     assert (answer.status_code, answer.json()) == (200, {"results": expected, "next": None, "previous": None})
     assert [list(entry["before"] or {}) for entry in answer.json()["results"][:2]] == [
-        list(members),
+        list(fields),
         ["title", "year", "available"],
     ]
     recent = api.get(CHANGES, headers=key).json()

@@ -40,12 +40,12 @@ def delete(address: str) -> Any:
     return partial(send, method="DELETE", address=address)
 
 
-def create(**members: Any) -> Any:
-    return partial(send, method="POST", address=BOOKS, body=build_book(**members))
+def create(**fields: Any) -> Any:
+    return partial(send, method="POST", address=BOOKS, body=build_book(**fields))
 
 
-def patch(address: str, etag: str | None = None, **members: Any) -> Any:
-    return partial(send, method="PATCH", address=address, body=members, etag=etag)
+def patch(address: str, etag: str | None = None, **fields: Any) -> Any:
+    return partial(send, method="PATCH", address=address, body=fields, etag=etag)
 
 
 @pytest.fixture

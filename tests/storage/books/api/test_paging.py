@@ -184,26 +184,26 @@ def test_a_cursor_outlives_a_change_of_its_book(api: httpx.Client, ids_by_letter
     assert titles == [*"EFGHIJKL", "Z"]
 
 
-def change_by_version_1(api: httpx.Client, book: int, members: dict[str, Any]) -> None:
-    api.put(f"/api/books/{book}", json=members)
+def change_by_version_1(api: httpx.Client, book: int, fields: dict[str, Any]) -> None:
+    api.put(f"/api/books/{book}", json=fields)
 
 
-def change_by_version_2(api: httpx.Client, book: int, members: dict[str, Any]) -> None:
-    api.patch(f"{LIST_URL}/{book}", json=members)
+def change_by_version_2(api: httpx.Client, book: int, fields: dict[str, Any]) -> None:
+    api.patch(f"{LIST_URL}/{book}", json=fields)
 
 
 @pytest.mark.parametrize("change", [change_by_version_1, change_by_version_2])
 @pytest.mark.parametrize(
-    ("order", "members"), [("title", {"title": "ÄÄ"}), ("author", {"author": "ÄÄ"}), ("year", {"year": 2000})]
+    ("order", "fields"), [("title", {"title": "ÄÄ"}), ("author", {"author": "ÄÄ"}), ("year", {"year": 2000})]
 )
 def test_an_order_follows_a_change(
     api: httpx.Client,
     ids_by_letter: dict[str, int],
     change: Callable[[httpx.Client, int, dict[str, Any]], None],
     order: str,
-    members: dict[str, Any],
+    fields: dict[str, Any],
 ) -> None:
-    change(api, ids_by_letter["A"], members)
+    change(api, ids_by_letter["A"], fields)
     assert list_ids(api.get(f"{LIST_URL}?sort={order}"))[-1] == ids_by_letter["A"]
     assert list_ids(api.get(f"{LIST_URL}?sort=-{order}"))[0] == ids_by_letter["A"]
 

@@ -59,9 +59,9 @@ def test_a_refused_request_is_no_query(api: httpx.Client, django_assert_num_quer
 
 
 @pytest.mark.usefixtures("db")
-@pytest.mark.parametrize("member", ["title", "author"])
-def test_a_sorted_list_uses_its_index(member: str) -> None:
+@pytest.mark.parametrize("field", ["title", "author"])
+def test_a_sorted_list_uses_its_index(field: str) -> None:
     if connection.vendor == "postgresql":
         # With so few books the planner prefers to sort.
         connection.cursor().execute("SET LOCAL enable_sort = off")
-    assert f"book_by_{member}" in Book.objects.order_by(sort_expression(member), "pk")[:1].explain()
+    assert f"book_by_{field}" in Book.objects.order_by(sort_expression(field), "pk")[:1].explain()

@@ -14,12 +14,12 @@ from tests.support.responses import parse_refusal
 from tests.support.server import Service, copy_seeded_database, serve_library
 
 
-def create_book(client: httpx.Client, **members: Any) -> httpx.Response:
-    return client.post("/api/books", json=build_book(**members))
+def create_book(client: httpx.Client, **fields: Any) -> httpx.Response:
+    return client.post("/api/books", json=build_book(**fields))
 
 
-def change_book(client: httpx.Client, address: str, **members: Any) -> httpx.Response:
-    return client.put(address, json=members)
+def change_book(client: httpx.Client, address: str, **fields: Any) -> httpx.Response:
+    return client.put(address, json=fields)
 
 
 def delete_book(client: httpx.Client, address: str) -> httpx.Response:
@@ -55,7 +55,7 @@ def test_one_of_many_creations_of_one_isbn_succeeds(service: Service) -> None:
     assert read_book(service, f"/api/books/{book['id']}") == book
 
 
-def test_changes_of_different_members_all_survive(service: Service, address: str) -> None:
+def test_changes_of_different_fields_all_survive(service: Service, address: str) -> None:
     before = read_book(service, address)
     for number in range(15):
         changes: dict[str, Any] = {"title": f"T{number}", "author": f"A{number}", "year": number, "genre": f"G{number}"}

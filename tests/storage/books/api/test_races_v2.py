@@ -26,8 +26,8 @@ def fetch_book(service: Service, address: str) -> httpx.Response:
         return client.get(address)
 
 
-def patch(client: httpx.Client, address: str, headers: dict[str, str] | None = None, **members: Any) -> httpx.Response:
-    return client.patch(address, json=members, headers=headers)
+def patch(client: httpx.Client, address: str, headers: dict[str, str] | None = None, **fields: Any) -> httpx.Response:
+    return client.patch(address, json=fields, headers=headers)
 
 
 def send_bulk(client: httpx.Client, operations: list[dict[str, Any]]) -> httpx.Response:

@@ -376,7 +376,7 @@ def test_an_import_says_so_when_the_rejected_records_cannot_be_written(db: None,
     assert [book.title for book in Book.objects.all()] == ["First"]
 
 
-def test_a_new_book_has_every_member(api: httpx.Client, tmp_path: Path) -> None:
+def test_a_new_book_has_every_field(api: httpx.Client, tmp_path: Path) -> None:
     whole, partial = build_book(), build_book()
     del partial["genre"]
     file = tmp_path / "in.jsonl"

@@ -40,8 +40,8 @@ def list_failures(file: Path) -> list[str]:
     return [line.rstrip() for line in file.with_name("in.failed.csv").read_text(encoding="utf-8").splitlines()[1:]]
 
 
-def read_book(pk: int, *members: str) -> tuple[Any, ...]:
-    values: tuple[Any, ...] = Book.objects.values_list(*(members or ("title", "year", "genre", "available"))).get(pk=pk)
+def read_book(pk: int, *fields: str) -> tuple[Any, ...]:
+    values: tuple[Any, ...] = Book.objects.values_list(*(fields or ("title", "year", "genre", "available"))).get(pk=pk)
     return values
 
 
@@ -73,14 +73,14 @@ def test_equal_values_are_no_change(emma: int, tmp_path: Path, capsys: pytest.Ca
     assert read_book(emma, "version") == (1,)
 
 
-def test_only_the_members_of_a_file_are_replaced(emma: int, tmp_path: Path) -> None:
+def test_only_the_fields_of_a_file_are_replaced(emma: int, tmp_path: Path) -> None:
     file = write_file(tmp_path, f"{ISBN},Romance", "unknown,Romance", header="isbn,genre\n")
     import_file(file, on_match="replace", on_none="leave")
     assert read_book(emma) == ("Emma", 1, "Romance", True)
     assert Book.objects.count() == 1
 
 
-def test_a_new_book_needs_all_members(emma: int, tmp_path: Path) -> None:
+def test_a_new_book_needs_all_fields(emma: int, tmp_path: Path) -> None:
     file = write_file(tmp_path, f"{ISBN},Romance", header="isbn,genre\n")
     with pytest.raises(CommandError, match=r"names no column title, author, year\."):
         import_file(file)

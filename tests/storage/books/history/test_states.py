@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from books.book_fields import FIELDS
 from books.history import states
 from books.history.states import UnknownVersion, find_state, read_deleted_book
-from books.members import MEMBERS
 from books.models import Book, Change
 from books.writing import changes
 from books.writing.merging import merge_books
@@ -17,12 +17,12 @@ from tests.support.books import ACTOR, build_book
 pytestmark = pytest.mark.usefixtures("db")
 
 
-def add_book(**members: Any) -> int:
-    return changes.create_book(build_book(**members), ACTOR, timezone.now()).id
+def add_book(**fields: Any) -> int:
+    return changes.create_book(build_book(**fields), ACTOR, timezone.now()).id
 
 
-def change_book(pk: int, **members: Any) -> None:
-    changes.change_book(pk, members, None, ACTOR, timezone.now())
+def change_book(pk: int, **fields: Any) -> None:
+    changes.change_book(pk, fields, None, ACTOR, timezone.now())
 
 
 def delete_book(pk: int) -> None:
@@ -33,8 +33,8 @@ def restore_book(pk: int) -> None:
     changes.restore_book(pk, ACTOR, timezone.now())
 
 
-def read_members(pk: int) -> dict[str, Any]:
-    return dict(Book.objects.filter(pk=pk).values(*MEMBERS).get())
+def read_fields(pk: int) -> dict[str, Any]:
+    return dict(Book.objects.filter(pk=pk).values(*FIELDS).get())
 
 
 def list_known_versions(pk: int) -> list[int]:
@@ -51,10 +51,10 @@ def is_known(pk: int, version: int) -> bool:
 
 def test_each_state_is_found() -> None:
     pk = add_book(title="Emma", year=1815)
-    states = [read_members(pk)]
-    for members in ({"year": 1816}, {"title": "Émma", "available": False}, {"year": -3}, {"title": "Emma"}):
-        change_book(pk, **members)
-        states.append(read_members(pk))
+    states = [read_fields(pk)]
+    for fields in ({"year": 1816}, {"title": "Émma", "available": False}, {"year": -3}, {"title": "Emma"}):
+        change_book(pk, **fields)
+        states.append(read_fields(pk))
     for _ in ("there", "deleted"):
         assert [find_state(pk, version) for version in range(1, 6)] == states
         # Version 6 is the deletion.
@@ -140,7 +140,7 @@ def test_the_states_of_a_merged_book_are_known() -> None:
     assert [find_state(merged, version)["year"] for version in (1, 2)] == [1, 2]
     assert list_known_versions(merged) == [1, 2]
     restore_book(merged)
-    assert (list_known_versions(merged), read_members(merged)["year"]) == ([1, 2, 4], 2)
+    assert (list_known_versions(merged), read_fields(merged)["year"]) == ([1, 2, 4], 2)
 
 
 def test_a_book_that_never_existed_has_no_state() -> None:

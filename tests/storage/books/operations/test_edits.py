@@ -29,7 +29,7 @@ def head(db: None) -> ActorRef:
     return create_head_librarian()
 
 
-def test_matching_books_get_new_members(head: ActorRef) -> None:
+def test_matching_books_get_new_fields(head: ActorRef) -> None:
     books = [create_book(title="Emma", year=1815), create_book(title="Emma II", year=1900, genre="Sequel")]
     other = create_book(title="Persuasion", year=1817)
     operation = do_edit(head, Edit({"year": 1815, "genre": "Novel", "available": False}), title="emma")
@@ -44,7 +44,7 @@ def test_matching_books_get_new_members(head: ActorRef) -> None:
     assert change.before == {"year": 1900, "genre": "Sequel", "available": True}
 
 
-def test_books_that_have_the_members_do_not_change(head: ActorRef) -> None:
+def test_books_that_have_the_fields_do_not_change(head: ActorRef) -> None:
     create_book(year=1815)
     operation = do_edit(head, Edit({"year": 1815}))
     assert count_items(operation) == (1, 0, 1, 0, 0)

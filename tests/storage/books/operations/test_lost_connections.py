@@ -45,7 +45,7 @@ MAX_FAULTS, MAX_ROUNDS = 5, 100
 SEEDS, FAULT_CHANCE = 3, 0.06
 CHANGE_COLUMNS = ("book_id", "operation_id", "before", "version", "kind", "after")
 FINDING_COLUMNS = ("kind", "position", "line", "reason", "after")
-VARYING_MEMBERS = {"id", "timestamp", "created_at", "updated_at"}
+VARYING_FIELDS = {"id", "timestamp", "created_at", "updated_at"}
 BOOK_COLUMNS = ("isbn", "title", "author", "year", "genre", "available", "version")
 # Records that are new, change a book, leave it as it is, are doubtful and are refused.
 RECORDS = """title,author,year,isbn,genre
@@ -137,7 +137,7 @@ def drop_varying(value: Any) -> Any:
     """Returns a JSON value without ids and times."""
     if not isinstance(value, dict):
         return value
-    return {name: drop_varying(member) for name, member in value.items() if name not in VARYING_MEMBERS}
+    return {name: drop_varying(field) for name, field in value.items() if name not in VARYING_FIELDS}
 
 
 def read_workbook(operation: Operation) -> list[Any]:

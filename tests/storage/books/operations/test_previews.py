@@ -8,8 +8,8 @@ from django.contrib.auth.models import User
 from hypothesis import given
 from hypothesis import strategies as st
 
+from books.book_fields import MAX_LENGTHS
 from books.history.actors import ActorRef, find_actor
-from books.members import MAX_LENGTHS
 from books.models import Actor, Book
 from books.operations.edits import Edit
 from books.operations.previews import BLANK_CHARACTERS, MAX_PREVIEWED_BOOKS, Sample, preview_deletion, preview_edit
@@ -87,7 +87,7 @@ def find_head() -> ActorRef:
     return find_actor(Actor.Channel.OPERATION, user_id=user.pk) if user else create_head_librarian()
 
 
-def test_samples_show_the_members_that_change(db: None) -> None:
+def test_samples_show_the_fields_that_change(db: None) -> None:
     book = create_book(year=1813, genre="Novel")
     assert preview_edit(Book.objects.all(), Edit({"year": 1, "genre": "Novel"})).samples == [
         Sample(book.pk, book.title, {"year": 1813}, {"year": 1})

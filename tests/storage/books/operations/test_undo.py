@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from books.book_fields import FIELDS
 from books.history.actors import ActorRef, record_operation
-from books.members import MEMBERS
 from books.models import Book, Change, Operation
 from books.operations import worker
 from books.operations.edits import Edit
@@ -43,31 +43,31 @@ def head(request: pytest.FixtureRequest, db: None, monkeypatch: pytest.MonkeyPat
     return create_head_librarian()
 
 
-def list_members() -> list[tuple[Any, ...]]:
-    return list(Book.objects.order_by("pk").values_list("pk", *MEMBERS, "created_at"))
+def list_fields() -> list[tuple[Any, ...]]:
+    return list(Book.objects.order_by("pk").values_list("pk", *FIELDS, "created_at"))
 
 
 def test_an_edit_is_undone_and_the_undo_is_undone(head: ActorRef) -> None:
     create_book(year=1), create_book(year=2), create_book(year=3)
-    before = list_members()
+    before = list_fields()
     edit = do_edit(head, Edit({"year": 2, "available": False}))
-    after = list_members()
+    after = list_fields()
     undo = do_undo(edit, head)
-    assert (list_members(), count_items(undo)) == (before, (3, 3, 0, 0, 0))
+    assert (list_fields(), count_items(undo)) == (before, (3, 3, 0, 0, 0))
     redo = do_undo(undo, head)
-    assert (list_members(), count_items(redo)) == (after, (3, 3, 0, 0, 0))
+    assert (list_fields(), count_items(redo)) == (after, (3, 3, 0, 0, 0))
 
 
 def test_a_deletion_is_undone_and_the_undo_is_undone(head: ActorRef) -> None:
     create_book(), create_book(available=False)
-    before = list_members()
+    before = list_fields()
     undo = do_undo(do_deletion(head), head)
-    assert (list_members(), count_items(undo)) == (before, (2, 2, 0, 0, 0))
+    assert (list_fields(), count_items(undo)) == (before, (2, 2, 0, 0, 0))
     do_undo(undo, head)
-    assert list_members() == []
+    assert list_fields() == []
 
 
-def test_members_that_somebody_changed_since_stay(head: ActorRef) -> None:
+def test_fields_that_somebody_changed_since_stay(head: ActorRef) -> None:
     edited = [create_book(year=1, genre="Novel") for _ in range(3)]
     edit = do_edit(head, Edit({"year": 2, "genre": "Poem"}))
     change_book(edited[0], year=3)
@@ -118,7 +118,7 @@ def test_books_that_were_added_together_are_deleted_unless_somebody_changed_them
 def test_several_changes_of_a_book_are_taken_back_one_by_one(head: ActorRef) -> None:
     """As a bulk request makes them: a book is added, changed and deleted, and another takes its isbn."""
     kept = create_book(isbn="I-1")
-    before = list_members()
+    before = list_fields()
     actor = record_operation("bulk", find_anybody(), timezone.now())
     change_book(kept, actor, isbn="I-2", year=1)
     added = create_book(actor, isbn="I-1")
@@ -128,10 +128,10 @@ def test_several_changes_of_a_book_are_taken_back_one_by_one(head: ActorRef) -> 
     last = create_book(actor, isbn="I-2")
     bulk = Operation.objects.latest("pk")
     undo = do_undo(bulk, head)
-    assert list_members() == before
+    assert list_fields() == before
     assert (undo.refused, undo.changed) == (0, 6)
     redo = do_undo(undo, head)
-    assert [(row[0], row[4]) for row in list_members()] == [(last.pk, "I-2")]
+    assert [(row[0], row[4]) for row in list_fields()] == [(last.pk, "I-2")]
     assert redo.refused == 0
 
 
@@ -189,16 +189,16 @@ def test_an_undo_goes_on_where_a_cancelled_one_ended(
 ) -> None:
     if change is not add_all:
         create_book(year=1), create_book(year=1), create_book(year=1)
-    before = list_members()
+    before = list_fields()
     change(head)
-    operation, after = Operation.objects.latest("pk"), list_members()
+    operation, after = Operation.objects.latest("pk"), list_fields()
     cancel_part(first := begin_undo(operation, head), steps)
     undo = do_undo(operation, head)
-    assert (list_members(), list_problems(undo), undo.refused) == (before, [], 0)
+    assert (list_fields(), list_problems(undo), undo.refused) == (before, [], 0)
     assert (first.refused, (undo.changed or 0) + (undo.unchanged or 0)) == (0, undo.matched)
     redo = do_undo(undo, head)
     redo_of_first = do_undo(first, head)
-    assert (list_members(), redo.refused, redo_of_first.refused) == (after, 0, 0)
+    assert (list_fields(), redo.refused, redo_of_first.refused) == (after, 0, 0)
 
 
 @pytest.mark.parametrize("change", [add_all, edit_all, delete_all])
@@ -207,14 +207,14 @@ def test_what_an_undo_of_a_cancelled_undo_changed_is_nobodys(
 ) -> None:
     if change is not add_all:
         create_book(year=1), create_book(year=1), create_book(year=1)
-    before = list_members()
+    before = list_fields()
     change(head)
-    operation, after = Operation.objects.latest("pk"), list_members()
+    operation, after = Operation.objects.latest("pk"), list_fields()
     cancel_part(first := begin_undo(operation, head), 2)
     back = do_undo(first, head)
-    assert (list_members(), list_problems(back)) == (after, [])
+    assert (list_fields(), list_problems(back)) == (after, [])
     undo = do_undo(operation, head)
-    assert (list_members(), list_problems(undo)) == (before, [])
+    assert (list_fields(), list_problems(undo)) == (before, [])
 
 
 def test_what_somebody_did_after_a_cancelled_undo_stays(head: ActorRef) -> None:

@@ -16,7 +16,7 @@ from tests.support.books_admin import create_book
 from tests.support.concurrency import start_concurrently
 
 migration: Any = import_module("books.migrations.0029_lent_books_filled")
-# What a change of a book writes, besides members that are sorted or searched by.
+# What a change of a book writes, besides fields that are sorted or searched by.
 COLUMNS_OF_LOANS = {"available", "version", "updated_at"}
 INDEXES_SQL = {
     "postgresql": "SELECT indexdef FROM pg_indexes WHERE tablename = 'books_book'",

@@ -18,8 +18,8 @@ HALVES = [Section(Q(year__lt=1900), "title"), Section(Q(year__gte=1900), "-id")]
 
 @pytest.fixture(autouse=True)
 def books() -> list[Book]:
-    members = [("B", 1800), ("a", 1801), ("A", 1802), ("C", 1900), ("C", 1901), ("D", 1902)]
-    return [create_book(title=title, genre=title, author=title, year=year) for title, year in members]
+    fields = [("B", 1800), ("a", 1801), ("A", 1802), ("C", 1900), ("C", 1901), ("D", 1902)]
+    return [create_book(title=title, genre=title, author=title, year=year) for title, year in fields]
 
 
 def list_years(page: Page[Book]) -> list[int]:

@@ -19,17 +19,17 @@ from library_site.db.sql import PreparedStatement
 from tests.support.books import ACTOR, build_book
 
 NOW = datetime(2026, 1, 31, 9, 30, tzinfo=UTC)
-MEMBERS = ("title", "author", "genre")
+FIELDS = ("title", "author", "genre")
 # Few characters, so that texts often match: those with a meaning in patterns, in index queries or in case folding.
 TEXTS = st.text(st.sampled_from("abA \"'*^%_\\(){}:-+.,\tßẞSéÉe\u0301İiςΣ春𐐀\ufffd\uffff"), max_size=8)
 
 
-def find_titles(text: str, *members: str) -> list[str]:
-    return [book.title for book in filter_containing(Book.objects.order_by("pk"), text, *(members or MEMBERS))]
+def find_titles(text: str, *fields: str) -> list[str]:
+    return [book.title for book in filter_containing(Book.objects.order_by("pk"), text, *(fields or FIELDS))]
 
 
-def create_book(**members: Any) -> Book:
-    return Book.objects.get(pk=changes.create_book(build_book(**members), ACTOR, now=NOW).id)
+def create_book(**fields: Any) -> Book:
+    return Book.objects.get(pk=changes.create_book(build_book(**fields), ACTOR, now=NOW).id)
 
 
 @pytest.fixture(params=["few", "common"])
@@ -41,7 +41,7 @@ def scarcity(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.usefixtures("db", "scarcity")
-def test_a_text_is_found_in_any_of_the_members_named() -> None:
+def test_a_text_is_found_in_any_of_the_fields_named() -> None:
     create_book(title="Emma", author="Jane Austen", genre="Novel")
     create_book(title="Austenland", author="Shannon Hale", genre="Novel")
     create_book(title="Persuasion", author="-", genre="AUSTEN")
@@ -116,22 +116,20 @@ def require_index_in_step() -> None:
 @given(st.lists(st.tuples(TEXTS, TEXTS, TEXTS), max_size=5), TEXTS, TEXTS)
 def test_books_are_found_as_python_finds_texts(rows: list[tuple[str, str, str]], first: str, second: str) -> None:
     with transaction.atomic():
-        books = [create_book(**dict(zip(MEMBERS, row, strict=True))) for row in rows]
-        for members in [*((member,) for member in MEMBERS), MEMBERS]:
+        books = [create_book(**dict(zip(FIELDS, row, strict=True))) for row in rows]
+        for fields in [*((field,) for field in FIELDS), FIELDS]:
             expected = [
-                book.pk
-                for book in books
-                if contains_text(first, book, members) and contains_text(second, book, MEMBERS)
+                book.pk for book in books if contains_text(first, book, fields) and contains_text(second, book, FIELDS)
             ]
             queryset = filter_containing(
-                filter_containing(Book.objects.order_by("pk"), first, *members), second, *MEMBERS
+                filter_containing(Book.objects.order_by("pk"), first, *fields), second, *FIELDS
             )
             assert ([book.pk for book in queryset], queryset.count()) == (expected, len(expected))
         transaction.set_rollback(True)
 
 
-def contains_text(text: str, book: Book, members: tuple[str, ...]) -> bool:
-    return any(fold(text) in getattr(book, FOLDED_COLUMNS[member]) for member in members)
+def contains_text(text: str, book: Book, fields: tuple[str, ...]) -> bool:
+    return any(fold(text) in getattr(book, FOLDED_COLUMNS[field]) for field in fields)
 
 
 @pytest.mark.usefixtures("db")
@@ -173,9 +171,9 @@ def test_a_text_is_rare_by_the_square_of_its_share(
 
 
 def find_plan(**texts: str) -> str:
-    """Returns the index by which the first hundred books are found that have this text in this member."""
-    [(member, text)] = texts.items()
-    books = filter_containing(Book.objects.order_by("pk"), text, member)
+    """Returns the index by which the first hundred books are found that have this text in this field."""
+    [(field, text)] = texts.items()
+    books = filter_containing(Book.objects.order_by("pk"), text, field)
     [index] = re.findall(r"(?:using|Scan on) (book\w*_(?:trigrams|pkey))", books[:100].explain())
     return str(index)
 

@@ -30,12 +30,12 @@ ROOT = Path(__file__).parents[4]
 WRITERS = {"books/writing/changes.py"}
 
 
-def add_book(**members: Any) -> Book:
-    return Book.objects.get(pk=changes.create_book(build_book(**members), ACTOR, timezone.now()).id)
+def add_book(**fields: Any) -> Book:
+    return Book.objects.get(pk=changes.create_book(build_book(**fields), ACTOR, timezone.now()).id)
 
 
-def change_elsewhere(book: Book, **members: Any) -> None:
-    changes.change_book(book.pk, members, lambda _: None, ACTOR, timezone.now())
+def change_elsewhere(book: Book, **fields: Any) -> None:
+    changes.change_book(book.pk, fields, lambda _: None, ACTOR, timezone.now())
 
 
 def read_columns(book: Book) -> dict[str, Any]:
@@ -59,11 +59,11 @@ def list_kinds(pk: int) -> list[tuple[int, int]]:
 @pytest.mark.parametrize(
     "create",
     [
-        lambda members: Book.objects.create(**members),
-        lambda members: save(Book(**members)),
-        lambda members: Book.objects.get_or_create(isbn=members.pop("isbn"), defaults=members)[0],
-        lambda members: Book.objects.update_or_create(isbn=members.pop("isbn"), defaults=members)[0],
-        lambda members: async_to_sync(Book.objects.all().acreate)(**members),
+        lambda fields: Book.objects.create(**fields),
+        lambda fields: save(Book(**fields)),
+        lambda fields: Book.objects.get_or_create(isbn=fields.pop("isbn"), defaults=fields)[0],
+        lambda fields: Book.objects.update_or_create(isbn=fields.pop("isbn"), defaults=fields)[0],
+        lambda fields: async_to_sync(Book.objects.all().acreate)(**fields),
     ],
 )
 def test_a_new_book_has_history_and_event(create: Callable[[dict[str, Any]], Book]) -> None:
@@ -159,7 +159,7 @@ def test_update_fields_leave_the_other_edits_unsaved() -> None:
     assert (find_stored(book)["year"], book.version) == (1815, 3)
 
 
-def test_deferred_members_stay_but_the_version_is_needed() -> None:
+def test_deferred_fields_stay_but_the_version_is_needed() -> None:
     pk = add_book().pk
     book = Book.objects.only("title", "version").get(pk=pk)
     book.title = "Emma"
@@ -208,13 +208,13 @@ def test_a_deleted_book_is_not_saved_again() -> None:
         same.save()
 
 
-def test_a_wrong_member_is_named() -> None:
-    for member, value in (("title", None), ("year", "soon"), ("available", None), ("available", "maybe")):
+def test_a_wrong_field_is_named() -> None:
+    for field, value in (("title", None), ("year", "soon"), ("available", None), ("available", "maybe")):
         for instance in (add_book(), Book(**build_book())):
-            setattr(instance, member, value)
+            setattr(instance, field, value)
             with pytest.raises(ValidationError) as refusal:
                 instance.save()
-            assert refusal.value.message_dict.keys() == {member}, (member, value)
+            assert refusal.value.message_dict.keys() == {field}, (field, value)
     assert not Change.objects.exclude(version=1).exists()
 
 

@@ -97,11 +97,11 @@ def test_a_selection_of_nothing_changes_nothing(admin_client: Client, changelist
     assert "Nothing was changed: what was selected does not exist." in answer.content.decode()
 
 
-@pytest.mark.parametrize("member", ["groups", "user_permissions"])
+@pytest.mark.parametrize("field", ["groups", "user_permissions"])
 @pytest.mark.parametrize("pk", ["abc", "\0", "9" * 23, "-" + "9" * 23, "9" * 5000, ""])
-def test_nobody_is_given_what_does_not_exist(admin_client: Client, admin_user: User, member: str, pk: str) -> None:
+def test_nobody_is_given_what_does_not_exist(admin_client: Client, admin_user: User, field: str, pk: str) -> None:
     for page in ("add/", f"{admin_user.pk}/change/"):
-        answer = admin_client.post(f"/admin/auth/user/{page}", {"username": "jane", member: pk})
+        answer = admin_client.post(f"/admin/auth/user/{page}", {"username": "jane", field: pk})
         assert answer.status_code == 200
     assert list(User.objects.all()) == [admin_user]
 

@@ -91,16 +91,16 @@ OVERTAKEN_CHANGES: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize(("first", "request_members", "status", "after"), OVERTAKEN_CHANGES)
+@pytest.mark.parametrize(("first", "request_fields", "status", "after"), OVERTAKEN_CHANGES)
 def test_a_change_that_another_change_overtakes(
     variant: ApplicationVariant,
     first: Callable[[], object],
-    request_members: dict[str, Any],
+    request_fields: dict[str, Any],
     status: str,
     after: tuple[str, int, int] | None,
 ) -> None:
     with run_concurrent_change(first):
-        answer = variant.send(Request("PUT", "/books/1", **request_members))
+        answer = variant.send(Request("PUT", "/books/1", **request_fields))
     assert answer.status == status
     assert Book.objects.filter(pk=1).values_list("title", "year", "version").first() == after
     assert book_audit.count_events() == book_audit.count_changes()

@@ -1,14 +1,14 @@
 """The fields of a book that people and programs write, in the order in which files and pages show them.
 
 Other modules derive their lists from this table and from the model. The table does not use the model, because processes
-without settings read files, too. `tests/rules/books/test_members.py` compares it with the model, and with the lists
+without settings read files, too. `tests/rules/books/test_book_fields.py` compares it with the model, and with the lists
 that are written by hand.
 """
 
 from typing import Any, NamedTuple
 
 
-class Member(NamedTuple):
+class BookField(NamedTuple):
     """A field of a book: its limits, an example for the documents, and its names in other programs' files.
 
     `columns` are names of columns, folded and without punctuation; the first that a file has is used. `bibtex` are
@@ -28,8 +28,8 @@ class Member(NamedTuple):
     column_count: int = 1
 
 
-MEMBER_TABLE = (
-    Member(
+BOOK_FIELDS = (
+    BookField(
         "title",
         "Pride and Prejudice",
         columns=("title", "booktitle", "titel", "name", "buchtitel"),
@@ -38,7 +38,7 @@ MEMBER_TABLE = (
         marc=("245", "00", "a"),
         max_length=1000,
     ),
-    Member(
+    BookField(
         "author",
         "Jane Austen",
         columns=(
@@ -59,7 +59,7 @@ MEMBER_TABLE = (
         max_length=500,
         column_count=2,
     ),
-    Member(
+    BookField(
         "year",
         1813,
         columns=(
@@ -79,7 +79,7 @@ MEMBER_TABLE = (
         marc=("264", " 1", "c"),
         column_count=2,
     ),
-    Member(
+    BookField(
         "isbn",
         "9780141439518",
         columns=("isbn", "isbn13", "isbn10", "isbns", "ean", "isbnissn"),
@@ -89,7 +89,7 @@ MEMBER_TABLE = (
         max_length=64,
         column_count=3,
     ),
-    Member(
+    BookField(
         "genre",
         "Romance",
         columns=(
@@ -110,7 +110,7 @@ MEMBER_TABLE = (
         max_length=200,
         column_count=2,
     ),
-    Member(
+    BookField(
         "available",
         example=True,
         columns=("available", "availability", "verfügbar", "verfügbarkeit"),
@@ -121,8 +121,8 @@ MEMBER_TABLE = (
         is_required=False,
     ),
 )
-MEMBERS = tuple(member.name for member in MEMBER_TABLE)
-REQUIRED_MEMBERS = tuple(member.name for member in MEMBER_TABLE if member.is_required)
-MAX_LENGTHS = {member.name: member.max_length for member in MEMBER_TABLE if member.max_length}
+FIELDS = tuple(field.name for field in BOOK_FIELDS)
+REQUIRED_FIELDS = tuple(field.name for field in BOOK_FIELDS if field.is_required)
+MAX_LENGTHS = {field.name: field.max_length for field in BOOK_FIELDS if field.max_length}
 # The values of a new book by default.
-EXAMPLE = {member.name: member.example for member in MEMBER_TABLE if member.is_required}
+EXAMPLE = {field.name: field.example for field in BOOK_FIELDS if field.is_required}

@@ -1,4 +1,4 @@
-"""A member that was added is there wherever books are: in the API, the history, events, files and the admin."""
+"""A field that was added is there wherever books are: in the API, the history, events, files and the admin."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The rules for the five members of a book: values, and what the library says of each (specification, Section 2).
+"""The rules for the five fields of a book: values, and what the library says of each (specification, Section 2).
 
 Every door reads this table: the API with Django and without it, bulk requests, imports, mirrored books, the admin,
 instances, the OpenAPI documents and the compiled decoders.
@@ -35,7 +35,7 @@ TOO_LONG = {
 
 
 class Rule(NamedTuple):
-    """A value of a member as JSON, and its problem. A blank text is one for all but version 1 and mirrored books."""
+    """A value of a field as JSON, and its problem. A blank text is one for all but version 1 and mirrored books."""
 
     member: str
     literal: str

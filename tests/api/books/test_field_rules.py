@@ -1,4 +1,4 @@
-"""Each door of the library keeps the rules for the members of a book, of which there is one table.
+"""Each door of the library keeps the rules for the fields of a book, of which there is one table.
 
 A door is one test: a failure shows each rule of which it says something else.
 """
@@ -25,7 +25,7 @@ from books.mirroring import InvalidBookEvent, book_serializer, parse_book_event
 from books.models import Book
 from library_site.api.decoding import make_decoder
 from tests.support.books import MAX_LENGTHS, build_book
-from tests.support.member_rules import (
+from tests.support.field_rules import (
     BLANK,
     RULES,
     SURROGATE,
@@ -40,14 +40,14 @@ from tests.support.member_rules import (
 from tests.support.openapi import V1_DOCUMENT_URL, V2_DOCUMENT_URL, get_body_schema, is_valid
 from tests.support.request_strategies import write_object
 
-MEMBERS = tuple(build_book())
+FIELDS = tuple(build_book())
 REFUSED = "refused"
 NUMBER_RULES = [rule for rule in VALUES if rule.member != "year" and rule.literal == "123"]
 YEAR_VERDICTS = {text: REFUSED if year is None else str(year) for text, year in YEAR_TEXTS.items()}
 
 
 class Door(NamedTuple):
-    """An address to which members of books are sent; `bulk` is the kind of the operation with which they are."""
+    """An address to which fields of books are sent; `bulk` is the kind of the operation with which they are."""
 
     method: str
     path: str
@@ -63,8 +63,8 @@ class Door(NamedTuple):
         return "{pk}" not in self.path and self.bulk != "update"
 
     def send(self, api: httpx.Client, rule: Rule, pk: int) -> httpx.Response:
-        members = {name: json.dumps(value) for name, value in build_book().items()} if self.is_whole else {}
-        body = write_object({**members, rule.member: rule.literal}.items())
+        fields = {name: json.dumps(value) for name, value in build_book().items()} if self.is_whole else {}
+        body = write_object({**fields, rule.member: rule.literal}.items())
         if self.bulk:
             head = f'"op": "{self.bulk}"' + (f', "id": {pk}' if self.bulk == "update" else "")
             body = f'{{"operations": [{{{head}, "book": {body}}}]}}'
@@ -170,8 +170,8 @@ def test_a_decoder_reads_what_is_right_and_nothing_else(version: type[Any], acti
     decode, book = make_decoder(version.body_serializers[action]), build_book()
 
     def read_value(rule: Rule) -> str:
-        members = {**{name: json.dumps(value) for name, value in book.items()}, rule.member: rule.literal}
-        values = decode(write_object(members.items()).encode())
+        fields = {**{name: json.dumps(value) for name, value in book.items()}, rule.member: rule.literal}
+        values = decode(write_object(fields.items()).encode())
         return "" if values is None else ascii({**book, **values})
 
     def get_expected(rule: Rule) -> str:
@@ -184,7 +184,7 @@ def test_a_decoder_reads_what_is_right_and_nothing_else(version: type[Any], acti
 
 
 def test_an_import_keeps_the_rules() -> None:
-    # An empty cell is no member; texts are read as numbers, and whole numbers as texts.
+    # An empty cell is no field; texts are read as numbers, and whole numbers as texts.
     skipped = {*NUMBER_RULES, *(rule for rule in VALUES if rule.literal == "null" or rule.title.startswith('year "'))}
     rules = [rule for rule in VALUES if rule not in skipped]
     surrogate = "It has bytes that the encoding of the file does not know."
@@ -204,11 +204,11 @@ def test_an_import_keeps_the_rules() -> None:
     } == YEAR_VERDICTS
 
 
-def read_record(member: str, value: object) -> str:
+def read_record(field: str, value: object) -> str:
     """Returns the value of a record that is imported, or what is wrong."""
-    record = Record(2, build_book(**{member: value}), None)
-    [parsed] = parse_records([record], ImportRules({name: name for name in MEMBERS}))
-    return parsed.problem or ascii(parsed.values[member])
+    record = Record(2, build_book(**{field: value}), None)
+    [parsed] = parse_records([record], ImportRules({name: name for name in FIELDS}))
+    return parsed.problem or ascii(parsed.values[field])
 
 
 def test_a_mirrored_book_keeps_the_rules() -> None:
@@ -258,12 +258,12 @@ def test_the_form_of_a_book_keeps_the_rules(db: None) -> None:
     request.user = User.objects.create_superuser("root")
     form_class: Any = site.get_model_admin(Book).get_form(request)
 
-    def submit(member: str, value: str) -> str:
-        book = build_book(**{member: value})
+    def submit(field: str, value: str) -> str:
+        book = build_book(**{field: value})
         form = form_class(book)
         if not form.is_valid() and form.has_only_questions():
             form = form_class({**book, SHOWN_WARNINGS: " ".join(form.list_shown_tokens())})
-        return ascii(form.cleaned_data[member]) if form.is_valid() else read_form_error(form, member)
+        return ascii(form.cleaned_data[field]) if form.is_valid() else read_form_error(form, field)
 
     def get_expected(rule: Rule) -> str:
         return describe_form_error(rule, "This field is required.") or ascii(rule.value.strip())
@@ -272,9 +272,9 @@ def test_the_form_of_a_book_keeps_the_rules(db: None) -> None:
     assert {text: submit("year", text) for text in YEAR_TEXTS} == YEAR_VERDICTS
 
 
-def read_form_error(form: Any, member: str) -> str:
+def read_form_error(form: Any, field: str) -> str:
     """Returns the message about a text. Those about a year depend on where it is wrong."""
-    return REFUSED if member == "year" else ", ".join(form.errors[member])
+    return REFUSED if field == "year" else ", ".join(form.errors[field])
 
 
 def describe_form_error(rule: Rule, blank: str) -> str:
@@ -285,14 +285,14 @@ def describe_form_error(rule: Rule, blank: str) -> str:
 
 
 def test_a_bulk_edit_keeps_the_rules() -> None:
-    def submit(member: str, value: str) -> str:
-        form = BulkEditForm({"change": "set", member: value})
-        return ascii(form.cleaned_data[member]) if form.is_valid() else read_form_error(form, member)
+    def submit(field: str, value: str) -> str:
+        form = BulkEditForm({"change": "set", field: value})
+        return ascii(form.cleaned_data[field]) if form.is_valid() else read_form_error(form, field)
 
     def get_expected(rule: Rule) -> str:
         return describe_form_error(rule, "Write something besides blanks.") or ascii(rule.value)
 
-    # Where nothing is written, the member stays as it is. Nobody gives many books one isbn.
+    # Where nothing is written, the field stays as it is. Nobody gives many books one isbn.
     rules = [rule for rule in FORM_RULES if rule.member != "isbn" and rule.value]
     assert not list_differences(rules, lambda rule: submit(rule.member, rule.value), get_expected)
     assert {text: submit("year", text) for text in YEAR_TEXTS} == YEAR_VERDICTS
