@@ -101,16 +101,16 @@ class Guest:
         self.request("POST", "/admin/books/book/import/", data=data, files={"file": ("books.csv", ROWS)})
 
     def request(self, method: str, path: str, **options: Any) -> dict[str, Any]:
-        """Returns the JSON of an answer, and nothing for a page, a wrong answer and a 503 with Retry-After."""
+        """Returns the JSON of a response, and nothing for a page, a wrong answer and a 503 with Retry-After."""
         try:
-            answer = self.client.request(method, path, **options)
+            response = self.client.request(method, path, **options)
         except httpx.TransportError as error:
             self.errors.append(f"{method} {path}: {error!r}")
             return {}
-        if answer.status_code == (302 if "files" in options else 200):
-            return answer.json() if answer.headers["Content-Type"] == "application/json" else {}
-        if answer.status_code != 503 or "Retry-After" not in answer.headers:
-            self.errors.append(f"{method} {path}: {answer.status_code} {answer.text[:200]}")
+        if response.status_code == (302 if "files" in options else 200):
+            return response.json() if response.headers["Content-Type"] == "application/json" else {}
+        if response.status_code != 503 or "Retry-After" not in response.headers:
+            self.errors.append(f"{method} {path}: {response.status_code} {response.text[:200]}")
         return {}
 
 

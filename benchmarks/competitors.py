@@ -30,7 +30,7 @@ class StartFailed(Exception):
     """A competitor ended, or did not answer, before the first measurement."""
 
 
-class UnexpectedAnswer(Exception):
+class UnexpectedResponse(Exception):
     """A competitor does not answer with the books that all of them must have."""
 
 
@@ -119,7 +119,7 @@ def start_server(name: str, command: Sequence[str], database_url: str, **setting
     variables = build_environment(database_url) | {"PORT": str(port), "UVICORN_PORT": str(port)} | settings
     process = subprocess.Popen(command, cwd=ROOT, env=variables, stdout=subprocess.DEVNULL, start_new_session=True)
     try:
-        wait_for_answer(process, name, lambda: check_books(name, port))
+        wait_for_response(process, name, lambda: check_books(name, port))
         yield Server(name, port, process.pid)
     finally:
         stop_process(process)
@@ -147,7 +147,7 @@ def build_environment(database_url: str) -> dict[str, str]:
     }
 
 
-def wait_for_answer(process: subprocess.Popen[bytes], name: str, send_request: Callable[[], Any]) -> None:
+def wait_for_response(process: subprocess.Popen[bytes], name: str, send_request: Callable[[], Any]) -> None:
     deadline = time.monotonic() + START_TIMEOUT
     while process.poll() is None and time.monotonic() < deadline:
         with suppress(ConnectionRefusedError):
@@ -161,7 +161,7 @@ def check_books(name: str, port: int) -> None:
     """Checks the bodies: wrk checks only the status, and accepts a redirect. Raises UnexpectedAnswer."""
     book, page = fetch_json(port, "/api/books/1"), fetch_json(port, "/api/books?limit=10")
     if set(book) != set(COMPARED_FIELDS) or len(page) != 10:
-        raise UnexpectedAnswer(f"{name}: {book}, and {len(page)} books where 10 were asked for")
+        raise UnexpectedResponse(f"{name}: {book}, and {len(page)} books where 10 were asked for")
 
 
 def fetch_json(port: int, path: str) -> Any:
@@ -171,7 +171,7 @@ def fetch_json(port: int, path: str) -> Any:
     body = response.read()
     connection.close()
     if response.status != 200:
-        raise UnexpectedAnswer(f"{path}: {response.status} {body!r}")
+        raise UnexpectedResponse(f"{path}: {response.status} {body!r}")
     return json.loads(body)
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
-from benchmarks.competitors import ROOT, build_environment, fetch_json, find_free_port, wait_for_answer
+from benchmarks.competitors import ROOT, build_environment, fetch_json, find_free_port, wait_for_response
 from tests.support.programs import find_command
 
 PICTURES = ROOT / "docs" / "pictures"
@@ -120,7 +120,7 @@ def serve_prepared(folder: Path) -> Iterator[tuple[str, str]]:
     port = find_free_port()
     server = subprocess.Popen(command, cwd=ROOT, env=variables | {"PORT": str(port)})
     try:
-        wait_for_answer(server, "the library", lambda: fetch_json(port, "/api/books/1"))
+        wait_for_response(server, "the library", lambda: fetch_json(port, "/api/books/1"))
         yield f"http://127.0.0.1:{port}", session
     finally:
         server.terminate()
@@ -196,9 +196,9 @@ def take(page: Page, name: str) -> None:
     """Stores what the window shows. Playwright itself takes no WebP, which has half the bytes."""
     page.wait_for_load_state("networkidle")
     screen = page.context.new_cdp_session(page)
-    answer = screen.send("Page.captureScreenshot", {"format": "webp", "quality": QUALITY})
+    response = screen.send("Page.captureScreenshot", {"format": "webp", "quality": QUALITY})
     path = PICTURES / f"{name}.webp"
-    path.write_bytes(base64.b64decode(answer["data"]))
+    path.write_bytes(base64.b64decode(response["data"]))
     print(f"{path.relative_to(ROOT)}: {path.stat().st_size / 1000:.0f} kB")
 
 

@@ -383,7 +383,7 @@ if CORS_ALLOWED_ORIGINS:
 # Whether common requests are answered before Django's handler, and statements sent without Django's cursors. The
 # responses are the same.
 COMPILED_PATH = env.flag("COMPILED_PATH", default=True)
-# Compresses answers of the API for clients that accept gzip. A proxy can do so, too.
+# Compresses responses of the API for clients that accept gzip. A proxy can do so, too.
 GZIP = env.flag("GZIP", default=False)
 API_RATE_LIMIT = env.rate("API_RATE_LIMIT")
 REDIS_URL = env.redis_url("REDIS_URL")

@@ -22,7 +22,7 @@ def build_application(pages: "WSGIApplication") -> "WSGIApplication":
     from library_site.db.statements import wrap_statements
     from library_site.http.bodies import buffer_body, normalize_content_type
     from library_site.http.caching import mark_private
-    from library_site.http.compression import compress_answers
+    from library_site.http.compression import compress_responses
     from library_site.http.handlers import APIHandler, has_stock_middleware, route_request
     from library_site.http.request_log import log_requests
     from library_site.http.versioning import negotiate_version
@@ -35,7 +35,7 @@ def build_application(pages: "WSGIApplication") -> "WSGIApplication":
         application = answer_compiled(application, VERSIONS.values())
     application = mark_private(negotiate_version(application, VERSIONS, DEFAULT_VERSION))
     if settings.GZIP:
-        application = compress_answers(application)
+        application = compress_responses(application)
     if tracing.active_traces:
         wrap_statements(tracing.active_traces.trace_statement)
         application = tracing.active_traces.trace_requests(application)

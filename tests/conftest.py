@@ -172,7 +172,7 @@ def catalogues_of_this_machine(settings: Settings) -> Iterator[None]:
 
 @pytest.fixture
 def book(api: httpx.Client) -> dict[str, Any]:
-    """A stored book: the answer to its creation."""
+    """A stored book: the response to its creation."""
     created: dict[str, Any] = api.post("/api/books", json=build_book()).json()
     return created
 

@@ -191,14 +191,14 @@ class Delivery(LeasedModel):
 
 
 class Attempt(models.Model):
-    """One request and its result: the status of the answer, or our description of the error."""
+    """One request and its result: the status of the response, or our description of the error."""
 
     delivery = models.ForeignKey(Delivery, models.CASCADE, related_name="attempts")
     started_at = models.DateTimeField(_("started at"))
     milliseconds = models.PositiveIntegerField(_("milliseconds"))
     status = models.PositiveSmallIntegerField(_("status"), null=True)
     error = models.CharField(_("error"), max_length=200, blank=True)
-    # The first MAX_ANSWER_BYTES bytes of the answer's body.
+    # The first MAX_ANSWER_BYTES bytes of the response's body.
     answer = models.BinaryField()
 
     class Meta:

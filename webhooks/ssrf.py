@@ -22,7 +22,7 @@ INVALID_URL_MESSAGE = (
     "A receiver's URL has https, a plain host in small letters, no user and no fragment,"
     f" and is at most {MAX_URL_LENGTH} printable ASCII characters."
 )
-# The same for all addresses, whatever is there: the answer reveals nothing about the internal network.
+# The same for all addresses, whatever is there: the response reveals nothing about the internal network.
 NOT_PUBLIC_MESSAGE = (
     "A receiver is on the public internet and has https."
     " The operator's setting WEBHOOKS_ALLOW_PRIVATE=true allows others, for example on one's own machine."

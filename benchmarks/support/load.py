@@ -41,7 +41,7 @@ PROCESS_READINGS = 100
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
-class BadAnswers(Exception):
+class BadResponses(Exception):
     """Some requests failed, so their speed means nothing."""
 
 
@@ -120,11 +120,11 @@ def measure(server: Server, column: str, number: int, workload: Workload) -> Mea
     arguments = list_arguments(server, column, workload)
     roots = server.pid, workload.postmaster_pid
     ticks_before = count_ticks(*roots)
-    answer = run_wrk(server, column, number, workload, arguments)
+    response = run_wrk(server, column, number, workload, arguments)
     ticks = [after - before for after, before in zip(count_ticks(*roots), ticks_before, strict=True)]
-    requests = answer["requests"]
+    requests = response["requests"]
     cpu = [count / TICKS_PER_SECOND / requests * 1e6 for count in ticks]
-    return Measurement(requests / answer["seconds"], answer["p50"], answer["p99"], *cpu)
+    return Measurement(requests / response["seconds"], response["p50"], response["p99"], *cpu)
 
 
 def list_arguments(server: Server, column: str, workload: Workload) -> Sequence[str]:
@@ -144,12 +144,12 @@ def run_wrk(
     command += ["--script", str(WRK_SCRIPT), f"http://127.0.0.1:{server.port}", "--"]
     command += [column, str(number), str(workload.books), *arguments]
     result = subprocess.run(command, check=True, capture_output=True, text=True, timeout=seconds + 60)
-    answer: dict[str, Any] = json.loads(result.stdout.splitlines()[-1])
-    if answer["failed"] or not answer["requests"]:
-        raise BadAnswers(
-            f"{COLUMNS[column]}, {server.name}: {answer['failed']} of {answer['requests']} requests failed"
+    response: dict[str, Any] = json.loads(result.stdout.splitlines()[-1])
+    if response["failed"] or not response["requests"]:
+        raise BadResponses(
+            f"{COLUMNS[column]}, {server.name}: {response['failed']} of {response['requests']} requests failed"
         )
-    return answer
+    return response
 
 
 def count_ticks(server_pid: int, postmaster_pid: int) -> tuple[int, int, int]:

@@ -1,4 +1,4 @@
-"""The questions (kinds of requests) that are sent to a library of any size, and the time of their answers."""
+"""The questions (kinds of requests) that are sent to a library of any size, and the time of their responses."""
 
 import json
 import statistics
@@ -51,7 +51,7 @@ ADMIN_PAGES = {
 }
 
 
-class BadAnswer(Exception):
+class BadResponse(Exception):
     """A request failed, so its speed means nothing."""
 
 
@@ -65,7 +65,7 @@ class Request(NamedTuple):
 
 
 class LibraryClient:
-    """A client of a library with so many books, and its last answer."""
+    """A client of a library with so many books, and its last response."""
 
     def __init__(self, port: int, books: int, credentials: Credentials) -> None:
         self.connection = HTTPConnection("127.0.0.1", port, timeout=120)
@@ -74,7 +74,7 @@ class LibraryClient:
         self.answer = b""
 
     def send(self, request: Request) -> float:
-        """Returns the milliseconds until the answer. Raises BadAnswer."""
+        """Returns the milliseconds until the response. Raises BadAnswer."""
         body = json.dumps(request.book) if request.book else None
         headers = {**self.credentials[request.credential], **({"Content-Type": "application/json"} if body else {})}
         start = time.perf_counter()
@@ -83,7 +83,7 @@ class LibraryClient:
         self.answer = response.read()
         seconds = time.perf_counter() - start
         if response.status not in (200, 201):
-            raise BadAnswer(f"{request.path}: {response.status} {self.answer[:500]!r}")
+            raise BadResponse(f"{request.path}: {response.status} {self.answer[:500]!r}")
         return seconds * 1000
 
 

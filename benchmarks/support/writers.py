@@ -68,20 +68,20 @@ class Writer:
             self.send("deleted", pk, 204, "DELETE", f"/{pk}")
 
     def send(self, kind: str, pk: int, expected: int, method: str, path: str, **options: Any) -> httpx.Response | None:
-        """Returns the answer, or None if the server ended meanwhile."""
+        """Returns the response, or None if the server ended meanwhile."""
         try:
-            answer = self.client.request(method, f"/api/v2/books{path}", **options)
+            response = self.client.request(method, f"/api/v2/books{path}", **options)
         except httpx.TransportError:
             self.unknown[kind, pk] += 1
             time.sleep(0.1)
             return None
-        if answer.status_code == expected:
+        if response.status_code == expected:
             self.acknowledged[kind, pk] += 1
-        elif answer.status_code == 503 and "Retry-After" in answer.headers:
+        elif response.status_code == 503 and "Retry-After" in response.headers:
             self.unknown[kind, pk] += 1
         else:
-            self.errors.append(f"{method}: {answer.status_code} {answer.text}")
-        return answer
+            self.errors.append(f"{method}: {response.status_code} {response.text}")
+        return response
 
 
 @contextmanager

@@ -17,7 +17,7 @@ ENGINES = {"django.db.backends.postgresql": POSTGRESQL, "django.db.backends.sqli
 SQLITE_TIMEOUT = 10
 ENGINE_OPTIONS: dict[str, dict[str, Any]] = {
     # Seconds but for tcp_user_timeout, which has milliseconds. A network that drops everything is noticed after 15 s
-    # of silence, also by a worker that waits for an answer. libpq ignores all but the first on a Unix socket.
+    # of silence, also by a worker that waits for a response. libpq ignores all but the first on a Unix socket.
     POSTGRESQL: {
         "connect_timeout": 2,
         "keepalives_idle": 5,

@@ -30,7 +30,7 @@ SUSPECT_AGE, PROBE_TIMEOUT, PROBE_INTERVAL = 0.5, 1.0, 0.5
 PAUSE = 1.0
 # Seconds between two tries while the server does not answer.
 RETRY_INTERVAL = 2.0
-# The server answers with one byte, before it reads a password (documentation of PostgreSQL, "Message Formats").
+# The server responses with one byte, before it reads a password (documentation of PostgreSQL, "Message Formats").
 SSL_REQUEST = struct.pack("!ii", 8, 80877103)
 
 
@@ -86,7 +86,7 @@ class ServerState:
             while True:
                 ready = yield state
                 if ready == Ready.NONE:
-                    self.check_answer(libpq, began_at, limit)
+                    self.check_response(libpq, began_at, limit)
                 state = gen.send(ready)
         except StopIteration as end:
             result: Result = end.value
@@ -96,9 +96,9 @@ class ServerState:
             raise
         finally:
             if libpq.status == psycopg.pq.ConnStatus.OK:
-                self.record_answer()
+                self.record_response()
 
-    def check_answer(self, libpq: PGconn, began_at: float, limit: float) -> None:
+    def check_response(self, libpq: PGconn, began_at: float, limit: float) -> None:
         """Raises DatabaseHangs."""
         age = time.monotonic() - began_at
         if age > limit + GRACE:
@@ -112,7 +112,7 @@ class ServerState:
             raise DatabaseHangs("PostgreSQL hangs.")
 
     def probe(self, libpq: PGconn) -> None:
-        """Asks the server, unless another thread has just done so. The others wait for its answer."""
+        """Asks the server, unless another thread has just done so. The others wait for its response."""
         with self.lock:
             if time.monotonic() - self.probed_at < PROBE_INTERVAL:
                 return
@@ -127,7 +127,7 @@ class ServerState:
         self.hung_at = now
         log.error("PostgreSQL hangs: its statements are given up.")
 
-    def record_answer(self) -> None:
+    def record_response(self) -> None:
         self.answered_at = time.monotonic()
         if self.statement_breaker.next_try is not None:
             self.statement_breaker.close()

@@ -56,7 +56,7 @@ def buffer_body(application: "WSGIApplication") -> "WSGIApplication":
     than its Content-Length.
 
     Requests, views, serializers and exceptions refer to each other, so what they keep of a body waits for the garbage
-    collector. That counts objects, not bytes: here the body is closed after its answer, and its bytes are counted.
+    collector. That counts objects, not bytes: here the body is closed after its response, and its bytes are counted.
     """
     uncollected_size = 0
 

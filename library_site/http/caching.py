@@ -1,4 +1,4 @@
-"""Keeps answers to a credential out of shared caches (RFC 9111, 5.2.2.7)."""
+"""Keeps responses to a credential out of shared caches (RFC 9111, 5.2.2.7)."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ PRIVATE_FORMS = {"": "private", "no-cache": "private, no-cache"}
 
 
 def mark_private(application: "WSGIApplication") -> "WSGIApplication":
-    """Adds `private` to the Cache-Control of answers to a credential, unless a stricter one is there, and Vary."""
+    """Adds `private` to the Cache-Control of responses to a credential, unless a stricter one is there, and Vary."""
 
     def wrapper(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
         if not has_credential(environ):

@@ -1,4 +1,4 @@
-"""Compresses the answers of the API with gzip (RFC 1952), with the setting GZIP.
+"""Compresses the responses of the API with gzip (RFC 1952), with the setting GZIP.
 
 A compressed answer is another representation of the resource, so its ETag is another one (RFC 9110, 8.8.3.3): it ends
 in `-gzip`, and is accepted wherever the ETag itself is. Answers that no cache may store can have secrets, whose length
@@ -23,7 +23,7 @@ SUFFIX = '-gzip"'
 CONDITIONS = ("HTTP_IF_MATCH", "HTTP_IF_NONE_MATCH")
 
 
-def compress_answers(application: "WSGIApplication") -> "WSGIApplication":
+def compress_responses(application: "WSGIApplication") -> "WSGIApplication":
     def wrapper(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
         if not environ["PATH_INFO"].startswith("/api/"):
             return application(environ, start_response)

@@ -78,7 +78,7 @@ def finish_response(request: HttpRequest, response: HttpResponse) -> HttpRespons
 
 
 def choose_language(request: HttpRequest, language: str) -> None:
-    """Lets the answer to this request set the browser's language."""
+    """Lets the response to this request set the browser's language."""
     if language in dict(settings.LANGUAGES):
         request.META["library.language"] = language
 

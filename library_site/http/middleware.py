@@ -1,4 +1,4 @@
-"""Django middleware: checks of the host and of the body, and what caches may do with an answer."""
+"""Django middleware: checks of the host and of the body, and what caches may do with a response."""
 
 from collections.abc import Callable
 

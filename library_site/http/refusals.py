@@ -30,7 +30,7 @@ class Failure(NamedTuple):
 
 
 class Refusal(Exception):
-    """A request that the library refuses. A subclass sets the status, message and headers of the answer."""
+    """A request that the library refuses. A subclass sets the status, message and headers of the response."""
 
     status: ClassVar[int]
     message: ClassVar[str]

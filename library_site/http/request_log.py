@@ -1,5 +1,5 @@
-"""Gives each request an id, which is sent with its answer, writes one line to the access log, and knows which requests
-are under way.
+"""Gives each request an id, which is sent with its response, writes one line to the access log, and knows which
+requests are under way.
 """
 
 import logging
@@ -49,7 +49,7 @@ requests_under_way: dict[int, RequestUnderWay] = {}
 
 
 def log_requests(application: "WSGIApplication", observers: Sequence[RequestObserver] = ()) -> "WSGIApplication":
-    """Sends `X-Request-ID` with every answer: the caller's own if it is acceptable, else a new one.
+    """Sends `X-Request-ID` with every response: the caller's own if it is acceptable, else a new one.
 
     `current_request_id` holds it until the body is closed. If the application fails, it stays there: the server logs
     the failure afterwards. The line has method, path, status and milliseconds; the path is percent-encoded, as in the

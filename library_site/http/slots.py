@@ -1,7 +1,7 @@
 """Bounds how many threads of a process read bodies.
 
 A client that does not send its body keeps a thread: the server's `read` returns when what was asked for is there, or
-the client is gone. Nothing can end it, and an answer that does not wait for it stops the process, because the server
+the client is gone. Nothing can end it, and a response that does not wait for it stops the process, because the server
 waits for the end of the reading with Python's lock. So only some threads may read bodies at a time, and two clients
 never get all of these where they are three or more.
 """

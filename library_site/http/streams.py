@@ -1,4 +1,4 @@
-"""Bounds the answers that are sent piece by piece: each keeps a thread of the server for as long as its client reads.
+"""Bounds the responses that are sent piece by piece: each keeps a thread of the server for as long as its client reads.
 
 A client that stops reading keeps it for ever. So such answers get a part of the threads at most. The others stay free
 for what is answered at once, which the server sends without a thread.
@@ -59,7 +59,7 @@ class StreamLimit:
 
 
 class Stream:
-    """The pieces of an answer. The server closes it, also when the client has disconnected (PEP 3333)."""
+    """The pieces of a response. The server closes it, also when the client has disconnected (PEP 3333)."""
 
     def __init__(self, limit: StreamLimit, address: str, pieces: Iterable[bytes]) -> None:
         self.limit, self.address, self.pieces = limit, address, pieces

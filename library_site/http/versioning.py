@@ -1,4 +1,4 @@
-"""Chooses the version of each request and adds its headers to the answer (specification, Section 9)."""
+"""Chooses the version of each request and adds its headers to the response (specification, Section 9)."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -65,7 +65,7 @@ def negotiate_version(
 
 
 def add_headers(start_response: "StartResponse", extra_headers: Headers, media_type: str) -> "StartResponse":
-    """Adds headers to an answer, and gives JSON the media type that the client requested."""
+    """Adds headers to a response, and gives JSON the media type that the client requested."""
 
     def start_extended_response(status: str, headers: Headers, *arguments: Any) -> Any:
         if media_type:

@@ -93,7 +93,7 @@ class Version:
         return {path: limit for module in self.modules for path, limit in getattr(module, "body_limits", {}).items()}
 
     def build_headers(self, path: str, latest: "Version") -> Headers:
-        """The headers of its lifecycle for an answer to this path below its home."""
+        """The headers of its lifecycle for a response to this path below its home."""
         return self.lifecycle.build_headers(self.number, f"{latest.home}{path}" if latest is not self else "")
 
 

@@ -30,7 +30,7 @@ Results = Mapping[str, bool]
 RESULT_LIFETIME = 1.0
 # Seconds after which checks that have not ended count as failed, and that a connection may take.
 CHECK_TIMEOUT, CONNECT_TIMEOUT = 2.5, 2
-# Seconds for which an answer to a request shows that others are answered.
+# Seconds for which a response to a request shows that others are answered.
 SERVED_LIFETIME = 5.0
 MIGRATIONS_TABLE = "django_migrations"
 DATABASE_CHECKS = ("database_server", "database", "migrations")

@@ -13,7 +13,7 @@ from aiohttp.http import RawResponseMessage
 from library_site.outbound.addresses import make_socket_factory
 
 # The largest number of interim responses, such as `100 Continue` (RFC 9110, 15.2).
-MAX_INTERIM_ANSWERS = 10
+MAX_INTERIM_RESPONSES = 10
 # How many bytes are parsed between two checks of the limits.
 READ_SIZE = 4096
 # No compression: a decompressed body could exceed the limits.
@@ -37,7 +37,7 @@ class BoundedResponseHandler(ResponseHandler):
         self.start_answer()
 
     def start_answer(self) -> None:
-        self.bytes_left, self.interim_answers_left = self.max_traffic, MAX_INTERIM_ANSWERS
+        self.bytes_left, self.interim_responses_left = self.max_traffic, MAX_INTERIM_RESPONSES
         # The body of the final response, set when its headers are parsed.
         self.final_body: aiohttp.StreamReader | None = None
 
@@ -55,7 +55,7 @@ class BoundedResponseHandler(ResponseHandler):
 
     def receive_part(self, part: bytes) -> None:
         self.bytes_left -= len(part)
-        is_endless = self.bytes_left < 0 or self.interim_answers_left < 0
+        is_endless = self.bytes_left < 0 or self.interim_responses_left < 0
         if self.final_body is None and is_endless:
             self.abort()
             self.set_exception(EndlessHead())
@@ -73,7 +73,7 @@ class BoundedResponseHandler(ResponseHandler):
         """aiohttp calls it with each response when its headers are parsed."""
         message, body = data
         if message.code < 200:
-            self.interim_answers_left -= 1
+            self.interim_responses_left -= 1
         elif self.final_body is None:
             self.final_body = body
         super().feed_data(data, size)

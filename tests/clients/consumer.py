@@ -9,7 +9,7 @@ from typing import Any
 class Consumer(ThreadingHTTPServer):
     def __init__(self, secret: str) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
-        self.secret, self.answers, self.events = secret.encode(), list[int](), dict[str, Any]()
+        self.secret, self.responses, self.events = secret.encode(), list[int](), dict[str, Any]()
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -27,8 +27,8 @@ class Handler(BaseHTTPRequestHandler):
         if is_valid:
             event = json.loads(body)
             consumer.events.setdefault(event["id"], (self.headers["X-Webhook-Event"], event))
-        consumer.answers.append(200 if is_valid else 401)
-        self.send_response(consumer.answers[-1])
+        consumer.responses.append(200 if is_valid else 401)
+        self.send_response(consumer.responses[-1])
         self.send_header("Content-Type", "application/json")
         self.end_headers()
         self.wfile.write(b"{}" if is_valid else b'{"error": "The signature is not valid."}')

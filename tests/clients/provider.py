@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 
 def send_event(url: str, secret: str, form: str, event: dict[str, Any]) -> int:
-    """Sends the event, and returns the status of the answer."""
+    """Sends the event, and returns the status of the response."""
     body, timestamp = json.dumps(event).encode(), str(int(time.time()))
     signed_bytes = body if form == "A" else timestamp.encode() + b"." + body
     digest = hmac.digest(secret.encode(), signed_bytes, "sha256").hex()

@@ -74,22 +74,22 @@ def authorize(session: OAuth2Session, person: httpx.Client, allow: bool = True) 
     verifier = generate_token(64)
     endpoint = session.metadata["authorization_endpoint"]
     address, state = session.create_authorization_url(endpoint, code_verifier=verifier)
-    answer = submit_consent(person, dict(parse_qsl(urlsplit(address).query)), allow)
-    return {"authorization_response": answer.headers["Location"], "state": state, "code_verifier": verifier}
+    response = submit_consent(person, dict(parse_qsl(urlsplit(address).query)), allow)
+    return {"authorization_response": response.headers["Location"], "state": state, "code_verifier": verifier}
 
 
 def fetch_tokens(session: OAuth2Session, person: httpx.Client) -> dict[str, Any]:
-    """The answer of the token endpoint."""
+    """The response of the token endpoint."""
     tokens: dict[str, Any] = session.fetch_token(**authorize(session, person))
     return tokens
 
 
 def introspect(session: OAuth2Session, token: str) -> dict[str, Any]:
-    """The answer to an introspection by the app "catalogue"."""
-    answer: dict[str, Any] = session.introspect_token(
+    """The response to an introspection by the app "catalogue"."""
+    response: dict[str, Any] = session.introspect_token(
         session.metadata["introspection_endpoint"], token, auth=("catalogue", SECRET)
     ).json()
-    return answer
+    return response
 
 
 def test_the_metadata_is_valid(metadata: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,7 +42,7 @@ def deliver_events(consumer: Consumer, form: str) -> None:
 def test_a_consumer_accepts_every_event(form: str) -> None:
     with run_server(Consumer(SECRET)) as consumer:
         deliver_events(consumer, form)
-    assert consumer.answers == [200] * 4
+    assert consumer.responses == [200] * 4
     kinds = ["book.created", "book.deleted", "book.updated", "test.ping"]
     assert sorted(kind for kind, _ in consumer.events.values()) == kinds
     assert all(event["event"] == kind for kind, event in consumer.events.values())
@@ -57,7 +57,7 @@ def test_a_redelivered_event_has_the_same_id(form: str) -> None:
         deliver_events(consumer, form)
         Delivery.objects.update(state="waiting", next_at=Now())
         call_command("deliver_webhooks", once=True)
-    assert (consumer.answers, len(consumer.events)) == ([200] * 8, 4)
+    assert (consumer.responses, len(consumer.events)) == ([200] * 8, 4)
 
 
 @pytest.mark.usefixtures("transactional_db", "allow_private")
@@ -65,9 +65,9 @@ def test_a_redelivered_event_has_the_same_id(form: str) -> None:
 def test_a_consumer_with_another_secret_refuses_every_event(form: str) -> None:
     with run_server(Consumer("whsec_of-somebody-else")) as consumer:
         deliver_events(consumer, form)
-    assert (consumer.answers, consumer.events) == ([401] * 4, {})
+    assert (consumer.responses, consumer.events) == ([401] * 4, {})
     assert set(Delivery.objects.values_list("state", "attempted")) == {("waiting", 1)}
-    assert {bytes(answer) for answer in Attempt.objects.values_list("answer", flat=True)} == {
+    assert {bytes(response) for response in Attempt.objects.values_list("answer", flat=True)} == {
         b'{"error": "The signature is not valid."}'
     }
 

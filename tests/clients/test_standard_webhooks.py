@@ -87,7 +87,7 @@ def run_javascript(secret: str, headers: dict[str, str], body: bytes, now: int =
 
 
 def send_signed(client: httpx.Client, signature: str, body: bytes, now: int) -> int:
-    """Sends an event that a library signed, and returns the status of the answer."""
+    """Sends an event that a library signed, and returns the status of the response."""
     headers = {"webhook-id": MESSAGE_ID, "webhook-timestamp": str(now), "webhook-signature": signature}
     return client.post(f"/webhooks/receive/{SOURCE_NAME}", content=body, headers=headers).status_code
 

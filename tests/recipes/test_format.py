@@ -23,6 +23,6 @@ def test_a_file_of_others_is_imported(db: None, tmp_path: Path) -> None:
 
 def test_a_list_is_exported(api: httpx.Client) -> None:
     book = api.post("/api/v2/books", json=build_book(title="Emma", isbn="9780141439587")).json()
-    answer = api.get("/api/v2/books", headers={"Accept": "application/x-endnote-refer"})
-    assert answer.text.splitlines()[:3] == ["%0 Book", f"%F {book['id']}", "%T Emma"]
+    response = api.get("/api/v2/books", headers={"Accept": "application/x-endnote-refer"})
+    assert response.text.splitlines()[:3] == ["%0 Book", f"%F {book['id']}", "%T Emma"]
     assert "application/x-endnote-refer" in api.get("/openapi/v2.json").text

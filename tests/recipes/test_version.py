@@ -138,7 +138,7 @@ def test_the_history_names_fields_as_the_version_does(client: httpx.Client, book
 
 def test_bad_bodies_are_refused_in_its_own_terms(client: httpx.Client, book: dict[str, Any]) -> None:
     missing = {name: value for name, value in body_of_version_3().items() if name != "name"}
-    answers = [
+    responses = [
         client.post(BOOKS, json=missing),
         client.post(BOOKS, json=body_of_version_3(title="Emma", name=7)),
         client.post(BOOKS, json=body_of_version_3(isbn=book["isbn"])),
@@ -148,7 +148,7 @@ def test_bad_bodies_are_refused_in_its_own_terms(client: httpx.Client, book: dic
         client.get("/api/v4/books"),
         client.get("/api/v3/books", params={"version": "2"}),
     ]
-    assert [code_and_fields(answer) for answer in answers] == [
+    assert [code_and_fields(response) for response in responses] == [
         (422, "VALIDATION_ERROR", ["name"]),
         (422, "VALIDATION_ERROR", ["name", "title"]),
         (409, "CONFLICT", ["isbn"]),
@@ -158,7 +158,7 @@ def test_bad_bodies_are_refused_in_its_own_terms(client: httpx.Client, book: dic
         (400, "UNSUPPORTED_VERSION", []),
         (400, "UNSUPPORTED_VERSION", []),
     ]
-    assert "Served: 1, 2, 3." in answers[6].json()["error"]["message"]
+    assert "Served: 1, 2, 3." in responses[6].json()["error"]["message"]
 
 
 def test_keys_webhooks_and_events_are_there_too(client: httpx.Client) -> None:

@@ -24,29 +24,29 @@ ODD_IDS = ["abc", "%00", "9" * 23, "9" * 5000, "%D9%A1", "-1", "_00"]
 ODD_SELECTIONS = ["abc", "\0", "9" * 23, "9" * 5000, "", "1.5", "{}"]
 
 
-def read_secrets(answer: Any) -> dict[str, str]:
+def read_secrets(response: Any) -> dict[str, str]:
     """Returns the secrets that the page shows only once, by their labels."""
-    assert answer.status_code == 200
-    assert "no-store" in answer.headers["Cache-Control"]
-    fields = re.findall(r"<label[^>]*>(.*?)</label><br>\s*<textarea[^>]*>(.*?)</textarea>", answer.content.decode())
+    assert response.status_code == 200
+    assert "no-store" in response.headers["Cache-Control"]
+    fields = re.findall(r"<label[^>]*>(.*?)</label><br>\s*<textarea[^>]*>(.*?)</textarea>", response.content.decode())
     return {name: html.unescape(secret) for name, secret in fields}
 
 
-def read_text(answer: Any) -> str:
-    content: str = answer.content.decode()
+def read_text(response: Any) -> str:
+    content: str = response.content.decode()
     return content
 
 
-def read_words(answer: Any) -> str:
+def read_words(response: Any) -> str:
     """Returns the text of a page without its tags, in which any space is one space."""
-    return " ".join(re.sub(r"<[^>]*>", " ", read_text(answer)).split())
+    return " ".join(re.sub(r"<[^>]*>", " ", read_text(response)).split())
 
 
-def follow_link(browser: Client, answer: Any, words: str) -> Any:
+def follow_link(browser: Client, response: Any, words: str) -> Any:
     """Opens the first link with these words."""
-    link = re.search(rf'<a href="([^"]*)"[^>]*>{re.escape(words)}</a>', read_text(answer))
+    link = re.search(rf'<a href="([^"]*)"[^>]*>{re.escape(words)}</a>', read_text(response))
     assert link, words
-    return browser.get(urljoin(answer.wsgi_request.path, html.unescape(link[1])))
+    return browser.get(urljoin(response.wsgi_request.path, html.unescape(link[1])))
 
 
 class FormReader(HTMLParser):
@@ -69,14 +69,14 @@ def read_inputs(page: str) -> dict[str, str]:
     return reader.values
 
 
-def list_rows(answer: Any) -> list[Any]:
+def list_rows(response: Any) -> list[Any]:
     """Returns the objects that a changelist page shows."""
-    return list(answer.context["cl"].result_list)
+    return list(response.context["cl"].result_list)
 
 
-def list_badges(answer: Any) -> list[str]:
+def list_badges(response: Any) -> list[str]:
     """Returns the words of the states that a page shows."""
-    return re.findall(r'<span class="badge[^"]*">(.*?)</span>', read_text(answer))
+    return re.findall(r'<span class="badge[^"]*">(.*?)</span>', read_text(response))
 
 
 def submit_action(browser: Client, changelist: str, action: str, *rows: Any, query: str = "") -> Any:

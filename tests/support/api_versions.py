@@ -9,30 +9,30 @@ from tests.support.books import build_book
 
 
 class APIVersion(NamedTuple):
-    """`books` is the address of the list; `changes` are the methods that change a book; `deleted` is their answer."""
+    """`books` is the address of the list; `changes` are the methods that change a book; `deleted` is their response."""
 
     books: str
     changes: tuple[str, ...]
     deleted: tuple[int, bytes]
 
     def create(self, api: httpx.Client, **fields: Any) -> httpx.Response:
-        """Returns the answer to the creation of a book."""
-        answer = api.post(self.books, json=build_book(**fields))
-        assert answer.status_code == 201, answer.text
-        return answer
+        """Returns the response to the creation of a book."""
+        response = api.post(self.books, json=build_book(**fields))
+        assert response.status_code == 201, response.text
+        return response
 
     def list_books(self, api: httpx.Client) -> list[dict[str, Any]]:
         content = api.get(self.books).json()
         books: list[dict[str, Any]] = content if isinstance(content, list) else content["results"]
         return books
 
-    def parse_error(self, answer: httpx.Response) -> tuple[int, list[str]]:
+    def parse_error(self, response: httpx.Response) -> tuple[int, list[str]]:
         """Returns the status, and the fields that the error names."""
-        body = answer.json()
+        body = response.json()
         if "error" in body:
-            return answer.status_code, [detail["field"] for detail in body["error"].get("details", [])]
+            return response.status_code, [detail["field"] for detail in body["error"].get("details", [])]
         problems = body["detail"] if isinstance(body["detail"], list) else []
-        return answer.status_code, [problem["loc"][-1] for problem in problems]
+        return response.status_code, [problem["loc"][-1] for problem in problems]
 
 
 VERSION_1 = APIVersion("/api/books", ("PUT",), (200, b'{"message": "Book deleted successfully"}'))

@@ -17,7 +17,7 @@ from tests.support.requests import Headers, Request
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
-# Sent with every request, so that the answers of two variants are equal.
+# Sent with every request, so that the responses of two variants are equal.
 REQUEST_ID = "one-and-the-same"
 DEPRECATION = Lifecycle(
     datetime(2026, 1, 1, tzinfo=UTC), datetime(2027, 1, 1, tzinfo=UTC), "https://guide.example/", "https://log.example/"
@@ -57,10 +57,10 @@ class ApplicationVariant:
         application = self.deprecated_application if is_deprecated else self.application
         body = application(build_environ(request, {**request.headers, **(credentials or {})}), start_response)
         [(status, headers)] = starts
-        answer = Answer(status, headers, b"".join(body))
+        response = Answer(status, headers, b"".join(body))
         if hasattr(body, "close"):
             body.close()
-        return answer
+        return response
 
 
 def build_application() -> "WSGIApplication":

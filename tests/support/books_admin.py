@@ -76,11 +76,11 @@ def history_address(book: Book) -> str:
     return f"{LIST}{book.pk}/history/"
 
 
-def list_entries(answer: Any) -> list[tuple[str, int]]:
+def list_entries(response: Any) -> list[tuple[str, int]]:
     """Returns the title of the book and the version of each change that a page shows."""
-    return [(change.book.text, change.entry.version) for change in answer.context["changes"]]
+    return [(change.book.text, change.entry.version) for change in response.context["changes"]]
 
 
-def list_versions(answer: Any) -> list[int]:
+def list_versions(response: Any) -> list[int]:
     """Returns the versions that the history of a book shows."""
-    return [change.entry.version for change, gap in answer.context["changes"]]
+    return [change.entry.version for change, gap in response.context["changes"]]

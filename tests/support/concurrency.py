@@ -34,8 +34,8 @@ def run_concurrently(service: Service, calls: Iterable[Callable[[httpx.Client], 
         return list(pool.map(run_call, calls))
 
 
-def count_statuses(answers: Iterable[httpx.Response]) -> Counter[int]:
-    return Counter(answer.status_code for answer in answers)
+def count_statuses(responses: Iterable[httpx.Response]) -> Counter[int]:
+    return Counter(response.status_code for response in responses)
 
 
 def start_concurrently(call: Callable[[], T]) -> "Future[T]":

@@ -24,7 +24,7 @@ class Fault(Enum):
     # The connection is lost before the database has the statement, or before it has answered.
     UNSENT = auto()
     UNANSWERED = auto()
-    # It is lost after the answer: whatever comes next fails, be it COPY or the end of the transaction.
+    # It is lost after the response: whatever comes next fails, be it COPY or the end of the transaction.
     ANSWERED = auto()
     # Somebody else holds a lock, and the connection is in order.
     LOCKED = auto()

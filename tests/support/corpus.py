@@ -104,8 +104,8 @@ def generate_refused_bodies(method: str, address: str) -> Iterator[Request]:
     yield Request(method, address, '{"title": "\\ud800", "author": 1, "year": {}, "isbn": null, "genre": "\\u0000"}')
 
 
-def collect_answers(service: Service) -> Iterator[dict[str, Any]]:
-    """Sends each request to a newly seeded library and yields it with its answer.
+def collect_responses(service: Service) -> Iterator[dict[str, Any]]:
+    """Sends each request to a newly seeded library and yields it with its response.
 
     Every time of creation is replaced by the same one.
     """
@@ -116,26 +116,26 @@ def collect_answers(service: Service) -> Iterator[dict[str, Any]]:
 
 def send_request(client: httpx.Client, request: Request) -> dict[str, Any]:
     headers = {"Content-Type": "application/json"} if request.body is not None else {}
-    answer = client.request(
+    response = client.request(
         request.method, request.address, content=request.body, headers={**headers, **(request.headers or {})}
     )
     return {
-        "status": answer.status_code,
-        "headers": {name: value for name, value in sorted(answer.headers.items()) if name not in VOLATILE_HEADERS},
-        "body": TIMESTAMP.sub("2026-01-31T09:30:00.000000", answer.text),
+        "status": response.status_code,
+        "headers": {name: value for name, value in sorted(response.headers.items()) if name not in VOLATILE_HEADERS},
+        "body": TIMESTAMP.sub("2026-01-31T09:30:00.000000", response.text),
     }
 
 
 def record_corpus() -> None:
     with tempfile.TemporaryDirectory() as folder, serve_library(Path(folder)) as service:
-        lines = [json.dumps(drop_request_body(answer), ensure_ascii=False) for answer in collect_answers(service)]
+        lines = [json.dumps(drop_request_body(response), ensure_ascii=False) for response in collect_responses(service)]
     CORPUS_FILE.write_text("[\n" + ",\n".join(lines) + "\n]\n", encoding="utf-8")
 
 
-def drop_request_body(answer: dict[str, Any]) -> dict[str, Any]:
+def drop_request_body(response: dict[str, Any]) -> dict[str, Any]:
     """Removes the body of the request, which is already in this module."""
-    method, address, *_ = answer["request"]
-    return {**answer, "request": [method, address]}
+    method, address, *_ = response["request"]
+    return {**response, "request": [method, address]}
 
 
 if __name__ == "__main__":

@@ -97,7 +97,7 @@ def load_library() -> None:
 
 
 def run_copy(
-    environment: dict[str, str], folder: str, command: list[str], answer: int, output: int, errors: int
+    environment: dict[str, str], folder: str, command: list[str], response: int, output: int, errors: int
 ) -> int:
     signal.alarm(PROCESS_TIMEOUT)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -121,7 +121,7 @@ def run_copy(
         status = 1
     sys.stdout.flush()
     sys.stderr.flush()
-    os.write(answer, str(status or 0).encode())
+    os.write(response, str(status or 0).encode())
     return 0
 
 

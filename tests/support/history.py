@@ -10,9 +10,9 @@ NOBODY = {"user": None, "app": None, "api_key": None, "source": None}
 
 def list_entries(api: httpx.Client, address: str, key: dict[str, str]) -> list[dict[str, Any]]:
     """Returns the entries of a page."""
-    answer = api.get(address, headers=key)
-    assert answer.status_code == 200, answer.text
-    entries: list[dict[str, Any]] = answer.json()["results"]
+    response = api.get(address, headers=key)
+    assert response.status_code == 200, response.text
+    entries: list[dict[str, Any]] = response.json()["results"]
     return entries
 
 

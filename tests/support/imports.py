@@ -24,21 +24,21 @@ def page(file: ImportFile, name: str) -> str:
 
 def upload(browser: Client, content: bytes, name: str = "books.csv") -> ImportFile:
     """Uploads a small file as a browser without the script does, and looks into it."""
-    answer = browser.post(IMPORT, {"file": SimpleUploadedFile(name, content)})
+    response = browser.post(IMPORT, {"file": SimpleUploadedFile(name, content)})
     file = ImportFile.objects.latest("pk")
-    assert answer.status_code == 302
-    assert answer["Location"] == page(file, "mapping")
+    assert response.status_code == 302
+    assert response["Location"] == page(file, "mapping")
     run_operations()
     return file
 
 
 def choose(browser: Client, file: ImportFile, **rules: str) -> Any:
     """Sends the form of columns with these rules, and does the check. Returns the page of the check."""
-    answer = post_rules(browser, file, **rules)
-    if answer.status_code != 302:
-        return answer
+    response = post_rules(browser, file, **rules)
+    if response.status_code != 302:
+        return response
     run_operations()
-    return browser.get(answer["Location"])
+    return browser.get(response["Location"])
 
 
 def post_rules(browser: Client, file: ImportFile, **rules: str) -> Any:
@@ -50,24 +50,24 @@ def post_rules(browser: Client, file: ImportFile, **rules: str) -> Any:
     return browser.post(page(file, "mapping"), {**chosen, **rules})
 
 
-def confirm(browser: Client, file: ImportFile, **answers: str) -> Operation:
+def confirm(browser: Client, file: ImportFile, **responses: str) -> Operation:
     """Confirms the latest check, and does the import."""
-    post_confirmation(browser, file, **answers)
+    post_confirmation(browser, file, **responses)
     run_operations()
     file.refresh_from_db()
     assert file.import_operation is not None
     return file.import_operation
 
 
-def post_confirmation(browser: Client, file: ImportFile, **answers: str) -> Any:
+def post_confirmation(browser: Client, file: ImportFile, **responses: str) -> Any:
     """Confirms the latest check. Returns the page that follows."""
     file.refresh_from_db()
-    form = {"check": str(file.check_operation_id), **answers}
+    form = {"check": str(file.check_operation_id), **responses}
     return browser.post(page(file, "check"), form, follow=True)
 
 
-def count_kinds(answer: Any) -> dict[str, int]:
-    return {str(section.kind): section.total for section in answer.context["sections"]}
+def count_kinds(response: Any) -> dict[str, int]:
+    return {str(section.kind): section.total for section in response.context["sections"]}
 
 
 def store_file(content: bytes, user_id: int, **rules: Any) -> ImportFile:

@@ -12,11 +12,11 @@ Samples = dict[tuple[str, ...], float]
 
 def scrape(get: Callable[..., httpx.Response]) -> Samples:
     """Returns the samples, of histograms the counts alone. `get` is called as httpx.get is, with /metrics."""
-    answer = get("/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
-    assert (answer.status_code, answer.headers["Content-Type"]) == (200, "text/plain; version=0.0.4; charset=utf-8")
+    response = get("/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
+    assert (response.status_code, response.headers["Content-Type"]) == (200, "text/plain; version=0.0.4; charset=utf-8")
     return {
         (sample.name.removeprefix("library_"), *sample.labels.values()): sample.value
-        for family in text_string_to_metric_families(answer.text)
+        for family in text_string_to_metric_families(response.text)
         for sample in family.samples
         if not sample.name.endswith(("_bucket", "_sum", "_created"))
     }

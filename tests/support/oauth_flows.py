@@ -167,7 +167,7 @@ def build_refresh_request(application: Application, refresh_token: str, /, **cha
 
 
 def obtain_tokens(client: httpx.Client, user: User, application: Application, **changes: str | None) -> dict[str, Any]:
-    """Goes through the whole flow and returns the answer of the token endpoint."""
+    """Goes through the whole flow and returns the response of the token endpoint."""
     code = obtain_code(client, user, application, **changes)
     response = client.post("/oauth/token", data=build_code_request(application, code))
     assert response.status_code == 200, response.text

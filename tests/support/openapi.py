@@ -50,21 +50,23 @@ def collect_operations(document: dict[str, Any]) -> dict[tuple[str, str], dict[s
     }
 
 
-def list_undocumented_answers(document: dict[str, Any], answers: list[tuple[str, str, httpx.Response]]) -> list[Any]:
-    """Returns the answers that equal no documented example."""
+def list_undocumented_responses(
+    document: dict[str, Any], responses: list[tuple[str, str, httpx.Response]]
+) -> list[Any]:
+    """Returns the responses that equal no documented example."""
     return [
-        (method, path, answer.status_code, answer.json()["error"])
-        for method, path, answer in answers
-        if drop_request_id(answer.json())
+        (method, path, response.status_code, response.json()["error"])
+        for method, path, response in responses
+        if drop_request_id(response.json())
         not in [
             drop_request_id(example["value"])
-            for example in get_response(document, method, path, answer.status_code)["content"][JSON][
+            for example in get_response(document, method, path, response.status_code)["content"][JSON][
                 "examples"
             ].values()
         ]
     ]
 
 
-def drop_request_id(answer: dict[str, Any]) -> dict[str, Any]:
+def drop_request_id(response: dict[str, Any]) -> dict[str, Any]:
     """Returns the error without its request id, which differs in every request."""
-    return {"error": {name: value for name, value in answer["error"].items() if name != "requestId"}}
+    return {"error": {name: value for name, value in response["error"].items() if name != "requestId"}}

@@ -13,15 +13,15 @@ SORT_NAMES = ["id", "title", "author", "year", "created_at"]
 SORT_ORDERS = [prefix + name for name in SORT_NAMES for prefix in ("", "-")]
 
 
-def list_ids(answer: httpx.Response) -> list[int]:
+def list_ids(response: httpx.Response) -> list[int]:
     """Returns the ids of the books of a list, in its order."""
-    return [book["id"] for book in answer.json()["results"]]
+    return [book["id"] for book in response.json()["results"]]
 
 
-def parse_error(answer: httpx.Response) -> tuple[int, str, list[str]]:
+def parse_error(response: httpx.Response) -> tuple[int, str, list[str]]:
     """Returns the status, the error code, and the fields that the details name."""
-    error = answer.json()["error"]
-    return answer.status_code, error["code"], [detail["field"] for detail in error.get("details", [])]
+    error = response.json()["error"]
+    return response.status_code, error["code"], [detail["field"] for detail in error.get("details", [])]
 
 
 def build_validation_error(*fields: str) -> tuple[int, str, list[str]]:
@@ -33,9 +33,9 @@ def walk_pages(api: httpx.Client, address: str, relation: str = "next") -> Itera
     """Yields the page at this address and the pages that its links of this relation lead to."""
     next_address: str | None = address
     while next_address:
-        answer = api.get(next_address)
-        assert answer.status_code == 200
-        page: dict[str, Any] = answer.json()
+        response = api.get(next_address)
+        assert response.status_code == 200
+        page: dict[str, Any] = response.json()
         yield page
         next_address = page[relation]
 

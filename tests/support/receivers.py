@@ -16,13 +16,13 @@ class ReceivedRequest(NamedTuple):
 
 
 class Receiver(ThreadingHTTPServer):
-    """Keeps the requests that it received. `answer` writes the answer with the methods of the handler."""
+    """Keeps the requests that it received. `answer` writes the response with the methods of the handler."""
 
     daemon_threads = True
 
-    def __init__(self, answer: Callable[[Any], None]) -> None:
+    def __init__(self, response: Callable[[Any], None]) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
-        self.answer = answer
+        self.answer = response
         self.requests: list[ReceivedRequest] = []
 
     @property
@@ -46,18 +46,18 @@ class Handler(BaseHTTPRequestHandler):
 def respond_with(status: int, body: bytes = b"", **headers: str) -> Callable[[Any], None]:
     """Returns an `answer` of a Receiver that sends this answer to every request."""
 
-    def answer(handler: Handler) -> None:
+    def response(handler: Handler) -> None:
         handler.send_response(status)
         for name, value in {**headers, "Content-Length": str(len(body))}.items():
             handler.send_header(name.replace("_", "-"), value)
         handler.end_headers()
         handler.wfile.write(body)
 
-    return answer
+    return response
 
 
-def start_receiver(answer: Callable[[Any], None]) -> AbstractContextManager[Receiver]:
-    return run_server(Receiver(answer))
+def start_receiver(response: Callable[[Any], None]) -> AbstractContextManager[Receiver]:
+    return run_server(Receiver(response))
 
 
 @contextmanager

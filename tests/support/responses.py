@@ -1,4 +1,4 @@
-"""Reads answers of version 1, so that tests can compare them in one line."""
+"""Reads responses of version 1, so that tests can compare them in one line."""
 
 import httpx
 
@@ -6,16 +6,16 @@ import httpx
 REQUEST_ID = "Caller-1.of_2"
 
 
-def list_problems(answer: httpx.Response) -> list[tuple[str, str]]:
+def list_problems(response: httpx.Response) -> list[tuple[str, str]]:
     """Returns each problem of a 422 by its location and type: `("body.year", "int_type")`."""
-    return [(".".join(problem["loc"]), problem["type"]) for problem in answer.json()["detail"]]
+    return [(".".join(problem["loc"]), problem["type"]) for problem in response.json()["detail"]]
 
 
-def parse_refusal(answer: httpx.Response) -> tuple[int, list[str]]:
+def parse_refusal(response: httpx.Response) -> tuple[int, list[str]]:
     """Returns the status and the fields of the body: `(409, ["detail"])`."""
-    return answer.status_code, list(answer.json())
+    return response.status_code, list(response.json())
 
 
-def parse_allow(answer: httpx.Response) -> set[str]:
+def parse_allow(response: httpx.Response) -> set[str]:
     """Returns the methods that the header Allow lists."""
-    return set(answer.headers["Allow"].split(", "))
+    return set(response.headers["Allow"].split(", "))

@@ -21,13 +21,13 @@ XML = "application/xml"
 
 
 class Catalogue(ThreadingHTTPServer):
-    """Keeps the addresses that it was asked for. `answer` writes the answer with the methods of the handler."""
+    """Keeps the addresses that it was asked for. `answer` writes the response with the methods of the handler."""
 
     daemon_threads = True
 
-    def __init__(self, answer: Callable[[Any], None]) -> None:
+    def __init__(self, response: Callable[[Any], None]) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
-        self.answer = answer
+        self.answer = response
         self.paths: list[str] = []
         self.is_closing = threading.Event()
 
@@ -52,8 +52,8 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def start_catalogue(answer: Callable[[Any], None]) -> Iterator[Catalogue]:
-    with run_server(Catalogue(answer)) as catalogue:
+def start_catalogue(response: Callable[[Any], None]) -> Iterator[Catalogue]:
+    with run_server(Catalogue(response)) as catalogue:
         yield catalogue
         catalogue.is_closing.set()
 
@@ -81,7 +81,7 @@ def flood(handler: Any) -> None:
 
 
 def build_response(*records: str, diagnostics: str = "") -> bytes:
-    """An answer of SRU 1.1 with these records."""
+    """A response of SRU 1.1 with these records."""
     wrapped = "".join(
         "<srw:record><srw:recordSchema>marcxml</srw:recordSchema><srw:recordPacking>xml</srw:recordPacking>"
         f"<srw:recordData>{record}</srw:recordData></srw:record>"

@@ -26,7 +26,7 @@ from webhooks.ssrf import validate_url
 # The timeout of a whole request in seconds: connection, headers and body.
 REQUEST_TIMEOUT = 10
 # How many bytes of a response are parsed: its headers and the stored part of its body in any transfer encoding.
-MAX_ANSWER_TRAFFIC = 2 * MAX_ANSWER_BYTES
+MAX_RESPONSE_TRAFFIC = 2 * MAX_ANSWER_BYTES
 HEADERS = {"Content-Type": "application/json"}
 
 # The texts of errors for the endpoint's owner; the first match is used.
@@ -72,7 +72,7 @@ async def open_sender(
     connections: int, now: Callable[[], datetime], time_out: float = REQUEST_TIMEOUT
 ) -> AsyncIterator[Sender]:
     allow_private: bool = settings.WEBHOOKS_ALLOW_PRIVATE
-    async with open_client(connections, time_out, MAX_ANSWER_TRAFFIC, allow_private, HEADERS) as client:
+    async with open_client(connections, time_out, MAX_RESPONSE_TRAFFIC, allow_private, HEADERS) as client:
         yield Sender(client, allow_private, now)
 
 
@@ -99,9 +99,9 @@ async def post_delivery(sender: Sender, delivery: LeasedDelivery, extra_headers:
         validate_url_cached(delivery.url, sender.allow_private)
         url = URL(delivery.url, encoded=True)
         async with sender.client.post(url, data=delivery.body, headers=headers, allow_redirects=False) as response:
-            answer = await read_beginning(response.content, MAX_ANSWER_BYTES)
+            beginning = await read_beginning(response.content, MAX_ANSWER_BYTES)
             retry_after = parse_retry_after(response.headers.get("Retry-After", ""), sender.now())
-            return build_result(status=response.status, answer=answer, retry_after=retry_after)
+            return build_result(status=response.status, answer=beginning, retry_after=retry_after)
     # A receiver can cause any exception; each is recorded, and the delivery is retried.
     except Exception as error:
         cause = getattr(error, "os_error", error)

@@ -34,7 +34,7 @@ def show_scan(request: HttpRequest) -> HttpResponse:
         messages.warning(request, explain_layout(scan.layout))
     if len(books) == 1:
         return HttpResponseRedirect(reverse("admin:books_book_change", args=[books[0].pk]))
-    return render_answer(request, scan, books)
+    return render_response(request, scan, books)
 
 
 def find_books(scan: Scan) -> list[Book]:
@@ -44,7 +44,7 @@ def find_books(scan: Scan) -> list[Book]:
     return find_first(Book.objects.all(), scan, MAX_NUMBERED_BOOKS + 1)
 
 
-def render_answer(request: HttpRequest, scan: Scan, books: Sequence[Book]) -> HttpResponse:
+def render_response(request: HttpRequest, scan: Scan, books: Sequence[Book]) -> HttpResponse:
     is_absent = scan.kind is not ScanKind.NOTHING and not books
     return render_page(
         request,

@@ -21,7 +21,7 @@ class NaiveUTCField(serializers.DateTimeField):
 
 
 class BookSerializer(ReadSerializer, StrictModelSerializer):
-    """A book as every answer shows it."""
+    """A book as every response shows it."""
 
     created_at = NaiveUTCField()
 

@@ -9,7 +9,7 @@ from django.utils.translation import gettext_noop as _
 from yarl import URL
 
 from books.files.catalogues.entries import CatalogueEntry, CatalogueFailed, CatalogueLookup
-from books.files.catalogues.sru import read_answer
+from books.files.catalogues.sru import read_response
 from books.isbn import to_isbn10
 from library_site.outbound.addresses import ForbiddenAddress
 from library_site.outbound.client import open_client, read_beginning
@@ -19,14 +19,14 @@ log = logging.getLogger(__name__)
 # About ten records of a national library.
 MAX_ANSWER_BYTES = 2**18
 # The headers, and the body with any transfer encoding.
-MAX_ANSWER_TRAFFIC = 2 * MAX_ANSWER_BYTES
+MAX_RESPONSE_TRAFFIC = 2 * MAX_ANSWER_BYTES
 HEADERS = {"Accept": "application/sru+xml, application/xml, text/xml, */*;q=0.1"}
 
 
 async def ask_servers(isbn13: str, seconds: float) -> CatalogueLookup:
     """Returns a result within so many seconds."""
     allow_private: bool = settings.SRU_ALLOW_PRIVATE
-    async with open_client(1, seconds, MAX_ANSWER_TRAFFIC, allow_private, HEADERS) as client:
+    async with open_client(1, seconds, MAX_RESPONSE_TRAFFIC, allow_private, HEADERS) as client:
         return await ask_in_turn(client, isbn13, seconds)
 
 
@@ -38,7 +38,7 @@ async def ask_in_turn(client: aiohttp.ClientSession, isbn13: str, seconds: float
         share = (deadline - timer()) / (len(templates) - index)
         url = build_url(template, isbn13)
         try:
-            values = read_answer(await fetch(client, url, share), isbn13)
+            values = read_response(await fetch(client, url, share), isbn13)
         except CatalogueFailed as failure:
             reason = " ".join([str(failure), *([repr(failure.__cause__)] if failure.__cause__ else [])])
             log.warning("The catalogue at %s says nothing. %s", url.host, reason)

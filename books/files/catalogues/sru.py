@@ -31,7 +31,7 @@ ANY_NUMBER = 2
 MAX_DIAGNOSTIC = 200
 
 
-def read_answer(content: bytes, isbn13: str) -> dict[str, Any]:
+def read_response(content: bytes, isbn13: str) -> dict[str, Any]:
     """Returns the values of the first record with this ISBN and any valid value; empty if there are no records.
 
     Raises CatalogueFailed.

@@ -102,14 +102,14 @@ def run_reader(source: StoredFile, task: str) -> Generator[bytes]:
     with start_reader() as connection:
         begin_job(connection, build_job(source, task, cpu_seconds))
         while True:
-            kind, content = receive_answer(connection, watch)
+            kind, content = receive_response(connection, watch)
             if kind == messages.RESULT:
                 yield content
             elif kind == messages.NEED_CHUNK:
-                send_answer(connection, messages.CHUNK, source.read_chunk(int(content)))
+                send_response(connection, messages.CHUNK, source.read_chunk(int(content)))
             elif kind == messages.NEED_REASONS:
                 reasons = json.dumps([*source.list_reasons(int(content))]).encode()
-                send_answer(connection, messages.REASONS, reasons)
+                send_response(connection, messages.REASONS, reasons)
             else:
                 require_good_end(kind, content.decode(errors="replace"))
                 return
@@ -146,7 +146,7 @@ def build_job(source: StoredFile, task: str, cpu_seconds: int) -> bytes:
     return json.dumps(job).encode()
 
 
-def send_answer(connection: socket, kind: bytes, content: bytes) -> None:
+def send_response(connection: socket, kind: bytes, content: bytes) -> None:
     """Raises UnreadableFile if the reader is dead."""
     try:
         messages.send(connection, kind, content)
@@ -154,7 +154,7 @@ def send_answer(connection: socket, kind: bytes, content: bytes) -> None:
         raise build_refusal() from error
 
 
-def receive_answer(connection: socket, watch: "Watch") -> tuple[bytes, bytes]:
+def receive_response(connection: socket, watch: "Watch") -> tuple[bytes, bytes]:
     """Raises UnreadableFile if the reader is dead, or takes too long."""
     try:
         with watch.measure():

@@ -48,10 +48,10 @@ class Command(CheckedCommand):
         """Raises CommandError."""
         self.stdout.write("\n".join(describe_effects(person)))
         try:
-            answer = input("Type the name to forget this person for ever: ")
+            response = input("Type the name to forget this person for ever: ")
         except EOFError:
-            answer = ""
-        if answer != person.name:
+            response = ""
+        if response != person.name:
             raise CommandError("Nothing was changed.")
 
 

@@ -29,8 +29,8 @@ class Command(CheckedCommand):
         """Raises CommandError."""
         self.stdout.write("Whoever knows the password can sign in then. Make sure that the person asked for it.")
         try:
-            answer = input("Type the name to turn two-factor sign-in off: ")
+            response = input("Type the name to turn two-factor sign-in off: ")
         except EOFError:
-            answer = ""
-        if answer != username:
+            response = ""
+        if response != username:
             raise CommandError("Nothing was changed.")

@@ -25,13 +25,13 @@ def build_new(**fields: Any) -> dict[str, Any]:
     return {**build_book(title="Emma", author="Somebody Else", isbn=ISBN, year=1815), "available": "on", **fields}
 
 
-def read_errors(answer: Any) -> dict[str, list[str]]:
-    errors: dict[str, list[str]] = answer.context["adminform"].form.errors
+def read_errors(response: Any) -> dict[str, list[str]]:
+    errors: dict[str, list[str]] = response.context["adminform"].form.errors
     return errors
 
 
-def read_focus(answer: Any) -> list[str]:
-    inputs = re.findall(r"<input[^>]*\bautofocus\b[^>]*>", read_text(answer))
+def read_focus(response: Any) -> list[str]:
+    inputs = re.findall(r"<input[^>]*\bautofocus\b[^>]*>", read_text(response))
     return [re.findall(r'name="([^"]*)"', element)[0] for element in inputs]
 
 
@@ -134,8 +134,8 @@ def test_a_warning_is_beside_the_field_that_it_is_about(librarian: Client) -> No
 
 def test_another_problem_is_asked_about_again(librarian: Client) -> None:
     shown = read_inputs(read_text(librarian.post(ADD, build_new(year=1399))))["shown_warnings"]
-    answer = librarian.post(ADD, build_new(year=1398) | {"shown_warnings": shown})
-    assert list(read_errors(answer)) == ["year"]
+    response = librarian.post(ADD, build_new(year=1398) | {"shown_warnings": shown})
+    assert list(read_errors(response)) == ["year"]
 
 
 def test_only_what_was_edited_is_warned_of(librarian: Client) -> None:
@@ -146,9 +146,9 @@ def test_only_what_was_edited_is_warned_of(librarian: Client) -> None:
 
 
 def test_errors_are_corrected_before_warnings_are_asked_about(librarian: Client) -> None:
-    answer = librarian.post(ADD, build_new(genre="", year=1399))
-    assert list(read_errors(answer)) == ["genre"]
-    assert "This year is improbable" in read_text(answer)
+    response = librarian.post(ADD, build_new(genre="", year=1399))
+    assert list(read_errors(response)) == ["genre"]
+    assert "This year is improbable" in read_text(response)
 
 
 def test_the_focus_is_on_the_first_error_or_the_first_empty_field(librarian: Client) -> None:
@@ -159,8 +159,8 @@ def test_the_focus_is_on_the_first_error_or_the_first_empty_field(librarian: Cli
 
 def test_warnings_come_while_the_form_is_filled_in(librarian: Client) -> None:
     create_book(isbn="9780141439518")
-    answer = librarian.get(WARNINGS, {"isbn": "0141439513", "year": "12"})
-    page = read_text(answer)
+    response = librarian.get(WARNINGS, {"isbn": "0141439513", "year": "12"})
+    page = read_text(response)
     assert 'data-isbn="0-14-143951-3"' in page
     assert "in another writing" in page
     assert "improbable" in page

@@ -28,8 +28,8 @@ from tests.support.books_admin import (
 from tests.support.server import Service
 
 
-def list_titles(answer: Any) -> list[str]:
-    return [book.title for book in answer.context["cl"].result_list]
+def list_titles(response: Any) -> list[str]:
+    return [book.title for book in response.context["cl"].result_list]
 
 
 def test_people_outside_the_group_see_no_books(db: None, client: Client) -> None:
@@ -78,10 +78,10 @@ def test_the_page_has_the_initial_value_of_every_field(librarian: Client) -> Non
 
 def test_an_isbn_in_use_is_explained(librarian: Client) -> None:
     book = create_book()
-    answer = librarian.post(ADD, build_book(isbn=book.isbn))
+    response = librarian.post(ADD, build_book(isbn=book.isbn))
     link = f'<a href="{page_address(book)}">Pride and Prejudice</a> has this ISBN.'
-    assert answer.context["adminform"].form.errors == {"isbn": [link]}
-    assert link in answer.content.decode()
+    assert response.context["adminform"].form.errors == {"isbn": [link]}
+    assert link in response.content.decode()
 
 
 def test_the_page_of_a_book_has_its_title_and_its_state_and_its_last_changes(librarian: Client) -> None:
@@ -89,12 +89,12 @@ def test_the_page_of_a_book_has_its_title_and_its_state_and_its_last_changes(lib
     for year in (1815, 1814, 1813):
         book.refresh_from_db()
         change_book(book, year=year)
-    answer = librarian.get(page_address(book))
-    page = read_text(answer)
+    response = librarian.get(page_address(book))
+    page = read_text(response)
     assert "<h1>Emma &amp; I</h1>" in page
     assert '<span class="badge good">available</span>' in page
     assert ["<dt>Added</dt>" in text for text in (page, read_text(librarian.get(ADD)))] == [True, False]
-    assert [change.lines[0].right for change in answer.context["last_changes"]] == ["1813", "1814", "1815"]
+    assert [change.lines[0].right for change in response.context["last_changes"]] == ["1813", "1814", "1815"]
 
 
 def test_a_book_is_lent_and_taken_back_on_its_page(librarian: Client) -> None:
@@ -119,9 +119,9 @@ def test_a_book_that_someone_changed_meanwhile_is_not_lent(librarian: Client) ->
 
 
 def test_who_saves_stays_on_the_book(librarian: Client) -> None:
-    answer = librarian.post(ADD, {**build_book(isbn=build_isbn(1)), "available": "on"})
+    response = librarian.post(ADD, {**build_book(isbn=build_isbn(1)), "available": "on"})
     book = Book.objects.get()
-    assert answer["Location"] == page_address(book)
+    assert response["Location"] == page_address(book)
     assert librarian.post(page_address(book), build_form(book, year=1999))["Location"] == page_address(book)
     page = read_text(librarian.get(page_address(book)))
     assert f'href="{ADD}">Add another book</a>' in page
@@ -142,8 +142,8 @@ def test_a_librarian_marks_selected_books(librarian: Client, action: str, availa
     change_book(marked_book, available=not available)
     versions = dict(Book.objects.values_list("pk", "version"))
     form = {"action": action, "_selected_action": [marked_book.pk, unchanged_book.pk]}
-    answer = librarian.post(LIST, form, follow=True)
-    assert f"Books now {'available' if available else 'lent'}: 1." in answer.content.decode()
+    response = librarian.post(LIST, form, follow=True)
+    assert f"Books now {'available' if available else 'lent'}: 1." in response.content.decode()
     assert Book.objects.get(pk=marked_book.pk).available is available
     increments = {book.pk: book.version - versions[book.pk] for book in Book.objects.all()}
     assert increments == {other_book.pk: 0, marked_book.pk: 1, unchanged_book.pk: 0}
@@ -175,15 +175,15 @@ def test_a_large_library_is_counted_up_to_a_limit(librarian: Client) -> None:
 
 @pytest.mark.usefixtures("large_library")
 def test_a_large_list_is_counted_for_who_asks(librarian: Client) -> None:
-    answer = librarian.get(LIST, {"availability": "available"})
-    assert answer.context["cl"].page_count is None
-    counted = librarian.get(f"{LIST}{answer.context['cl'].exact_address}")
+    response = librarian.get(LIST, {"availability": "available"})
+    assert response.context["cl"].page_count is None
+    counted = librarian.get(f"{LIST}{response.context['cl'].exact_address}")
     assert "<h1>Books (1,001)</h1>" in counted.content.decode()
     assert counted.context["cl"].page_count == 21
 
 
 def test_only_one_of_many_librarians_adds_the_same_isbn(service: Service) -> None:
     form = {**build_book(isbn=build_isbn(1_000_000), title="Raced"), "available": "on"}
-    answers = submit_concurrently(service, ADD, [form] * 6)
-    assert {answer.status_code for answer in answers} == {200}
-    assert sum("was added successfully" in answer.text for answer in answers) == 1
+    responses = submit_concurrently(service, ADD, [form] * 6)
+    assert {response.status_code for response in responses} == {200}
+    assert sum("was added successfully" in response.text for response in responses) == 1

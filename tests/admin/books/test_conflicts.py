@@ -11,8 +11,8 @@ from tests.support.books_admin import LIST, build_form, change_book, create_book
 from tests.support.server import Service
 
 
-def list_conflicts(answer: Any) -> list[tuple[Any, ...]]:
-    return [tuple(conflict) for conflict in answer.context["adminform"].form.conflicts]
+def list_conflicts(response: Any) -> list[tuple[Any, ...]]:
+    return [tuple(conflict) for conflict in response.context["adminform"].form.conflicts]
 
 
 def test_a_value_of_someone_else_is_replaced_only_by_the_second_save(librarian: Client) -> None:
@@ -64,9 +64,9 @@ def test_only_values_that_differ_are_asked_about(
     book = create_book()
     form = build_form(book, **edits)
     change_book(book, **saved)
-    answer: Any = librarian.post(page_address(book), form)
-    assert answer.status_code == (200 if conflict else 302)
-    assert not conflict or list_conflicts(answer)[0][: len(conflict)] == conflict
+    response: Any = librarian.post(page_address(book), form)
+    assert response.status_code == (200 if conflict else 302)
+    assert not conflict or list_conflicts(response)[0][: len(conflict)] == conflict
 
 
 def test_a_value_of_someone_else_can_be_kept(librarian: Client) -> None:
@@ -83,14 +83,14 @@ def test_other_errors_are_shown_beside_the_question(librarian: Client) -> None:
     book = create_book(title="Ema")
     form = build_form(book, title="Emma", year="")
     change_book(book, title="EMMA")
-    answer = librarian.post(page_address(book), form)
-    assert list(answer.context["adminform"].form.errors) == ["year", "title"]
-    assert "Please correct the errors below" in read_text(answer)
+    response = librarian.post(page_address(book), form)
+    assert list(response.context["adminform"].form.errors) == ["year", "title"]
+    assert "Please correct the errors below" in read_text(response)
 
 
 def test_only_one_of_many_librarians_saves_without_a_question(service: Service) -> None:
     [(pk,)] = service.fetch_all("SELECT max(id) FROM books_book")
     forms = [{"title": f"Title {number}"} for number in range(6)]
-    answers = submit_concurrently(service, f"{LIST}{pk}/change/", forms)
-    assert sum("was changed successfully" in answer.text for answer in answers) == 1
-    assert sum("Nothing is saved yet" in answer.text for answer in answers) == 5
+    responses = submit_concurrently(service, f"{LIST}{pk}/change/", forms)
+    assert sum("was changed successfully" in response.text for response in responses) == 1
+    assert sum("Nothing is saved yet" in response.text for response in responses) == 5

@@ -45,10 +45,10 @@ def test_books_that_are_still_deleted_are_listed(librarian: Client) -> None:
     for deleted_book in (restored_book, twice_deleted_book):
         restore(deleted_book)
     delete_book(twice_deleted_book)
-    answer: Any = librarian.get(DELETED_BOOKS)
-    assert list_entries(answer) == [("Germinal (deleted)", 4), ("Ulysses (deleted)", 2)]
-    assert ("Title", "Ulysses", None) in answer.context["changes"][1].lines
-    assert f'formaction="{restore_address(book)}"' in read_text(answer)
+    response: Any = librarian.get(DELETED_BOOKS)
+    assert list_entries(response) == [("Germinal (deleted)", 4), ("Ulysses (deleted)", 2)]
+    assert ("Title", "Ulysses", None) in response.context["changes"][1].lines
+    assert f'formaction="{restore_address(book)}"' in read_text(response)
 
 
 def test_the_list_has_pages(librarian: Client, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,12 +63,12 @@ def test_the_list_has_pages(librarian: Client, monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_librarian_restores_a_book_under_its_old_id(librarian: Client) -> None:
     book = delete_new_book(title="<Emma>")
-    answer: Any = librarian.post(restore_address(book), follow=True)
+    response: Any = librarian.post(restore_address(book), follow=True)
     restored_book = Book.objects.get(pk=book.pk)
     assert (restored_book.title, restored_book.isbn, restored_book.version) == ("<Emma>", book.isbn, 3)
     assert Change.objects.get(book_id=book.pk, version=3).actor.user_name == "astrid"
-    assert answer.redirect_chain == [(history_address(book), 302)]
-    assert "The book “&lt;Emma&gt;” is restored." in read_text(answer)
+    assert response.redirect_chain == [(history_address(book), 302)]
+    assert "The book “&lt;Emma&gt;” is restored." in read_text(response)
 
 
 def test_the_history_of_a_deleted_book_restores_it(librarian: Client) -> None:
@@ -82,17 +82,17 @@ def test_the_history_of_a_deleted_book_restores_it(librarian: Client) -> None:
 def test_a_book_whose_isbn_another_book_has_is_not_restored(librarian: Client) -> None:
     book = delete_new_book(isbn="taken")
     holder = create_book(title="<Holder>", isbn="taken")
-    answer: Any = librarian.post(restore_address(book), follow=True)
+    response: Any = librarian.post(restore_address(book), follow=True)
     link = f'<a href="{page_address(holder)}">&lt;Holder&gt;</a> has this ISBN.'
-    assert f"Nothing was changed. {link}" in read_text(answer)
+    assert f"Nothing was changed. {link}" in read_text(response)
     assert not Book.objects.filter(pk=book.pk).exists()
 
 
 def test_a_book_that_is_there_is_not_restored(librarian: Client) -> None:
     book = delete_new_book()
     restore(book)
-    answer: Any = librarian.post(restore_address(book), follow=True)
-    assert "Nothing was changed. The book is not deleted." in read_words(answer)
+    response: Any = librarian.post(restore_address(book), follow=True)
+    assert "Nothing was changed. The book is not deleted." in read_words(response)
     assert Book.objects.get(pk=book.pk).version == 3
 
 
@@ -118,9 +118,9 @@ def test_who_may_not_add_books_restores_none(client: Client, astrid: User) -> No
 def test_a_book_whose_deletion_is_not_known_is_not_restored(librarian: Client) -> None:
     book = create_book()
     Book._base_manager.filter(pk=book.pk).delete()
-    answer: Any = librarian.post(restore_address(book), follow=True)
-    assert "Nothing was changed. Book not found." in read_words(answer)
-    assert "This book is deleted." in read_words(answer)
+    response: Any = librarian.post(restore_address(book), follow=True)
+    assert "Nothing was changed. Book not found." in read_words(response)
+    assert "This book is deleted." in read_words(response)
 
 
 def test_an_empty_list_says_so(librarian: Client) -> None:

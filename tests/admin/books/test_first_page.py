@@ -25,8 +25,8 @@ INDEX = "/admin/"
 LEND = "/admin/books/book/lend/"
 
 
-def list_counts(answer: Any) -> dict[str, int]:
-    return {count.address: count.books for count in answer.context["counts"]}
+def list_counts(response: Any) -> dict[str, int]:
+    return {count.address: count.books for count in response.context["counts"]}
 
 
 def test_the_scan_box_is_there_and_has_the_focus(librarian: Client) -> None:
@@ -107,8 +107,8 @@ def test_the_numbers_are_those_of_the_lists_they_lead_to(librarian: Client) -> N
     for number in range(3):
         create_book(available=number > 0)
     Book._base_manager.filter(available=True).update(created_at=timezone.now() - timedelta(days=8))
-    answer = librarian.get(INDEX)
-    numbers = {number.label: number for number in answer.context["numbers"]}
+    response = librarian.get(INDEX)
+    numbers = {number.label: number for number in response.context["numbers"]}
     assert {label: number.books for label, number in numbers.items()} == {
         "Books": 3,
         "Lent": 1,
@@ -116,7 +116,7 @@ def test_the_numbers_are_those_of_the_lists_they_lead_to(librarian: Client) -> N
     }
     for number in numbers.values():
         assert librarian.get(number.address).context["cl"].result_count == number.books
-    assert answer.context["to_look_at"] == sum(list_counts(answer).values())
+    assert response.context["to_look_at"] == sum(list_counts(response).values())
 
 
 def test_counts_stop(librarian: Client, monkeypatch: pytest.MonkeyPatch) -> None:

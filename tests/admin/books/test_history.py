@@ -36,13 +36,13 @@ from tests.support.books_admin import (
 def test_each_change_has_its_values_side_by_side(librarian: Client) -> None:
     book = create_book(title="Ema")
     librarian.post(page_address(book), build_form(book, title="Emma <3", available=""))
-    answer: Any = librarian.get(history_address(book))
-    (change, _), (creation, _) = answer.context["changes"]
+    response: Any = librarian.get(history_address(book))
+    (change, _), (creation, _) = response.context["changes"]
     assert [tuple(line) for line in change.lines] == [("Title", "Ema", "Emma <3"), ("Available", "Yes", "No")]
     assert creation.lines == []
-    assert re.search(r"Title</th><td>Ema</td><td>Emma &lt;3</td>", read_text(answer))
+    assert re.search(r"Title</th><td>Ema</td><td>Emma &lt;3</td>", read_text(response))
     assert re.search(
-        r"Version 2 Changed \w+\.? \d+, \d{4}, \d\d:\d\d:\d\d UTC by user astrid through admin", read_words(answer)
+        r"Version 2 Changed \w+\.? \d+, \d{4}, \d\d:\d\d:\d\d UTC by user astrid through admin", read_words(response)
     )
 
 
@@ -158,12 +158,12 @@ def test_a_history_shows_where_changes_are_missing(librarian: Client, settings: 
 def test_a_deleted_book_still_has_its_history(librarian: Client) -> None:
     book = create_book(title="Emma", author="Jane Austen", year=1815)
     delete_book(book)
-    answer: Any = librarian.get(history_address(book))
-    (deletion, _), _ = answer.context["changes"]
-    assert list_versions(answer) == [2, 1]
+    response: Any = librarian.get(history_address(book))
+    (deletion, _), _ = response.context["changes"]
+    assert list_versions(response) == [2, 1]
     assert ("Title", "Emma", None) in deletion.lines
-    assert "History of Emma (Jane Austen, 1815)" in read_words(answer)
-    assert "This book is deleted." in read_words(answer)
+    assert "History of Emma (Jane Austen, 1815)" in read_words(response)
+    assert "This book is deleted." in read_words(response)
 
 
 def test_an_id_that_no_book_had_has_no_page(librarian: Client) -> None:
@@ -205,8 +205,8 @@ def test_only_who_may_view_the_history_finds_links_to_it(client: Client, astrid:
     assert [list_history_links(client.get(page)) for page in expected_links] == [set()] * 3
 
 
-def list_history_links(answer: Any) -> set[str]:
-    links = re.findall(r'href="([^"]*)"', read_text(answer))
+def list_history_links(response: Any) -> set[str]:
+    links = re.findall(r'href="([^"]*)"', read_text(response))
     return {link for link in links if re.search("/(changes|deleted|history)/", link)}
 
 

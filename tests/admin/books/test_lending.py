@@ -22,9 +22,9 @@ ISBN = "978-0-14-143951-8"
 
 
 def find(client: Client, code: str) -> Any:
-    answer: Any = client.get(FIND, {"code": code})
-    assert answer.status_code == 200
-    return answer.json()
+    response: Any = client.get(FIND, {"code": code})
+    assert response.status_code == 200
+    return response.json()
 
 
 def set_state(client: Client, book: Book, state: str, **fields: Any) -> Any:
@@ -73,31 +73,31 @@ def test_other_codes_are_explained(librarian: Client) -> None:
         "\0": "Scan a code first",
     }
     for code, message in messages.items():
-        answer = find(librarian, code)
-        assert (message in answer["message"], answer["book"], answer["add"]) == (True, None, None), code
+        response = find(librarian, code)
+        assert (message in response["message"], response["book"], response["add"]) == (True, None, None), code
     unknown = {"book": None, "message": f"No book has the ISBN {ISBN}.", "add": f"/admin/books/book/add/?isbn={ISBN}"}
     assert find(librarian, "9780141439518") == unknown
 
 
 def test_several_books_with_one_code_are_named_and_none_is_lent(librarian: Client) -> None:
     books = [create_book(isbn=isbn) for isbn in (ISBN, "0-14-143951-3", "9780141439518")]
-    answer = find(librarian, ISBN)
-    assert answer["book"] is None
-    assert all(f"#{book.pk} Pride and Prejudice (available)" in answer["message"] for book in books)
+    response = find(librarian, ISBN)
+    assert response["book"] is None
+    assert all(f"#{book.pk} Pride and Prejudice (available)" in response["message"] for book in books)
     assert len(books) < MAX_NAMED_BOOKS
 
 
 def test_a_lent_book_has_one_more_version_of_this_person(librarian: Client) -> None:
     book = create_book()
-    answer = set_state(librarian, book, "lent")
-    assert (answer.status_code, answer.json()) == (200, {"version": 2})
+    response = set_state(librarian, book, "lent")
+    assert (response.status_code, response.json()) == (200, {"version": 2})
     assert read_state(book) == (False, 2)
     entry = read_book_page(book.pk, Start(), 10).rows[0]
     assert (entry.version, entry.before, entry.after) == (2, {"available": True}, {"available": False})
     assert (entry.actor.channel, entry.actor.user) == ("admin", "astrid")
 
 
-def test_a_request_that_is_sent_again_gets_the_same_answer_and_changes_nothing(librarian: Client) -> None:
+def test_a_request_that_is_sent_again_gets_the_same_response_and_changes_nothing(librarian: Client) -> None:
     book = create_book()
     assert set_state(librarian, book, "lent", repeated="on").json() == {"version": 2}
     change_book(book, available=True)
@@ -172,8 +172,8 @@ def test_an_undo_of_what_someone_else_changed_since_is_refused(librarian: Client
     page = scan(librarian, ISBN)
     change_book(book, title="Emma")
     form = read_inputs(read_text(page).partition('id="lending-last"')[2])
-    answer: Any = librarian.post(LEND, form, follow=True)
-    assert "Nothing was changed. The book was changed since" in read_words(answer)
+    response: Any = librarian.post(LEND, form, follow=True)
+    assert "Nothing was changed. The book was changed since" in read_words(response)
     assert read_state(book) == (False, 3)
 
 

@@ -22,15 +22,15 @@ from tests.support.books_admin import (
 
 @pytest.fixture
 def lost(librarian: Client) -> Any:
-    """The answer to the form of a book that somebody else has deleted."""
+    """The response to the form of a book that somebody else has deleted."""
     book = create_book(title="Emma", isbn="978-0-14-143951-8")
     form = build_form(book, title="<Emma>", year=1816)
     delete_book(book)
     return librarian.post(page_address(book), {**form, "_save": "Save"})
 
 
-def get_pk(answer: Any) -> int:
-    return int(answer.wsgi_request.path.split("/")[4])
+def get_pk(response: Any) -> int:
+    return int(response.wsgi_request.path.split("/")[4])
 
 
 def save_restored(client: Client, lost: Any) -> Any:
@@ -74,8 +74,8 @@ def test_a_conflict_with_the_restored_book_is_asked_about(librarian: Client) -> 
     form = build_form(book, title="Mine")
     change_book(book, title="Theirs")
     delete_book(book)
-    answer = save_restored(librarian, librarian.post(page_address(book), form))
-    assert "Someone else changed this too" in read_text(answer)
+    response = save_restored(librarian, librarian.post(page_address(book), form))
+    assert "Someone else changed this too" in read_text(response)
     assert Book.objects.get().title == "Theirs"
 
 
@@ -116,5 +116,5 @@ def test_restoring_needs_to_see_the_history_and_to_add_books(
 def test_the_form_of_a_book_that_never_was_goes_to_the_first_page(librarian: Client) -> None:
     book = create_book()
     form = {**build_form(book), "_restore": "1"}
-    answer = librarian.post(f"{LIST}{book.pk + 1}/change/", form)
-    assert (answer.status_code, answer.headers["Location"]) == (302, "/admin/")
+    response = librarian.post(f"{LIST}{book.pk + 1}/change/", form)
+    assert (response.status_code, response.headers["Location"]) == (302, "/admin/")

@@ -113,8 +113,8 @@ def test_a_form_that_is_not_valid_comes_back(head: Client) -> None:
     ]
     assert [form for form, error in forms if error not in read_text(preview(head, **form))] == []
     # The list ignores a filter that is not valid, and shows all books.
-    answer = head.post(f"{BULK_EDIT}?year_from=x", SET_LENT, follow=True)
-    assert "a filter of the list is not valid" in read_text(answer)
+    response = head.post(f"{BULK_EDIT}?year_from=x", SET_LENT, follow=True)
+    assert "a filter of the list is not valid" in read_text(response)
     assert not Operation.objects.exists()
 
 

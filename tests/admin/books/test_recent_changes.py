@@ -82,8 +82,8 @@ def test_recent_changes_are_filtered(librarian: Client, query: str, expected: li
 def test_the_changes_of_an_operation_are_filtered_too(
     librarian: Client, changed_books: ActorRef, query: str, expected: list[tuple[str, int]]
 ) -> None:
-    answer = librarian.get(f"{RECENT_CHANGES}?operation={changed_books.operation_id}{query}")
-    assert list_entries(answer) == expected
+    response = librarian.get(f"{RECENT_CHANGES}?operation={changed_books.operation_id}{query}")
+    assert list_entries(response) == expected
 
 
 @pytest.mark.parametrize("query", ["", "operation={}", "source=North"])
@@ -116,16 +116,16 @@ def test_pages_follow_each_other_and_keep_the_filters(
 )
 @pytest.mark.usefixtures("changed_books")
 def test_what_no_filter_takes_is_explained(librarian: Client, query: str) -> None:
-    answer: Any = librarian.get(f"{RECENT_CHANGES}?{query}")
-    assert list(answer.context["form"].errors) == [query.partition("=")[0]]
-    assert 'class="errorlist"' in read_text(answer)
-    assert list_entries(answer) == []
+    response: Any = librarian.get(f"{RECENT_CHANGES}?{query}")
+    assert list(response.context["form"].errors) == [query.partition("=")[0]]
+    assert 'class="errorlist"' in read_text(response)
+    assert list_entries(response) == []
 
 
 def test_a_change_links_the_history_of_its_book(librarian: Client) -> None:
     book = create_book(title="Emma")
-    answer = follow_link(librarian, librarian.get(RECENT_CHANGES), "Emma")
-    assert answer.wsgi_request.path == history_address(book)
+    response = follow_link(librarian, librarian.get(RECENT_CHANGES), "Emma")
+    assert response.wsgi_request.path == history_address(book)
 
 
 def test_the_filters_of_a_page_are_in_its_form(librarian: Client) -> None:

@@ -41,23 +41,23 @@ def test_the_only_match_opens(librarian: Client) -> None:
 def test_several_matches_are_numbered_and_the_best_is_first(librarian: Client) -> None:
     for title in ("Dear Emma", "Emma"):
         create_book(title=title)
-    answer = scan(librarian, "emma")
-    assert [book.title for book in answer.context["books"]] == ["Emma", "Dear Emma"]
-    assert [f'data-digit="{digit}"' in read_text(answer) for digit in (1, 2, 3)] == [True, True, False]
+    response = scan(librarian, "emma")
+    assert [book.title for book in response.context["books"]] == ["Emma", "Dear Emma"]
+    assert [f'data-digit="{digit}"' in read_text(response) for digit in (1, 2, 3)] == [True, True, False]
 
 
 def test_more_matches_than_digits_are_in_the_list(librarian: Client) -> None:
     for _ in range(MAX_NUMBERED_BOOKS + 1):
         create_book(title="Emma & I")
-    answer = scan(librarian, "emma & i")
-    assert len(answer.context["books"]) == MAX_NUMBERED_BOOKS
-    assert f'<a href="{LIST}?q=emma+%26+i">' in read_text(answer)
+    response = scan(librarian, "emma & i")
+    assert len(response.context["books"]) == MAX_NUMBERED_BOOKS
+    assert f'<a href="{LIST}?q=emma+%26+i">' in read_text(response)
 
 
 def test_an_unknown_isbn_is_offered_to_be_added(librarian: Client) -> None:
-    answer = scan(librarian, "9780141439518")
+    response = scan(librarian, "9780141439518")
     add_address = f"{LIST}add/?isbn={ISBN}"
-    assert f'href="{add_address}"' in read_text(answer)
+    assert f'href="{add_address}"' in read_text(response)
     assert f'href="{LIST}add/?title=Emma+Brown"' in read_text(scan(librarian, "Emma Brown"))
     assert f'value="{ISBN}"' in read_text(librarian.get(add_address))
 

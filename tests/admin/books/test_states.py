@@ -24,13 +24,13 @@ def state_address(book: Book, **query: int | str) -> str:
     return f"{history_address(book)}state/?" + "&".join(f"{name}={value}" for name, value in query.items())
 
 
-def list_differences(answer: Any) -> list[tuple[str, str, str]]:
-    return [(line.label, line.left, line.right) for line in answer.context["lines"] if line.differs]
+def list_differences(response: Any) -> list[tuple[str, str, str]]:
+    return [(line.label, line.left, line.right) for line in response.context["lines"] if line.differs]
 
 
-def list_columns(answer: Any) -> list[tuple[int, bool]]:
+def list_columns(response: Any) -> list[tuple[int, bool]]:
     """Returns the versions of the states that the page shows, and whether they can be restored."""
-    return [(column.version, column.restore_address is not None) for column in answer.context["columns"]]
+    return [(column.version, column.restore_address is not None) for column in response.context["columns"]]
 
 
 @pytest.fixture
@@ -44,11 +44,11 @@ def novel(db: None) -> Book:
 
 def test_any_two_states_are_compared(librarian: Client, novel: Book) -> None:
     for version, other in ((1, 3), (3, 1)):
-        answer: Any = librarian.get(state_address(novel, version=version, other=other))
-        assert list_columns(answer) == [(1, True), (3, True)]
+        response: Any = librarian.get(state_address(novel, version=version, other=other))
+        assert list_columns(response) == [(1, True), (3, True)]
         differences = [("Title", "Ema", "Emma"), ("Year", "1816", "1815"), ("Genre", "Novel", "Satire")]
-        assert list_differences(answer) == differences
-    words = read_words(answer)
+        assert list_differences(response) == differences
+    words = read_words(response)
     assert ["Versions 1 and 3 of Emma" in words, "Title differs Ema Emma Author Jane" in words] == [True, True]
 
 
@@ -63,24 +63,24 @@ def test_the_last_two_states_are_compared_first(librarian: Client, novel: Book) 
 
 def test_a_state_is_shown_beside_the_present_one(librarian: Client, novel: Book) -> None:
     page = librarian.get(history_address(novel))
-    answer: Any = follow_link(librarian, page, "Version 3")
-    assert list_columns(answer) == [(3, True), (4, False)]
-    assert list_differences(answer) == [("Available", "Yes", "No")]
-    assert "Version 4, now" in read_words(answer)
+    response: Any = follow_link(librarian, page, "Version 3")
+    assert list_columns(response) == [(3, True), (4, False)]
+    assert list_differences(response) == [("Available", "Yes", "No")]
+    assert "Version 4, now" in read_words(response)
 
 
 def test_the_present_state_stands_alone(librarian: Client, novel: Book) -> None:
-    answer: Any = librarian.get(state_address(novel, version=4))
-    assert list_columns(answer) == [(4, False)]
-    assert list_differences(answer) == []
+    response: Any = librarian.get(state_address(novel, version=4))
+    assert list_columns(response) == [(4, False)]
+    assert list_differences(response) == []
 
 
 def test_an_unknown_version_leads_back_to_the_history(librarian: Client, novel: Book) -> None:
     odd = ("5", "0", "x", "%00", "9" * 5000, "1&other=9")
     for query in ("", *(f"version={text}" for text in odd)):
-        answer: Any = librarian.get(f"{history_address(novel)}state/?{query}", follow=True)
-        assert answer.redirect_chain == [(history_address(novel), 302)], query
-        assert "A state of the book with this version is not known." in read_words(answer), query
+        response: Any = librarian.get(f"{history_address(novel)}state/?{query}", follow=True)
+        assert response.redirect_chain == [(history_address(novel), 302)], query
+        assert "A state of the book with this version is not known." in read_words(response), query
 
 
 @pytest.mark.unrecorded
@@ -92,9 +92,9 @@ def test_a_state_before_a_gap_is_not_known(librarian: Client, novel: Book) -> No
 
 def test_the_states_of_a_deleted_book_are_shown_but_not_restored(librarian: Client, novel: Book) -> None:
     delete_book(novel)
-    answer: Any = librarian.get(state_address(novel, version=1))
-    assert list_columns(answer) == [(1, False), (4, False)]
-    assert "now" not in read_words(answer)
+    response: Any = librarian.get(state_address(novel, version=1))
+    assert list_columns(response) == [(1, False), (4, False)]
+    assert "now" not in read_words(response)
 
 
 def test_a_restored_state_is_saved_as_a_change_of_what_differs(librarian: Client, novel: Book) -> None:
@@ -126,8 +126,8 @@ def test_a_state_whose_isbn_another_book_has_links_that_book(librarian: Client) 
     book = create_book(isbn="taken")
     change_book(book, isbn="free")
     holder = create_book(title="<Holder>", isbn="taken")
-    answer: Any = librarian.get(f"{page_address(book)}?state=1")
-    assert f'<a href="{page_address(holder)}">&lt;Holder&gt;</a> has this ISBN.' in read_text(answer)
+    response: Any = librarian.get(f"{page_address(book)}?state=1")
+    assert f'<a href="{page_address(holder)}">&lt;Holder&gt;</a> has this ISBN.' in read_text(response)
 
 
 def test_the_present_state_changes_nothing(librarian: Client, novel: Book) -> None:
@@ -136,8 +136,8 @@ def test_the_present_state_changes_nothing(librarian: Client, novel: Book) -> No
 
 def test_an_unknown_state_fills_no_form(librarian: Client, novel: Book) -> None:
     for state in ("9", "x", "", "0", "%00", "9" * 5000):
-        answer: Any = librarian.get(f"{page_address(novel)}?state={state}")
-        assert read_inputs(read_text(answer))["title"] == "Emma", state
+        response: Any = librarian.get(f"{page_address(novel)}?state={state}")
+        assert read_inputs(read_text(response))["title"] == "Emma", state
 
 
 @pytest.mark.parametrize("permission", ["view_book", "change_book"])
@@ -145,7 +145,7 @@ def test_restoring_a_state_takes_both_permissions(client: Client, astrid: User, 
     astrid.groups.clear()
     astrid.user_permissions.add(*Permission.objects.filter(codename=permission))
     client.force_login(astrid)
-    answer: Any = client.get(f"{page_address(novel)}?state=1")
-    assert "The form has an earlier state" not in read_text(answer)
+    response: Any = client.get(f"{page_address(novel)}?state=1")
+    assert "The form has an earlier state" not in read_text(response)
     astrid.user_permissions.add(Permission.objects.get(codename="view_history"))
     assert list_columns(client.get(state_address(novel, version=1)))[0] == (1, permission == "change_book")

@@ -40,12 +40,12 @@ def test_a_page_has_no_inline_style_or_script(root: Client, address: str) -> Non
     assert not INLINE.search(page)
 
 
-def read_bar(answer: Any) -> str:
-    return read_text(answer).partition("<header")[2].partition("</header>")[0]
+def read_bar(response: Any) -> str:
+    return read_text(response).partition("<header")[2].partition("</header>")[0]
 
 
-def list_bar_links(answer: Any) -> list[str]:
-    return re.findall(r'<a [^>]*href="([^"]+)"', read_bar(answer))
+def list_bar_links(response: Any) -> list[str]:
+    return re.findall(r'<a [^>]*href="([^"]+)"', read_bar(response))
 
 
 ACCOUNT_LINKS = ["/accounts/profile", "/accounts/two-factor", "/accounts/password", "/accounts/apps", "/docs"]
@@ -64,9 +64,9 @@ def test_the_bar_leads_a_librarian_to_what_they_may_do(librarian: Client, addres
 def test_the_bar_leads_to_what_one_administers(librarian: Client) -> None:
     assert "Manage" not in read_bar(librarian.get("/admin/"))
     User.objects.get(username="astrid").groups.add(Group.objects.get(name="Developers"))
-    answer = librarian.get("/admin/oauth/apikey/")
-    assert "Manage" in read_bar(answer)
-    assert '<a href="/admin/oauth/apikey/" aria-current="page">' in read_bar(answer)
+    response = librarian.get("/admin/oauth/apikey/")
+    assert "Manage" in read_bar(response)
+    assert '<a href="/admin/oauth/apikey/" aria-current="page">' in read_bar(response)
 
 
 @pytest.mark.parametrize(
@@ -127,9 +127,9 @@ def test_what_is_permitted_are_boxes_with_a_label_each(root: Client, model: str)
 
 
 def test_browsers_find_the_icon_where_they_look_for_it(client: Client, db: None) -> None:
-    answer = client.get("/favicon.ico")
-    assert (answer.status_code, answer.headers["Content-Type"]) == (200, "image/x-icon")
-    assert b"".join(answer).startswith(b"\0\0\1\0")
+    response = client.get("/favicon.ico")
+    assert (response.status_code, response.headers["Content-Type"]) == (200, "image/x-icon")
+    assert b"".join(response).startswith(b"\0\0\1\0")
 
 
 def test_a_badge_is_a_word() -> None:

@@ -163,9 +163,9 @@ def list_wrong_forms() -> list[tuple[str, dict[str, Any]]]:
     ]
 
 
-def read_found(answer: Any) -> set[str]:
+def read_found(response: Any) -> set[str]:
     reader = MarkReader()
-    reader.feed(answer.content.decode())
+    reader.feed(response.content.decode())
     assert reader.depth == 0
     return {text for text in reader.found if not DATA.fullmatch(text)}
 

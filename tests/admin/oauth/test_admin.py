@@ -81,10 +81,10 @@ def test_a_secret_is_shown_once(developer: Client, caplog: pytest.LogCaptureFixt
     app = Application.objects.get()
     pages = [APPS, f"{APPS}add/", f"{APPS}{app.pk}/change/", f"{APPS}{app.pk}/history/", f"{APPS}{app.pk}/delete/"]
     for page in [*pages, "/admin/"]:
-        answer = developer.get(page)
-        assert answer.status_code == 200
-        assert secret not in read_text(answer)
-        assert app.client_secret not in read_text(answer)
+        response = developer.get(page)
+        assert response.status_code == 200
+        assert secret not in read_text(response)
+        assert app.client_secret not in read_text(response)
     assert secret not in dump_database()
     assert secret not in str(dict(developer.session))
     assert secret not in str(developer.cookies)
@@ -92,9 +92,9 @@ def test_a_secret_is_shown_once(developer: Client, caplog: pytest.LogCaptureFixt
 
 
 def test_a_public_app_is_shown_no_secret(developer: Client) -> None:
-    answer = developer.post(f"{APPS}add/", build_app_form(client_type="public"))
-    assert read_secrets(answer) == {"client_id": Application.objects.get().client_id}
-    assert "A public app has no secret." in read_text(answer)
+    response = developer.post(f"{APPS}add/", build_app_form(client_type="public"))
+    assert read_secrets(response) == {"client_id": Application.objects.get().client_id}
+    assert "A public app has no secret." in read_text(response)
 
 
 @pytest.mark.parametrize(
@@ -116,8 +116,8 @@ def test_a_public_app_is_shown_no_secret(developer: Client) -> None:
     ],
 )
 def test_an_invalid_app_is_explained(developer: Client, field: str, value: Any) -> None:
-    answer = developer.post(f"{APPS}add/", build_app_form(**{field: value}))
-    assert list(answer.context["adminform"].form.errors) == [field]
+    response = developer.post(f"{APPS}add/", build_app_form(**{field: value}))
+    assert list(response.context["adminform"].form.errors) == [field]
     assert not Application.objects.exists()
 
 
@@ -150,8 +150,8 @@ def test_developers_see_their_own_apps(developer: Client, ada: User) -> None:
 def test_developers_do_not_reach_the_apps_of_others(developer: Client, page: str) -> None:
     other = oauth_flows.create_confidential_app(user=oauth_flows.create_reader())
     developer.get(f"{APPS}{other.pk}/{page}/")
-    answer = developer.post(f"{APPS}{other.pk}/{page}/", build_app_form(name="Mine", post="yes"))
-    assert answer.headers.get("Location") == "/admin/" or answer.status_code == 404
+    response = developer.post(f"{APPS}{other.pk}/{page}/", build_app_form(name="Mine", post="yes"))
+    assert response.headers.get("Location") == "/admin/" or response.status_code == 404
     assert Application.objects.get(pk=other.pk).name == "Bookshop"
 
 
@@ -169,14 +169,14 @@ def test_a_superuser_gives_an_app_to_a_developer(root: Client, ada: User) -> Non
 
 @pytest.mark.parametrize("owner", ["0", "abc", "\0", "9" * 23, "9" * 5000, "-1", "1.5"])
 def test_an_unknown_owner_is_explained(root: Client, owner: str) -> None:
-    answer = root.post(f"{APPS}add/", build_app_form(user=owner))
-    assert list(answer.context["adminform"].form.errors) == ["user"]
+    response = root.post(f"{APPS}add/", build_app_form(user=owner))
+    assert list(response.context["adminform"].form.errors) == ["user"]
 
 
 def test_a_new_secret_is_shown_once_and_replaces_the_old(developer: Client, ada: User, api: httpx.Client) -> None:
     app = oauth_flows.create_confidential_app(user=ada)
-    answer = submit_action(developer, APPS, "make_new_secret", app)
-    secret = read_secrets(answer)["client_secret"]
+    response = submit_action(developer, APPS, "make_new_secret", app)
+    secret = read_secrets(response)["client_secret"]
 
     def status(secret: str) -> int:
         return api.post("/oauth/introspect", data={"token": "any"}, auth=(app.client_id, secret)).status_code
@@ -189,8 +189,8 @@ def test_a_new_secret_is_shown_once_and_replaces_the_old(developer: Client, ada:
 def test_a_new_secret_is_for_one_confidential_app(developer: Client, ada: User) -> None:
     confidential, public = oauth_flows.create_confidential_app(user=ada), oauth_flows.create_public_app(user=ada)
     for selected in ([public], [confidential, public]):
-        answer = submit_action(developer, APPS, "make_new_secret", *selected)
-        assert "Nothing was changed: select one confidential app." in read_text(answer)
+        response = submit_action(developer, APPS, "make_new_secret", *selected)
+        assert "Nothing was changed: select one confidential app." in read_text(response)
     assert Application.objects.get(pk=confidential.pk).client_secret == confidential.client_secret
 
 
@@ -233,10 +233,10 @@ def test_a_key_is_shown_once(developer: Client, caplog: pytest.LogCaptureFixture
         key = read_secrets(developer.post(f"{KEYS}add/", build_key_form()))["API key"]
     stored = APIKey.objects.get()
     for page in (KEYS, f"{KEYS}add/", f"{KEYS}{stored.pk}/change/", f"{KEYS}{stored.pk}/history/", "/admin/"):
-        answer = developer.get(page)
-        assert answer.status_code == 200
-        assert key not in read_text(answer)
-        assert stored.digest not in read_text(answer)
+        response = developer.get(page)
+        assert response.status_code == 200
+        assert key not in read_text(response)
+        assert stored.digest not in read_text(response)
     assert key not in dump_database()
     assert key not in str(dict(developer.session))
     assert key not in caplog.text
@@ -264,8 +264,8 @@ def test_a_key_can_expire(developer: Client) -> None:
     ],
 )
 def test_an_invalid_key_is_explained(developer: Client, field: str, changes: dict[str, Any]) -> None:
-    answer = developer.post(f"{KEYS}add/", build_key_form(**changes))
-    assert list(answer.context["adminform"].form.errors) == [field]
+    response = developer.post(f"{KEYS}add/", build_key_form(**changes))
+    assert list(response.context["adminform"].form.errors) == [field]
     assert not APIKey.objects.exists()
 
 
@@ -276,28 +276,28 @@ def test_developers_make_keys_only_for_themselves(developer: Client, ada: User) 
 
 def test_a_superuser_makes_a_key_for_someone(root: Client) -> None:
     astrid = oauth_flows.create_librarian("astrid")
-    answer = root.post(f"{KEYS}add/", build_key_form(owner=astrid.pk, scopes=["read", "write"]))
-    assert "may not" not in read_text(answer)
+    response = root.post(f"{KEYS}add/", build_key_form(owner=astrid.pk, scopes=["read", "write"]))
+    assert "may not" not in read_text(response)
     assert APIKey.objects.get().owner == astrid
 
 
 def test_nobody_makes_a_key_for_an_inactive_user(root: Client) -> None:
     gone = User.objects.create_user("gone", is_active=False)
-    answer = root.post(f"{KEYS}add/", build_key_form(owner=gone.pk))
-    assert list(answer.context["adminform"].form.errors) == ["owner"]
+    response = root.post(f"{KEYS}add/", build_key_form(owner=gone.pk))
+    assert list(response.context["adminform"].form.errors) == ["owner"]
 
 
 def test_a_key_is_offered_only_the_scopes_of_its_owner(developer: Client) -> None:
     page = read_text(developer.get(f"{KEYS}add/"))
     assert [f'value="{scope}"' in page for scope in ("read", "write", "webhooks")] == [True, False, True]
-    answer = developer.post(f"{KEYS}add/", build_key_form(scopes=["read", "write"]))
-    assert list(answer.context["adminform"].form.errors) == ["scopes"]
+    response = developer.post(f"{KEYS}add/", build_key_form(scopes=["read", "write"]))
+    assert list(response.context["adminform"].form.errors) == ["scopes"]
     assert not APIKey.objects.exists()
 
 
 def test_a_superuser_is_told_the_scopes_that_the_owner_may_not_have(root: Client, ada: User) -> None:
-    answer = root.post(f"{KEYS}add/", build_key_form(owner=ada.pk, scopes=["read", "write"]))
-    assert answer.context["adminform"].form.errors == {"scopes": ["ada may not have: write."]}
+    response = root.post(f"{KEYS}add/", build_key_form(owner=ada.pk, scopes=["read", "write"]))
+    assert response.context["adminform"].form.errors == {"scopes": ["ada may not have: write."]}
     assert not APIKey.objects.exists()
 
 
@@ -324,8 +324,8 @@ def test_people_show_their_state_as_a_word(root: Client) -> None:
 def test_too_many_keys_are_explained(developer: Client, ada: User) -> None:
     for _ in range(api_keys.MAX_KEYS_PER_USER):
         create_key(ada)
-    answer = developer.post(f"{KEYS}add/", build_key_form(), follow=True)
-    assert "No key was made: 100 are there already; revoke one first." in read_text(answer)
+    response = developer.post(f"{KEYS}add/", build_key_form(), follow=True)
+    assert "No key was made: 100 are there already; revoke one first." in read_text(response)
     assert APIKey.objects.count() == api_keys.MAX_KEYS_PER_USER
 
 
@@ -338,8 +338,8 @@ def test_developers_see_their_own_keys(developer: Client, ada: User) -> None:
 
 def test_a_developer_revokes_a_key(developer: Client, ada: User, api: httpx.Client) -> None:
     (revoked, key), (active, other) = create_key(ada), create_key(ada)
-    answer = submit_action(developer, KEYS, "revoke", revoked, query="q=ada")
-    assert "Keys revoked: 1." in read_text(answer)
+    response = submit_action(developer, KEYS, "revoke", revoked, query="q=ada")
+    assert "Keys revoked: 1." in read_text(response)
     statuses = [api.get("/api/books", headers={"X-API-Key": text}).status_code for text in (key, other)]
     assert statuses == [401, 200]
     assert "Revoked." in read_text(developer.get(f"{KEYS}{revoked.pk}/history/"))
@@ -367,8 +367,8 @@ def test_a_developer_ends_access_to_an_app(developer: Client, ada: User, api: ht
     app = oauth_flows.create_confidential_app(user=ada)
     tokens = oauth_flows.obtain_tokens(api, oauth_flows.create_reader(), app)
     (access,) = list_rows(developer.get(f"{ACCESS}?q=reader"))
-    answer = submit_action(developer, ACCESS, "end", access, query="q=reader")
-    assert "Access ended: 1." in read_text(answer)
+    response = submit_action(developer, ACCESS, "end", access, query="q=reader")
+    assert "Access ended: 1." in read_text(response)
     assert (
         api.post("/oauth/refresh", data=oauth_flows.build_refresh_request(app, tokens["refresh_token"])).status_code
         == 400
@@ -438,8 +438,8 @@ def test_a_person_with_apps_and_keys_can_be_deleted(root: Client, ada: User) -> 
     ],
 )
 def test_no_address_fails(root: Client, changelist: str, query: str) -> None:
-    answer: Any = root.get(f"{changelist}?{query}", follow=True)
-    assert answer.status_code in (200, 400)
+    response: Any = root.get(f"{changelist}?{query}", follow=True)
+    assert response.status_code in (200, 400)
 
 
 @pytest.mark.parametrize("column", ["client_secret", "user__password", "hash_client_secret", "user__email"])
@@ -450,8 +450,8 @@ def test_columns_are_not_probed(root: Client, column: str) -> None:
 @pytest.mark.parametrize(("changelist", "action"), [(APPS, "make_new_secret"), (ACCESS, "end"), (KEYS, "revoke")])
 @pytest.mark.parametrize("pk", ODD_SELECTIONS)
 def test_a_selection_of_nothing_changes_nothing(root: Client, changelist: str, action: str, pk: str) -> None:
-    answer: Any = root.post(changelist, {"action": action, "_selected_action": pk}, follow=True)
-    assert "Nothing was changed: what was selected does not exist." in read_text(answer)
+    response: Any = root.post(changelist, {"action": action, "_selected_action": pk}, follow=True)
+    assert "Nothing was changed: what was selected does not exist." in read_text(response)
 
 
 @pytest.mark.parametrize("changelist", [APPS, ACCESS, KEYS])
@@ -479,6 +479,6 @@ def test_a_long_list_is_not_deleted_by_one_action(root: Client, monkeypatch: pyt
     monkeypatch.setattr(model_admins, "MAX_COUNT", 1)
     readers = [oauth_flows.create_reader(f"reader-{number}") for number in range(2)]
     form = {"action": ["delete_selected", ""], "index": 0, "select_across": across, "_selected_action": [readers[0].pk]}
-    answer: Any = root.post("/admin/auth/user/", form, follow=True)
-    assert "Nothing was deleted: select 1 at most." in read_text(answer)
+    response: Any = root.post("/admin/auth/user/", form, follow=True)
+    assert "Nothing was deleted: select 1 at most." in read_text(response)
     assert User.objects.filter(pk=readers[0].pk).exists()

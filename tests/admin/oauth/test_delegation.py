@@ -58,22 +58,22 @@ def test_rights_that_the_librarian_has_are_given(browser: Client, astrid: User) 
 
 
 def test_other_permissions_are_not_given(browser: Client, astrid: User) -> None:
-    answer = change_user(browser, astrid, user_permissions=find_permission("add_apikey"))
-    assert "is not one of the available choices" in read_text(answer)
+    response = change_user(browser, astrid, user_permissions=find_permission("add_apikey"))
+    assert "is not one of the available choices" in read_text(response)
     assert not astrid.user_permissions.exists()
 
 
 def test_groups_with_other_permissions_are_not_given(browser: Client, astrid: User) -> None:
-    answer = change_user(browser, astrid, groups=Group.objects.get(name="Developers").pk)
-    assert "is not one of the available choices" in read_text(answer)
+    response = change_user(browser, astrid, groups=Group.objects.get(name="Developers").pk)
+    assert "is not one of the available choices" in read_text(response)
     assert not astrid.groups.exists()
 
 
 def test_nobody_is_invited_to_do_more(browser: Client) -> None:
     form = {"username": "jane", "email": "jane@library.example", "groups": Group.objects.get(name="Developers").pk}
-    answer = browser.post(f"{USERS}add/", form)
-    assert "is not one of the available choices" in read_text(answer)
-    assert "<strong>Librarians</strong>" in read_text(answer)
+    response = browser.post(f"{USERS}add/", form)
+    assert "is not one of the available choices" in read_text(response)
+    assert "<strong>Librarians</strong>" in read_text(response)
     assert not User.objects.filter(username="jane").exists()
 
 
@@ -87,12 +87,12 @@ def test_accounts_with_more_rights_are_not_taken(browser: Client, astrid: User, 
     else:
         astrid.groups.add(Group.objects.get(name="Developers"))
     page = f"{USERS}{astrid.pk}"
-    answers = [
+    responses = [
         change_user(browser, astrid, email="head@library.example"),
         browser.post(f"{page}/password/", {"password1": "correct horse battery", "password2": "correct horse battery"}),
         browser.post(f"{page}/delete/", {"post": "yes"}),
     ]
-    assert [answer.status_code for answer in answers] == [403] * 3
+    assert [response.status_code for response in responses] == [403] * 3
     submit_action(browser, USERS, "delete_selected", astrid)
     browser.post(USERS, {"action": "delete_selected", "_selected_action": astrid.pk, "post": "yes"})
     stored = User.objects.get(pk=astrid.pk)
@@ -103,21 +103,21 @@ def test_accounts_with_more_rights_are_not_taken(browser: Client, astrid: User, 
 def test_groups_get_no_other_permissions(browser: Client, head: User) -> None:
     group = Group.objects.create(name="Helpers")
     head.groups.add(group)
-    answer = browser.post(
+    response = browser.post(
         f"{GROUPS}{group.pk}/change/", {"name": "Helpers", "permissions": find_permission("add_apikey")}
     )
-    assert "is not one of the available choices" in read_text(answer)
+    assert "is not one of the available choices" in read_text(response)
     browser.post(f"{GROUPS}{group.pk}/change/", {"name": "Helpers", "permissions": find_permission("add_book")})
     assert list_codenames(group.permissions) == ["add_book"]
 
 
 def test_groups_with_other_permissions_are_not_changed(browser: Client) -> None:
     group = Group.objects.get(name="Developers")
-    answers = [
+    responses = [
         browser.post(f"{GROUPS}{group.pk}/change/", {"name": "Nobody"}),
         browser.post(f"{GROUPS}{group.pk}/delete/", {"post": "yes"}),
     ]
-    assert [answer.status_code for answer in answers] == [403, 403]
+    assert [response.status_code for response in responses] == [403, 403]
     browser.post(GROUPS, {"action": "delete_selected", "_selected_action": group.pk, "post": "yes"})
     assert Group.objects.filter(name="Developers").exists()
 

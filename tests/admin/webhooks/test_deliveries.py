@@ -96,18 +96,18 @@ def test_deliveries_are_sent_again(developer: Client, ada: User) -> None:
     publish_event()
     attempt_deliveries()
     [delivery] = Delivery.objects.all()
-    answer = submit_action(developer, DELIVERIES, "redeliver", delivery)
+    response = submit_action(developer, DELIVERIES, "redeliver", delivery)
     redelivery = Delivery.objects.latest("pk")
     assert (redelivery.event_id, redelivery.endpoint_id) == (delivery.event_id, delivery.endpoint_id)
     assert (redelivery.replay, redelivery.state) == (1, "waiting")
-    assert answer.redirect_chain == [(f"{DELIVERIES}{redelivery.pk}/change/", 302)]
+    assert response.redirect_chain == [(f"{DELIVERIES}{redelivery.pk}/change/", 302)]
     assert "Sent again." in read_text(developer.get(f"{DELIVERIES}{delivery.pk}/history/"))
-    answer = submit_action(developer, DELIVERIES, "redeliver", *Delivery.objects.all(), query="state__exact=waiting")
+    response = submit_action(developer, DELIVERIES, "redeliver", *Delivery.objects.all(), query="state__exact=waiting")
     # The first one is delivered, and no part of the list.
-    assert "/change/" in answer.redirect_chain[0][0]
+    assert "/change/" in response.redirect_chain[0][0]
     rows = Delivery.objects.filter(state="waiting")
-    answer = submit_action(developer, DELIVERIES, "redeliver", *rows, query="state__exact=waiting")
-    assert "Deliveries sent again: 2, to active endpoints." in read_text(answer)
+    response = submit_action(developer, DELIVERIES, "redeliver", *rows, query="state__exact=waiting")
+    assert "Deliveries sent again: 2, to active endpoints." in read_text(response)
     assert Delivery.objects.count() == 5
 
 
@@ -116,10 +116,10 @@ def test_nothing_is_sent_again_to_an_endpoint_that_is_not_active(developer: Clie
     publish_event()
     for state in ("disabled", "deleted"):
         Endpoint.objects.filter(pk=endpoint.pk).update(state=state)
-        answer = submit_action(
+        response = submit_action(
             developer, DELIVERIES, "redeliver", *Delivery.objects.all(), query="state__exact=waiting"
         )
-        assert "Deliveries sent again: 0" in read_text(answer)
+        assert "Deliveries sent again: 0" in read_text(response)
     assert Delivery.objects.count() == 1
 
 
@@ -140,6 +140,6 @@ def test_no_more_than_a_thousand_deliveries_are_sent_again_at_once(root: Client)
         Delivery(event_id=delivery.event_id, endpoint=endpoint, replay=number) for number in range(1, 1_001)
     )
     form = {"action": "redeliver", "_selected_action": str(delivery.pk), "select_across": "1", "index": "0"}
-    answer: Any = root.post(DELIVERIES, form, follow=True)
-    assert "Nothing was changed: select 1,000 at most." in read_text(answer)
+    response: Any = root.post(DELIVERIES, form, follow=True)
+    assert "Nothing was changed: select 1,000 at most." in read_text(response)
     assert Delivery.objects.count() == 1_001

@@ -80,8 +80,8 @@ def revoke(scenario: Scenario) -> None:
 
 
 def replay_the_code(scenario: Scenario) -> None:
-    answer = scenario.api.post("/oauth/token", data=build_code_request(scenario.app, scenario.code))
-    assert answer.status_code == 400
+    response = scenario.api.post("/oauth/token", data=build_code_request(scenario.app, scenario.code))
+    assert response.status_code == 400
 
 
 def reuse_a_refresh_token(scenario: Scenario) -> None:
@@ -118,8 +118,8 @@ def delete_the_authorization(scenario: Scenario) -> None:
 
 
 def revoke_the_key(scenario: Scenario) -> None:
-    answer = scenario.api.delete(f"{KEYS}/{scenario.key.prefix}", headers=scenario.key_header)
-    assert answer.status_code == 204
+    response = scenario.api.delete(f"{KEYS}/{scenario.key.prefix}", headers=scenario.key_header)
+    assert response.status_code == 204
 
 
 def revoke_the_key_in_the_admin(scenario: Scenario) -> None:

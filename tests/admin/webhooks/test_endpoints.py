@@ -58,9 +58,9 @@ def test_a_secret_is_shown_once(developer: Client, ada: User, caplog: pytest.Log
             [secret] = read_secrets(submit_action(developer, ENDPOINTS, "rotate", create_endpoint(ada))).values()
     page = f"{ENDPOINTS}{Endpoint.objects.get().pk}/"
     for address in [ENDPOINTS, f"{page}change/", f"{page}history/", f"{page}delete/", f"{page}replay/", "/admin/"]:
-        answer = developer.get(address)
-        assert answer.status_code == 200
-        assert secret not in read_text(answer)
+        response = developer.get(address)
+        assert response.status_code == 200
+        assert secret not in read_text(response)
     assert secret not in dump_database()
     assert secret not in str(dict(developer.session))
     assert secret not in caplog.text
@@ -77,8 +77,8 @@ def test_an_endpoint_with_an_old_secret_gets_form_c_after_a_new_one(developer: C
     endpoint = create_endpoint(ada)
     endpoint.secrets.update(sealed=encrypt_secret(OLD_SECRET))
     page = f"{ENDPOINTS}{endpoint.pk}/change/"
-    answer = developer.post(page, build_endpoint_form(form="C"))
-    assert list(answer.context["adminform"].form.errors) == ["form"]
+    response = developer.post(page, build_endpoint_form(form="C"))
+    assert list(response.context["adminform"].form.errors) == ["form"]
     submit_action(developer, ENDPOINTS, "rotate", endpoint)
     submit_action(developer, ENDPOINTS, "promote", endpoint)
     developer.post(page, build_endpoint_form(form="C"))
@@ -99,8 +99,8 @@ INVALID_VALUES: list[tuple[str, Any]] = [
 def test_the_form_names_the_invalid_field_of_an_endpoint(root: Client, ada: User) -> None:
     found = []
     for name, value in INVALID_VALUES:
-        answer = root.post(f"{ENDPOINTS}add/", build_endpoint_form(**{"owner": ada.pk, name: value}))
-        found.append((list(answer.context["adminform"].form.errors), value))
+        response = root.post(f"{ENDPOINTS}add/", build_endpoint_form(**{"owner": ada.pk, name: value}))
+        found.append((list(response.context["adminform"].form.errors), value))
     assert found == [([name], value) for name, value in INVALID_VALUES]
     assert not Endpoint.objects.exists()
 
@@ -129,8 +129,8 @@ def test_nobody_adds_more_than_a_hundred_endpoints(developer: Client, ada: User)
     Endpoint.objects.bulk_create(
         Endpoint(owner=ada, created_at=MOMENT) for _ in range(endpoints.MAX_ENDPOINTS_PER_USER)
     )
-    answer = developer.post(f"{ENDPOINTS}add/", build_endpoint_form(), follow=True)
-    assert "No endpoint was made: 100 are there already; delete one first." in read_text(answer)
+    response = developer.post(f"{ENDPOINTS}add/", build_endpoint_form(), follow=True)
+    assert "No endpoint was made: 100 are there already; delete one first." in read_text(response)
     assert Endpoint.objects.count() == endpoints.MAX_ENDPOINTS_PER_USER
 
 
@@ -199,8 +199,10 @@ def test_developers_do_not_reach_the_endpoints_of_others(developer: Client) -> N
     form = {**build_endpoint_form(), **build_replay_form(), "post": "yes"}
     for page in ("change", "delete", "history", "replay"):
         address = f"{ENDPOINTS}{other_endpoint.pk}/{page}/"
-        for answer in (developer.get(address), developer.post(address, form)):
-            assert (other_endpoint.url in read_text(answer), answer.status_code in (302, 404)) == (False, True), page
+        for response in (developer.get(address), developer.post(address, form)):
+            assert (other_endpoint.url in read_text(response), response.status_code in (302, 404)) == (False, True), (
+                page
+            )
     for action in ("ping", "disable", "rotate", "promote", "delete_selected"):
         submit_action(developer, ENDPOINTS, action, other_endpoint)
     assert Endpoint.objects.values_list("url", "state").get() == (other_endpoint.url, "active")
@@ -231,10 +233,10 @@ def test_the_state_is_a_word(developer: Client, ada: User) -> None:
 
 def test_a_ping_leads_to_its_delivery(developer: Client, ada: User) -> None:
     endpoint = create_endpoint(ada)
-    answer = submit_action(developer, ENDPOINTS, "ping", endpoint)
+    response = submit_action(developer, ENDPOINTS, "ping", endpoint)
     delivery = Delivery.objects.select_related("event").get()
     assert (delivery.endpoint, delivery.event.kind) == (endpoint, "test.ping")
-    assert answer.redirect_chain == [(f"{DELIVERIES}{delivery.pk}/change/", 302)]
+    assert response.redirect_chain == [(f"{DELIVERIES}{delivery.pk}/change/", 302)]
     assert "Pinged." in read_text(developer.get(f"{ENDPOINTS}{endpoint.pk}/history/"))
 
 
@@ -280,8 +282,8 @@ def test_past_events_can_be_replayed(developer: Client, ada: User) -> None:
     assert "Events on their way again: 1." in read_text(confirm_replay(developer, page, build_replay_form()))
     assert Delivery.objects.get().endpoint == endpoint
     assert "Replayed events: 1." in read_text(developer.get(f"{ENDPOINTS}{endpoint.pk}/history/"))
-    second_answer = confirm_replay(developer, page, build_replay_form(kinds=["book.deleted"]))
-    assert "Events on their way again: 0." in read_text(second_answer)
+    second_response = confirm_replay(developer, page, build_replay_form(kinds=["book.deleted"]))
+    assert "Events on their way again: 0." in read_text(second_response)
 
 
 def test_a_replay_says_how_many_events_it_sends_and_waits_for_a_yes(developer: Client, ada: User) -> None:
@@ -333,19 +335,19 @@ def test_an_end_that_is_given_counts_also_beside_until_now(developer: Client, ad
 def test_an_end_that_is_left_empty_by_mistake_sends_nothing(developer: Client, ada: User) -> None:
     publish_event()
     page, form = f"{ENDPOINTS}{create_endpoint(ada).pk}/replay/", build_replay_form(until_now="")
-    answer = developer.post(page, {name: value for name, value in form.items() if value})
-    assert answer.context["form"].errors == {"before": ["Give an end or choose “until now”."]}
-    assert answer.context["question"] is None
+    response = developer.post(page, {name: value for name, value in form.items() if value})
+    assert response.context["form"].errors == {"before": ["Give an end or choose “until now”."]}
+    assert response.context["question"] is None
 
 
-def read_refusal(answer: Any, form: dict[str, Any]) -> str:
+def read_refusal(response: Any, form: dict[str, Any]) -> str:
     """Returns why the replay was refused; checks that its form still holds what was sent."""
-    assert answer.status_code == 200
-    sent = answer.context["form"].data
+    assert response.status_code == 200
+    sent = response.context["form"].data
     assert {name: sent.getlist(name) for name in form} == {
         name: value if isinstance(value, list) else [value] for name, value in form.items()
     }
-    [reason] = answer.context["form"].non_field_errors()
+    [reason] = response.context["form"].non_field_errors()
     return str(reason)
 
 
@@ -379,8 +381,10 @@ def test_an_invalid_replay_is_explained(developer: Client, ada: User) -> None:
         {"before_0": "0001-01-01", "before_1": "00:00"},
         {"before_0": "0001-01-01T00:00+23:59", "before_1": "00:00"},
     ]
-    answers = [developer.post(page, build_replay_form(**change)) for change in changes]
-    assert [change for change, answer in zip(changes, answers, strict=True) if not answer.context["form"].errors] == []
+    responses = [developer.post(page, build_replay_form(**change)) for change in changes]
+    assert [
+        change for change, response in zip(changes, responses, strict=True) if not response.context["form"].errors
+    ] == []
 
 
 @pytest.mark.parametrize(("after", "before"), [("0001-01-01", "9999-12-31"), ("9999-12-30", "9999-12-31")])

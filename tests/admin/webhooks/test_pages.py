@@ -56,10 +56,10 @@ def test_who_may_only_view_has_no_buttons(client: Client) -> None:
     publish_event()
     pages = [f"{ENDPOINTS}{endpoint.pk}/change/", f"{DELIVERIES}{Delivery.objects.get().pk}/change/"]
     for page in pages:
-        answer: Any = client.get(page)
-        assert answer.status_code == 200
-        assert 'name="action"' not in read_text(answer)
-        assert "Replay</a>" not in read_text(answer)
+        response: Any = client.get(page)
+        assert response.status_code == 200
+        assert 'name="action"' not in read_text(response)
+        assert "Replay</a>" not in read_text(response)
     submit_action(client, ENDPOINTS, "ping", endpoint)
     assert Delivery.objects.count() == 1
     assert client.post(f"{ENDPOINTS}{endpoint.pk}/replay/", build_replay_form()).status_code == 403
@@ -106,8 +106,8 @@ def test_a_selection_of_rows_that_do_not_exist_changes_nothing(root: Client) -> 
     actions = [(ENDPOINTS, name) for name in ("ping", "disable", "enable", "rotate", "promote", "delete_selected")]
     for address, action in [*actions, (DELIVERIES, "redeliver"), (SOURCES, "add_secret"), (INBOX, "requeue")]:
         for pk in ODD_SELECTIONS:
-            answer: Any = root.post(address, {"action": action, "_selected_action": pk}, follow=True)
-            assert "Nothing was changed: what was selected does not exist." in read_text(answer), (action, pk)
+            response: Any = root.post(address, {"action": action, "_selected_action": pk}, follow=True)
+            assert "Nothing was changed: what was selected does not exist." in read_text(response), (action, pk)
 
 
 @pytest.mark.parametrize("address", LISTS)

@@ -45,8 +45,8 @@ def test_a_source_is_added_with_a_secret_that_is_made_or_given(root: Client, cap
     given = " a secret of the branch, with spaces "
     with caplog.at_level("DEBUG"):
         made = read_secrets(root.post(f"{SOURCES}add/", build_source_form(mirrors="on")))["Secret"]
-        answer = root.post(f"{SOURCES}add/", build_source_form(name="attic", secret=given), follow=True)
-    assert given.strip() not in read_text(answer)
+        response = root.post(f"{SOURCES}add/", build_source_form(name="attic", secret=given), follow=True)
+    assert given.strip() not in read_text(response)
     assert given not in caplog.text
     source, other = Source.objects.order_by("pk")
     assert (source.name, source.form, source.enabled, source.mirrors) == ("branch", "B", True, True)
@@ -76,9 +76,9 @@ def test_the_form_names_the_invalid_field_of_a_source(root: Client) -> None:
     forms = [*({"name": name} for name in ("", "a/b", "a\0b", "n" * 51)), {"form": "D"}]
     secrets = [*({"secret": secret} for secret in INVALID_SECRETS), {"secret": OLD_SECRET, "form": "C"}]
     for form in [*forms, *secrets]:
-        answer = root.post(f"{SOURCES}add/", build_source_form(**form))
-        assert list(answer.context["adminform"].form.errors) == [next(iter(form))], form
-        assert "secret" not in form or form["secret"] not in html.unescape(read_text(answer)), form
+        response = root.post(f"{SOURCES}add/", build_source_form(**form))
+        assert list(response.context["adminform"].form.errors) == [next(iter(form))], form
+        assert "secret" not in form or form["secret"] not in html.unescape(read_text(response)), form
     assert not Source.objects.exists()
     root.post(f"{SOURCES}add/", build_source_form(form="B", secret=OLD_SECRET))
     assert Source.objects.exists()
@@ -95,8 +95,8 @@ def test_a_source_with_an_old_secret_gets_form_c_with_a_new_one(root: Client) ->
     branch = sources.create_source(secrets=(OLD_SECRET,))
     page = f"{SOURCES}{branch.pk}/change/"
     management = {"secrets-TOTAL_FORMS": "1", "secrets-INITIAL_FORMS": "1", "secrets-0-id": branch.secrets.get().pk}
-    answer = root.post(page, build_source_form(form="C", **management))
-    assert list(answer.context["adminform"].form.errors) == ["form"]
+    response = root.post(page, build_source_form(form="C", **management))
+    assert list(response.context["adminform"].form.errors) == ["form"]
     root.post(page, build_source_form(form="C", secret=sources.SECRET, **management))
     branch.refresh_from_db()
     assert (branch.form, list(inbox.iter_secrets(branch))) == ("C", [sources.SECRET])
@@ -170,8 +170,8 @@ def test_dead_events_can_be_queued_again(root: Client) -> None:
     branch = sources.create_source()
     received, other = store_dead_event(branch), sources.store_received(branch)
     Received.objects.filter(pk=other.pk).update(attempted=2)
-    answer = submit_action(root, INBOX, "requeue", received, other)
-    assert "Dead events to be worked off again: 1." in read_text(answer)
+    response = submit_action(root, INBOX, "requeue", received, other)
+    assert "Dead events to be worked off again: 1." in read_text(response)
     assert "Worked off again." in read_text(root.get(f"{INBOX}{received.pk}/history/"))
     assert Received.objects.get(pk=other.pk).attempted == 2
     assert Received.objects.values_list("state", "attempted").get(pk=received.pk) == ("waiting", 0)

@@ -96,9 +96,9 @@ def ada(db: None) -> User:
 
 
 def begin(api: httpx.Client, header: dict[str, str], address: str = OPERATIONS) -> Operation:
-    answer = api.post(address, json=LEND_ALL, headers=header)
-    assert answer.status_code == 202
-    return Operation.objects.get(pk=answer.json()["id"])
+    response = api.post(address, json=LEND_ALL, headers=header)
+    assert response.status_code == 202
+    return Operation.objects.get(pk=response.json()["id"])
 
 
 def claim() -> OperationRunner:

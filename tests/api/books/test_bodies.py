@@ -77,11 +77,11 @@ def test_invalid_json_is_malformed(api: httpx.Client, version: APIVersion, store
     expected = (422, ["body"]) if version is VERSION_1 else (400, ["body"])
     bodies: dict[str, bytes | list[bytes]] = {**NO_JSON, "empty": b"", "empty, in chunks": []}
     for name, body in bodies.items():
-        for answer in send(api, version, address, body):
-            assert (name, version.parse_error(answer)) == (name, expected)
+        for response in send(api, version, address, body):
+            assert (name, version.parse_error(response)) == (name, expected)
             if version is VERSION_1:
                 kind = "missing" if name.startswith("empty") else "json_invalid"
-                assert answer.json()["detail"][0]["type"] == kind
+                assert response.json()["detail"][0]["type"] == kind
     assert version.list_books(api) == [stored_book]
 
 
@@ -89,8 +89,8 @@ def test_a_body_that_is_no_object_is_refused(
     api: httpx.Client, version: APIVersion, stored_book: Any, address: str
 ) -> None:
     for body in NO_OBJECTS:
-        for answer in send(api, version, address, body):
-            assert (body, version.parse_error(answer)) == (body, (422, ["body"]))
+        for response in send(api, version, address, body):
+            assert (body, version.parse_error(response)) == (body, (422, ["body"]))
     assert version.list_books(api) == [stored_book]
 
 
@@ -109,8 +109,8 @@ def test_the_last_of_two_equal_fields_counts(api: httpx.Client, version: APIVers
         for method, way in list_ways(version, address):
             body = encode(title="last").replace(b"{", f'{{"title": {first}, '.encode(), 1)
             assert api.request(method, way, content=body).json()["title"] == "last"
-    answers = send(api, version, address, encode(title=1).replace(b"{", b'{"title": "first", ', 1))
-    assert {version.parse_error(answer)[0] for answer in answers} == {422}
+    responses = send(api, version, address, encode(title=1).replace(b"{", b'{"title": "first", ', 1))
+    assert {version.parse_error(response)[0] for response in responses} == {422}
 
 
 def test_a_pair_of_surrogates_is_one_character(api: httpx.Client, version: APIVersion, address: str) -> None:
@@ -129,8 +129,8 @@ def test_a_body_may_have_one_mebibyte(api: httpx.Client, version: APIVersion, ad
     before = version.list_books(api)
     bodies: list[bytes | list[bytes]] = [encode().ljust(MIB + 1), encode().ljust(2 * MIB), [b" " * MIB, b" "]]
     for large in bodies:
-        answers = send(api, version, address, large)
-        assert {version.parse_error(answer)[0] for answer in answers} == {413}
+        responses = send(api, version, address, large)
+        assert {version.parse_error(response)[0] for response in responses} == {413}
     assert version.list_books(api) == before
 
 
@@ -143,8 +143,8 @@ def test_json_is_read_whatever_its_charset(api: httpx.Client, version: APIVersio
     for headers in ({}, *({"Content-Type": media_type} for media_type in JSON_TYPES)):
         for method, way in list_ways(version, address):
             body = json.dumps(build_book(title="Émma"), ensure_ascii=False).encode()
-            answer = api.request(method, way, content=body, headers=headers)
-            assert (answer.is_success, answer.json()["title"]) == (True, "Émma"), (method, headers)
+            response = api.request(method, way, content=body, headers=headers)
+            assert (response.is_success, response.json()["title"]) == (True, "Émma"), (method, headers)
 
 
 def test_another_media_type_is_refused(api: httpx.Client, version: APIVersion, stored_book: Any, address: str) -> None:
@@ -152,8 +152,8 @@ def test_another_media_type_is_refused(api: httpx.Client, version: APIVersion, s
     cases = [(way, media_type) for way in ways for media_type in OTHER_TYPES]
     cases += [(way, "application/merge-patch+json") for way in ways if way[0] != "PATCH"]
     for (method, way), media_type in cases:
-        answer = api.request(method, way, content=encode(), headers={"Content-Type": media_type})
-        assert (method, media_type, version.parse_error(answer)) == (method, media_type, (415, []))
+        response = api.request(method, way, content=encode(), headers={"Content-Type": media_type})
+        assert (method, media_type, version.parse_error(response)) == (method, media_type, (415, []))
     for files in (None, {"cover": b"png"}):
         assert api.post(version.books, data=build_book(), files=files).status_code == 415
     assert version.list_books(api) == [stored_book]

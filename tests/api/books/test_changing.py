@@ -13,16 +13,16 @@ BODIES = [b'{"year": 2000}', b'{"year": "1984"}', b"{", b"", b"[]", b'{"isbn": "
 pytestmark = with_each_version
 
 
-def require_change(api: httpx.Client, version: APIVersion, answer: httpx.Response, **changes: Any) -> None:
-    """The answer shows the book, with these changes of what was there before, and so does the address."""
+def require_change(api: httpx.Client, version: APIVersion, response: httpx.Response, **changes: Any) -> None:
+    """The response shows the book, with these changes of what was there before, and so does the address."""
     before = changes.pop("before")
     if version is VERSION_2:
-        changes |= {"version": before["version"] + 1, "updated_at": answer.json()["updated_at"]}
+        changes |= {"version": before["version"] + 1, "updated_at": response.json()["updated_at"]}
         changes |= {"isbn13": "9780141439587"} if changes.get("isbn") == EMMA["isbn"] else {}
-        assert answer.json()["updated_at"] > before["updated_at"]
-    assert (answer.status_code, answer.json()) == (200, {**before, **changes})
+        assert response.json()["updated_at"] > before["updated_at"]
+    assert (response.status_code, response.json()) == (200, {**before, **changes})
     read = api.get(f"{version.books}/{before['id']}")
-    assert (read.json(), read.headers["ETag"]) == (answer.json(), answer.headers["ETag"])
+    assert (read.json(), read.headers["ETag"]) == (response.json(), response.headers["ETag"])
 
 
 def test_a_changed_book_is_answered_whole(
@@ -36,8 +36,8 @@ def test_a_changed_book_is_answered_whole(
 def test_only_the_fields_present_change(api: httpx.Client, version: APIVersion) -> None:
     for name, value in EMMA.items():
         before = version.create(api).json()
-        answer = api.request(version.changes[-1], f"{version.books}/{before['id']}", json={name: value})
-        require_change(api, version, answer, before=before, **{name: value})
+        response = api.request(version.changes[-1], f"{version.books}/{before['id']}", json={name: value})
+        require_change(api, version, response, before=before, **{name: value})
         api.delete(f"{version.books}/{before['id']}")
 
 
@@ -51,16 +51,19 @@ def test_equal_values_are_no_change(
     parts: list[dict[str, Any]] = [{}, {"title": stored_book["title"]}, {"year": stored_book["year"]}, ignored]
     cases += [(version.changes[-1], body) for body in parts]
     for method, body in cases:
-        answer = api.request(method, address, json=body)
-        assert (answer.status_code, answer.json(), answer.headers["ETag"]) == (200, stored_book, etag), (method, body)
+        response = api.request(method, address, json=body)
+        assert (response.status_code, response.json(), response.headers["ETag"]) == (200, stored_book, etag), (
+            method,
+            body,
+        )
     assert version.list_books(api) == [stored_book]
 
 
 def test_a_book_keeps_its_own_isbn(
     api: httpx.Client, version: APIVersion, stored_book: dict[str, Any], address: str
 ) -> None:
-    answer = api.put(address, json={**EMMA, "isbn": stored_book["isbn"]})
-    require_change(api, version, answer, before=stored_book, **{**EMMA, "isbn": stored_book["isbn"]})
+    response = api.put(address, json={**EMMA, "isbn": stored_book["isbn"]})
+    require_change(api, version, response, before=stored_book, **{**EMMA, "isbn": stored_book["isbn"]})
 
 
 def test_a_conflict_links_the_book_that_has_the_isbn(
@@ -68,9 +71,9 @@ def test_a_conflict_links_the_book_that_has_the_isbn(
 ) -> None:
     other = version.create(api).json()
     for method in version.changes:
-        answer = api.request(method, address, json={**EMMA, "isbn": other["isbn"]})
-        assert version.parse_error(answer) == (409, ["isbn"] if version is VERSION_2 else [])
-        assert api.get(httpx.URL(answer.headers["Link"].split(">")[0][1:]).path).json() == other
+        response = api.request(method, address, json={**EMMA, "isbn": other["isbn"]})
+        assert version.parse_error(response) == (409, ["isbn"] if version is VERSION_2 else [])
+        assert api.get(httpx.URL(response.headers["Link"].split(">")[0][1:]).path).json() == other
     assert version.list_books(api) == [stored_book, other]
 
 
@@ -78,8 +81,8 @@ def test_a_body_with_a_problem_changes_nothing(
     api: httpx.Client, version: APIVersion, stored_book: dict[str, Any], address: str
 ) -> None:
     for method in version.changes:
-        answer = api.request(method, address, json={**EMMA, "year": "1984"})
-        assert version.parse_error(answer) == (422, ["year"])
+        response = api.request(method, address, json={**EMMA, "year": "1984"})
+        assert version.parse_error(response) == (422, ["year"])
     assert version.list_books(api) == [stored_book]
 
 
@@ -87,8 +90,8 @@ def test_an_unknown_book_is_not_found_whatever_the_body(api: httpx.Client, versi
     version.create(api, isbn="in use")
     for method in version.changes:
         for body in BODIES:
-            answer = api.request(method, f"{version.books}/987654321", content=body, headers={"If-Match": '"stale"'})
-            assert (method, body, *version.parse_error(answer)) == (method, body, 404, [])
+            response = api.request(method, f"{version.books}/987654321", content=body, headers={"If-Match": '"stale"'})
+            assert (method, body, *version.parse_error(response)) == (method, body, 404, [])
         assert api.request(method, f"{version.books}/987654321", json=build_book()).status_code == 404
     assert len(version.list_books(api)) == 1
 

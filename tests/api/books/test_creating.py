@@ -40,12 +40,12 @@ pytestmark = with_each_version
 def test_a_created_book_is_answered_as_it_is_read_from_then_on(api: httpx.Client, version: APIVersion) -> None:
     for address, accept in ADDRESSES[version]:
         body = build_book()
-        answer = api.post(address, json=body, headers={"Accept": accept})
-        created = answer.json()
-        assert (answer.status_code, answer.headers["Location"]) == (201, f"{version.books}/{created['id']}")
+        response = api.post(address, json=body, headers={"Accept": accept})
+        created = response.json()
+        assert (response.status_code, response.headers["Location"]) == (201, f"{version.books}/{created['id']}")
         assert created == {**created, **body, "available": True}
-        read = api.get(answer.headers["Location"])
-        assert (read.json(), read.headers["ETag"]) == (created, answer.headers["ETag"])
+        read = api.get(response.headers["Location"])
+        assert (read.json(), read.headers["ETag"]) == (created, response.headers["ETag"])
 
 
 def test_what_only_the_library_sets_is_ignored(
@@ -64,8 +64,8 @@ def test_what_only_the_library_sets_is_ignored(
 def test_isbns_that_differ_in_any_character_are_different(api: httpx.Client, version: APIVersion) -> None:
     pairs = [*DIFFERENT_ISBNS, *([("", " ")] if version is VERSION_1 else [])]
     for pair in pairs:
-        answers = [api.post(version.books, json=build_book(isbn=isbn)) for isbn in (*pair, *pair)]
-        assert (pair, [answer.status_code for answer in answers]) == (pair, [201, 201, 409, 409])
+        responses = [api.post(version.books, json=build_book(isbn=isbn)) for isbn in (*pair, *pair)]
+        assert (pair, [response.status_code for response in responses]) == (pair, [201, 201, 409, 409])
     assert [book["isbn"] for book in version.list_books(api)] == [isbn for pair in pairs for isbn in pair]
 
 

@@ -12,25 +12,27 @@ pytestmark = with_each_version
 
 
 def test_a_deleted_book_is_gone(api: httpx.Client, version: APIVersion, address: str) -> None:
-    answer = api.delete(address)
-    assert (answer.status_code, answer.content) == version.deleted
-    assert ("Content-Type" in answer.headers) is bool(answer.content)
+    response = api.delete(address)
+    assert (response.status_code, response.content) == version.deleted
+    assert ("Content-Type" in response.headers) is bool(response.content)
     other_version = address.replace("/v2", "") if version is VERSION_2 else address.replace("/api", "/api/v2")
-    answers = [
+    responses = [
         api.get(address),
         *(api.request(method, address, json=build_book()) for method in version.changes),
         api.delete(address),
         api.get(other_version),
     ]
-    assert [(answer.status_code, "Book not found" in answer.text) for answer in answers] == [(404, True)] * len(answers)
+    assert [(response.status_code, "Book not found" in response.text) for response in responses] == [(404, True)] * len(
+        responses
+    )
     assert version.list_books(api) == []
 
 
 def test_only_the_book_named_is_deleted(api: httpx.Client, version: APIVersion, address: str) -> None:
     other = version.create(api).json()
     # The body is ignored.
-    answer = api.request("DELETE", address, content=b"{", headers={"Content-Type": "text/plain"})
-    assert (answer.status_code, answer.content) == version.deleted
+    response = api.request("DELETE", address, content=b"{", headers={"Content-Type": "text/plain"})
+    assert (response.status_code, response.content) == version.deleted
     assert version.list_books(api) == [other]
 
 
@@ -65,8 +67,8 @@ def test_the_first_failing_check_is_answered(api: httpx.Client, version: APIVers
 def test_the_server_answers_a_deletion(service: Service, version: APIVersion) -> None:
     with service.open_client() as client:
         address = version.create(client).headers["Location"]
-        answer, second_answer = client.delete(address), client.delete(address)
-    assert (answer.status_code, answer.content) == version.deleted
-    if not answer.content:
-        assert answer.headers.keys().isdisjoint({"content-type", "content-length", "transfer-encoding"})
-    assert version.parse_error(second_answer) == (404, [])
+        response, second_response = client.delete(address), client.delete(address)
+    assert (response.status_code, response.content) == version.deleted
+    if not response.content:
+        assert response.headers.keys().isdisjoint({"content-type", "content-length", "transfer-encoding"})
+    assert version.parse_error(second_response) == (404, [])

@@ -108,11 +108,11 @@ def test_a_request_keeps_the_rules(api: httpx.Client, book: dict[str, Any], door
     assert Book.objects.count() == 1 + len(accepted) * door.makes_books
 
 
-def read_refusal(door: Door, answer: httpx.Response) -> tuple[int, list[tuple[str, ...]]]:
-    if door.is_v1 or answer.is_success:
-        problems = [] if answer.is_success else answer.json()["detail"]
-        return answer.status_code, [(".".join(item["loc"]), item["type"], item["msg"]) for item in problems]
-    return answer.status_code, [(item["field"], item["message"]) for item in answer.json()["error"]["details"]]
+def read_refusal(door: Door, response: httpx.Response) -> tuple[int, list[tuple[str, ...]]]:
+    if door.is_v1 or response.is_success:
+        problems = [] if response.is_success else response.json()["detail"]
+        return response.status_code, [(".".join(item["loc"]), item["type"], item["msg"]) for item in problems]
+    return response.status_code, [(item["field"], item["message"]) for item in response.json()["error"]["details"]]
 
 
 def build_refusal(door: Door, rule: Rule) -> tuple[int, list[tuple[str, ...]]]:
@@ -123,11 +123,11 @@ def build_refusal(door: Door, rule: Rule) -> tuple[int, list[tuple[str, ...]]]:
 
 
 def read_stored(api: httpx.Client, door: Door, rule: Rule, pk: int) -> str:
-    """Returns the value as the answer and the stored book have it, or the answer if it is a refusal."""
-    answer = door.send(api, rule, pk)
-    if not answer.is_success:
-        return answer.text
-    shown = answer.json()["results"][0] if door.bulk else answer.json()
+    """Returns the value as the response and the stored book have it, or the response if it is a refusal."""
+    response = door.send(api, rule, pk)
+    if not response.is_success:
+        return response.text
+    shown = response.json()["results"][0] if door.bulk else response.json()
     stored = api.get(f"/api/v2/books/{shown['id']}").json()
     return " or ".join({ascii(book[rule.member]): book for book in ({**stored, **shown}, stored)})
 

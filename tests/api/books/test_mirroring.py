@@ -81,10 +81,10 @@ def test_a_mirrored_book_is_like_any_other_book(api: httpx.Client, branch: Sourc
     book = build_remote_book(isbn=ISBN, title="  Émile  ", year=-300, available=False)
     mirror(branch, "created", book)
     row = Book.objects.get()
-    answer = api.get(f"/api/v2/books/{row.pk}").json()
-    assert select_mirrored(answer) == select_mirrored(book)
-    assert (answer["isbn13"], answer["version"]) == ("9780141439518", 1)
-    assert api.get("/api/v2/books?q=émile").json()["results"] == [answer]
+    response = api.get(f"/api/v2/books/{row.pk}").json()
+    assert select_mirrored(response) == select_mirrored(book)
+    assert (response["isbn13"], response["version"]) == ("9780141439518", 1)
+    assert api.get("/api/v2/books?q=émile").json()["results"] == [response]
     assert api.delete(f"/api/v2/books/{row.pk}").status_code == 204
 
 

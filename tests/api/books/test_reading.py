@@ -20,10 +20,10 @@ pytestmark = with_each_version
 
 def test_a_book_is_answered_whole(api: httpx.Client, version: APIVersion) -> None:
     created = version.create(api, isbn="0-14-143951-3").json()
-    answer = api.get(f"{version.books}/{created['id']}")
+    response = api.get(f"{version.books}/{created['id']}")
     of_version_2 = {"isbn13": "9780141439518", "updated_at": created["created_at"], "version": 1}
-    assert (answer.status_code, answer.headers["Content-Type"]) == (200, "application/json")
-    assert answer.json() == {
+    assert (response.status_code, response.headers["Content-Type"]) == (200, "application/json")
+    assert response.json() == {
         "id": created["id"],
         "title": "Pride and Prejudice",
         "author": "Jane Austen",
@@ -89,8 +89,8 @@ def test_leading_zeros_change_nothing(
     api: httpx.Client, version: APIVersion, stored_book: dict[str, Any], etag: str
 ) -> None:
     for zeros in (2, 5_000):
-        answer = api.get(f"{version.books}/{'0' * zeros}{stored_book['id']}")
-        assert (answer.json(), answer.headers["ETag"]) == (stored_book, etag)
+        response = api.get(f"{version.books}/{'0' * zeros}{stored_book['id']}")
+        assert (response.json(), response.headers["ETag"]) == (stored_book, etag)
     address = f"{version.books}/00{stored_book['id']}"
     method = version.changes[-1]
     assert api.request(method, address, json={"year": 2000}).json()["year"] == 2000

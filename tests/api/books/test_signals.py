@@ -366,5 +366,5 @@ def test_equal_values_send_nothing(library: Library) -> None:
 
 def test_a_receiver_that_raises_is_an_error_of_the_request(library: Library) -> None:
     with listen(fail):
-        answer = library.api.post("/api/v2/books", json=build_book())
-    assert (answer.status_code, answer.json()["error"]["code"]) == (500, "INTERNAL_ERROR")
+        response = library.api.post("/api/v2/books", json=build_book())
+    assert (response.status_code, response.json()["error"]["code"]) == (500, "INTERNAL_ERROR")

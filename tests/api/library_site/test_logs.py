@@ -97,10 +97,10 @@ def test_a_request_is_logged_as_one_object(json_log: Log, api: httpx.Client) -> 
     [("/", 200), ("/docs", 200), ("/static/admin/css/base.css", 200), ("/nowhere", 404), ("/admin/", 302)],
 )
 def test_every_request_is_logged(json_log: Log, api: httpx.Client, address: str, status: int) -> None:
-    answer = api.get(address)
+    response = api.get(address)
     (line,) = json_log.parse_lines()
     assert (line["path"], line["status"]) == (address, status)
-    assert line["request_id"] == answer.headers["X-Request-ID"]
+    assert line["request_id"] == response.headers["X-Request-ID"]
 
 
 def test_a_path_is_logged_as_it_was_sent(json_log: Log, api: httpx.Client) -> None:

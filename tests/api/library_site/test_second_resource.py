@@ -105,7 +105,7 @@ def test_it_is_listed_in_pages(api: httpx.Client) -> None:
 
 def test_its_errors_have_the_form_of_the_version(api: httpx.Client, shelf: dict[str, Any]) -> None:
     path = f"{SHELVES}/{shelf['id']}"
-    answers = [
+    responses = [
         api.post(SHELVES, json={"name": 7, "place": 1}),
         api.post(SHELVES, content=b"{"),
         api.post(SHELVES, content=b"name=Poems", headers={"Content-Type": "text/plain"}),
@@ -116,7 +116,7 @@ def test_its_errors_have_the_form_of_the_version(api: httpx.Client, shelf: dict[
         api.delete(SHELVES),
         api.post(SHELVES, json={"name": "Poems"}, headers=create_key_header(create_reader(), "read")),
     ]
-    assert [parse_error(answer) for answer in answers] == [
+    assert [parse_error(response) for response in responses] == [
         (422, "VALIDATION_ERROR", ["name", "place"]),
         (400, "MALFORMED_REQUEST", ["body"]),
         (415, "UNSUPPORTED_MEDIA_TYPE", []),
@@ -127,7 +127,7 @@ def test_its_errors_have_the_form_of_the_version(api: httpx.Client, shelf: dict[
         (405, "METHOD_NOT_ALLOWED", []),
         (403, "FORBIDDEN", []),
     ]
-    assert answers[5].json()["error"]["message"] == "Shelf not found"
+    assert responses[5].json()["error"]["message"] == "Shelf not found"
 
 
 def test_it_is_documented(api: httpx.Client) -> None:

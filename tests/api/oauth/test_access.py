@@ -68,18 +68,18 @@ def create_key_header(user: User, scopes: str = "read write", **fields: Any) -> 
     return {"X-API-Key": text}
 
 
-def build_refusal(books: str, code: str, message: str, answer: httpx.Response) -> dict[str, Any]:
+def build_refusal(books: str, code: str, message: str, response: httpx.Response) -> dict[str, Any]:
     """Returns the body of this refusal in the version."""
     if books == "/api/books":
         return {"detail": message}
-    return {"error": {"code": code, "message": message, "requestId": answer.headers["X-Request-ID"]}}
+    return {"error": {"code": code, "message": message, "requestId": response.headers["X-Request-ID"]}}
 
 
-def check_unauthenticated(books: str, answer: httpx.Response, message: str, challenge: str) -> None:
-    """Checks that the answer is a 401 in the structure of the version."""
-    assert answer.status_code == 401
-    assert answer.json() == build_refusal(books, "UNAUTHENTICATED", message, answer)
-    assert answer.headers["WWW-Authenticate"] == challenge
+def check_unauthenticated(books: str, response: httpx.Response, message: str, challenge: str) -> None:
+    """Checks that the response is a 401 in the structure of the version."""
+    assert response.status_code == 401
+    assert response.json() == build_refusal(books, "UNAUTHENTICATED", message, response)
+    assert response.headers["WWW-Authenticate"] == challenge
 
 
 def read_books(client: httpx.Client, books: str, headers: dict[str, str] | None = None) -> int:
@@ -117,8 +117,8 @@ def test_every_method_that_does_not_read_is_a_write(
     api: httpx.Client, settings: Settings, method: str, setting: str, open_methods: list[str]
 ) -> None:
     settings.LIBRARY_ACCESS = setting
-    answer = api.request(method, "/api/v2/books/1")
-    assert (answer.status_code == 401) is (method not in open_methods)
+    response = api.request(method, "/api/v2/books/1")
+    assert (response.status_code == 401) is (method not in open_methods)
 
 
 @pytest.mark.parametrize("address", ["/api/v2/books/bulk", "/api/v2/books/bulk?dry_run=true"])
@@ -148,10 +148,10 @@ def test_a_credential_opens_what_its_scopes_name(
 
 @pytest.mark.parametrize("credential", [create_token_header, create_key_header])
 def test_a_missing_scope_is_named(api: httpx.Client, policy: str, books: str, user: User, credential: Any) -> None:
-    answer = api.post(books, json=build_book(), headers=credential(user, "read"))
-    assert answer.status_code == 403
-    assert answer.json() == build_refusal(books, "FORBIDDEN", "The credential lacks the scope write", answer)
-    assert answer.headers["WWW-Authenticate"] == build_challenge(error="insufficient_scope", scope="write")
+    response = api.post(books, json=build_book(), headers=credential(user, "read"))
+    assert response.status_code == 403
+    assert response.json() == build_refusal(books, "FORBIDDEN", "The credential lacks the scope write", response)
+    assert response.headers["WWW-Authenticate"] == build_challenge(error="insufficient_scope", scope="write")
 
 
 def test_a_token_of_the_whole_flow_opens_the_library(api: httpx.Client, settings: Settings, books: str) -> None:
@@ -186,13 +186,13 @@ INVALID_CREDENTIALS = {
 def test_an_invalid_credential_is_refused_even_where_none_is_needed(
     api: httpx.Client, policy: str, books: str, headers: dict[str, str]
 ) -> None:
-    answer = api.get(books, headers=headers)
-    check_unauthenticated(books, answer, read_message(answer), INVALID)
+    response = api.get(books, headers=headers)
+    check_unauthenticated(books, response, read_message(response), INVALID)
 
 
-def read_message(answer: httpx.Response) -> str:
+def read_message(response: httpx.Response) -> str:
     """Returns the message of the error in either version."""
-    body = answer.json()
+    body = response.json()
     message: str = body["detail"] if "detail" in body else body["error"]["message"]
     return message
 
@@ -425,8 +425,8 @@ def test_method_and_version_are_checked_before_the_credential_and_the_rest_after
     status: int,
 ) -> None:
     settings.LIBRARY_ACCESS = "protected"
-    answer = api.request(method, address, content=content, headers={"Content-Type": media_type, **headers})
-    assert answer.status_code == status
+    response = api.request(method, address, content=content, headers={"Content-Type": media_type, **headers})
+    assert response.status_code == status
 
 
 @pytest.mark.parametrize(
@@ -452,13 +452,13 @@ def test_scopes_are_checked_before_the_content_of_a_request(
     without_scope: int,
     with_scope: int,
 ) -> None:
-    answers = [
+    responses = [
         api.request(
             method, address, content=content, headers={"Content-Type": media_type, **create_token_header(user, scopes)}
         )
         for scopes in ("read", "write")
     ]
-    assert [answer.status_code for answer in answers] == [without_scope, with_scope]
+    assert [response.status_code for response in responses] == [without_scope, with_scope]
 
 
 def test_the_limit_is_checked_after_the_scope(
@@ -497,7 +497,7 @@ def test_tokens_of_one_app_for_one_person_are_one_caller(
 def test_a_stored_response_belongs_to_one_credential(api: httpx.Client, user: User) -> None:
     """Each credential has its own Idempotency-Keys."""
     idempotency_header = {"Idempotency-Key": "the-same-key"}
-    answers = [
+    responses = [
         api.post("/api/v2/books", json=build_book(), headers={**idempotency_header, **headers})
         for headers in (
             create_token_header(user),
@@ -506,7 +506,7 @@ def test_a_stored_response_belongs_to_one_credential(api: httpx.Client, user: Us
             {},
         )
     ]
-    assert [answer.status_code for answer in answers] == [201, 201, 201, 201]
+    assert [response.status_code for response in responses] == [201, 201, 201, 201]
 
 
 class UnavailableDatabase:
@@ -522,9 +522,11 @@ def test_while_the_database_is_away_a_credential_is_answered_503(
 ) -> None:
     headers = credential(user)
     with connection.execute_wrapper(UnavailableDatabase()):
-        answer = api.get(books, headers=headers)
-    assert answer.status_code == 503
-    assert answer.json() == build_refusal(books, "UNAVAILABLE", "The library is out of reach, try again later", answer)
+        response = api.get(books, headers=headers)
+    assert response.status_code == 503
+    assert response.json() == build_refusal(
+        books, "UNAVAILABLE", "The library is out of reach, try again later", response
+    )
 
 
 def test_while_the_database_is_away_requests_without_a_query_are_answered(

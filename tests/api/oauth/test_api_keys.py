@@ -181,6 +181,6 @@ def test_unknown_parameters_and_methods_are_refused(api: httpx.Client) -> None:
     key_header = create_key_header(oauth_flows.create_librarian())
     assert api.get(f"{KEYS}?limit=5", headers=key_header).status_code == 400
     assert api.put(KEYS, json={}, headers=key_header).status_code == 405
-    answer = api.options(KEYS, headers=key_header)
-    assert (answer.status_code, answer.headers["Allow"]) == (204, "GET, POST, HEAD, OPTIONS")
-    assert "Content-Type" not in answer.headers
+    response = api.options(KEYS, headers=key_header)
+    assert (response.status_code, response.headers["Allow"]) == (204, "GET, POST, HEAD, OPTIONS")
+    assert "Content-Type" not in response.headers

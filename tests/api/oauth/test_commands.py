@@ -50,10 +50,10 @@ def test_an_operator_registers_an_app(command: Any, api: httpx.Client) -> None:
     values = parse_lines(command("create_oauth_app", *APP_OPTIONS, "--scopes", "write read"))
     app = Application.objects.get(client_id=values["client_id"])
     code = oauth_flows.obtain_code(api, oauth_flows.create_librarian(), app)
-    answer = api.post(
+    response = api.post(
         "/oauth/token", data=oauth_flows.build_code_request(app, code, client_secret=values["client_secret"])
     )
-    assert answer.json()["scope"] == "read write"
+    assert response.json()["scope"] == "read write"
     assert (app.name, app.client_type, app.user) == ("Bookshop", "confidential", None)
 
 

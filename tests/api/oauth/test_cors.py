@@ -1,4 +1,4 @@
-"""Pages of which origins may read the answers of the library (CORS_ALLOWED_ORIGINS)."""
+"""Pages of which origins may read the responses of the library (CORS_ALLOWED_ORIGINS)."""
 
 from collections.abc import Iterator
 
@@ -62,8 +62,8 @@ def send_preflight(client: httpx.Client, address: str, origin: str, method: str 
     return client.options(address, headers=headers)
 
 
-def get_cors_headers(answer: httpx.Response) -> dict[str, str]:
-    return {name: value for name, value in answer.headers.items() if name.startswith("access-control-")}
+def get_cors_headers(response: httpx.Response) -> dict[str, str]:
+    return {name: value for name, value in response.headers.items() if name.startswith("access-control-")}
 
 
 def split_list(text: str) -> set[str]:
@@ -83,9 +83,9 @@ def test_an_allowed_origin_may_send_and_read(cors_client: httpx.Client, address:
     preflight = send_preflight(cors_client, address, origin)
     assert preflight.status_code == 200
     assert get_cors_headers(preflight)["access-control-allow-origin"] == origin
-    answer = cors_client.get(address, headers={"Origin": origin})
-    assert get_cors_headers(answer)["access-control-allow-origin"] == origin
-    assert "origin" in split_list(answer.headers["Vary"])
+    response = cors_client.get(address, headers={"Origin": origin})
+    assert get_cors_headers(response)["access-control-allow-origin"] == origin
+    assert "origin" in split_list(response.headers["Vary"])
 
 
 @pytest.mark.parametrize("address", OTHER_ADDRESSES)
@@ -119,7 +119,7 @@ def test_no_other_origin_is_allowed(cors_client: httpx.Client, origin: str) -> N
 
 def test_a_page_may_send_and_read_all_headers_of_the_library(cors_client: httpx.Client) -> None:
     preflight = get_cors_headers(send_preflight(cors_client, "/api/v2/books", ORIGINS[0], "PATCH"))
-    answer = get_cors_headers(cors_client.get("/api/v2/books", headers={"Origin": ORIGINS[0]}))
+    response = get_cors_headers(cors_client.get("/api/v2/books", headers={"Origin": ORIGINS[0]}))
     assert {"get", "post", "put", "patch", "delete"} <= split_list(preflight["access-control-allow-methods"])
     assert {
         "authorization",
@@ -131,7 +131,7 @@ def test_a_page_may_send_and_read_all_headers_of_the_library(cors_client: httpx.
         "traceparent",
         "tracestate",
     } <= split_list(preflight["access-control-allow-headers"])
-    assert split_list(answer["access-control-expose-headers"]) == {
+    assert split_list(response["access-control-expose-headers"]) == {
         "etag",
         "idempotent-replayed",
         "link",
@@ -153,7 +153,7 @@ def test_no_page_may_use_a_persons_session(cors_client: httpx.Client) -> None:
 
 def test_refusals_are_readable_too(cors_client: httpx.Client) -> None:
     origin = {"Origin": ORIGINS[0]}
-    answers = [
+    responses = [
         cors_client.get("/api/books", headers=origin),
         cors_client.get("/api/books?version=9", headers=origin),
         cors_client.get("/api/v2/books", headers={**origin, "Authorization": "Bearer nonsense"}),
@@ -161,5 +161,5 @@ def test_refusals_are_readable_too(cors_client: httpx.Client) -> None:
         cors_client.post("/oauth/token", headers=origin),
         cors_client.post("/oauth/token", headers=origin, data={"grant_type": "refresh_token", "refresh_token": "x"}),
     ]
-    assert [answer.status_code for answer in answers] == [401, 400, 401, 405, 400, 401]
-    assert {get_cors_headers(answer).get("access-control-allow-origin") for answer in answers} == {ORIGINS[0]}
+    assert [response.status_code for response in responses] == [401, 400, 401, 405, 400, 401]
+    assert {get_cors_headers(response).get("access-control-allow-origin") for response in responses} == {ORIGINS[0]}

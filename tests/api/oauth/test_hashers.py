@@ -37,10 +37,10 @@ def test_a_person_whose_password_cannot_be_hashed_is_asked_to_come_back(
     api: httpx.Client, full_limiter: HashLimiter, page: str, name: str
 ) -> None:
     with full_limiter.slot():
-        answer = submit_sign_in(api, name, "persuasion", page)
-    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
-    assert answer.headers["Content-Type"].startswith("text/html")
-    assert "Try again in a few seconds" in answer.text
+        response = submit_sign_in(api, name, "persuasion", page)
+    assert (response.status_code, response.headers["Retry-After"]) == (503, "5")
+    assert response.headers["Content-Type"].startswith("text/html")
+    assert "Try again in a few seconds" in response.text
 
 
 def test_a_password_that_was_not_evaluated_does_not_count(api: httpx.Client, full_limiter: HashLimiter) -> None:
@@ -56,9 +56,9 @@ def test_a_secret_that_is_no_generated_one_is_limited_too(api: httpx.Client, ful
     Application.objects.update(client_secret="no hash")
     form = {"grant_type": "refresh_token", "refresh_token": "x", "client_id": bookshop.client_id, "client_secret": "s"}
     with full_limiter.slot():
-        answer = api.post("/oauth/token", data=form)
-    assert parse_oauth_error(answer) == (503, "temporarily_unavailable")
-    assert answer.headers["Retry-After"] == "5"
+        response = api.post("/oauth/token", data=form)
+    assert parse_oauth_error(response) == (503, "temporarily_unavailable")
+    assert response.headers["Retry-After"] == "5"
 
 
 def test_a_process_hashes_two_passwords_at_the_same_time() -> None:

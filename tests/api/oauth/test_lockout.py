@@ -68,10 +68,10 @@ def exhaust_failures(guess: Callable[[], httpx.Response], times: int = MAX_FAILU
 @pytest.mark.parametrize("endpoint", ["/oauth/token", "/oauth/refresh", "/oauth/revoke", "/oauth/introspect"])
 def test_a_client_that_guesses_secrets_is_locked_out(api: httpx.Client, bookshop: Application, endpoint: str) -> None:
     assert [guess_secret(api, endpoint=endpoint).status_code for _ in range(MAX_FAILURES)] == [401] * MAX_FAILURES
-    answer = guess_secret(api, endpoint=endpoint)
-    assert parse_oauth_error(answer) == (429, "temporarily_unavailable")
-    assert answer.headers["Retry-After"] == "300"
-    assert answer.headers["Cache-Control"] == "no-store"
+    response = guess_secret(api, endpoint=endpoint)
+    assert parse_oauth_error(response) == (429, "temporarily_unavailable")
+    assert response.headers["Retry-After"] == "300"
+    assert response.headers["Cache-Control"] == "no-store"
 
 
 def test_guesses_in_the_header_and_in_the_body_count_together(api: httpx.Client, bookshop: Application) -> None:
@@ -83,7 +83,7 @@ def test_guesses_in_the_header_and_in_the_body_count_together(api: httpx.Client,
 
 
 def test_unknown_clients_are_locked_out_too(api: httpx.Client, bookshop: Application) -> None:
-    """Otherwise the answer would show which clients exist."""
+    """Otherwise the response would show which clients exist."""
     exhaust_failures(lambda: guess_secret(api, "nobody"))
 
 
@@ -173,10 +173,10 @@ def jane(db: None) -> User:
 
 def test_a_user_whose_password_is_guessed_is_locked_out(api: httpx.Client, jane: User) -> None:
     statuses = [submit_sign_in(api, "jane", GUESS).status_code for _ in range(6)]
-    answer = submit_sign_in(api, "jane", "persuasion")
+    response = submit_sign_in(api, "jane", "persuasion")
     assert statuses[:4] == [200] * 4
     assert statuses[5] == 429
-    assert (answer.status_code, answer.headers["Retry-After"]) == (429, "300")
+    assert (response.status_code, response.headers["Retry-After"]) == (429, "300")
     with open_other_client() as other:
         assert submit_sign_in(other, "jane", "persuasion").status_code == 302
 
@@ -317,8 +317,8 @@ def signed_in_jane(client: Client, jane: User) -> Client:
 
 def test_a_stolen_session_cannot_guess_the_password(signed_in_jane: Client) -> None:
     assert [change_password(signed_in_jane, GUESS).status_code for _ in range(5)] == [200] * 5
-    answer = change_password(signed_in_jane, "persuasion")
-    assert (answer.status_code, answer.headers["Retry-After"]) == (429, "300")
+    response = change_password(signed_in_jane, "persuasion")
+    assert (response.status_code, response.headers["Retry-After"]) == (429, "300")
 
 
 def test_the_old_password_clears_the_failures(signed_in_jane: Client) -> None:

@@ -68,8 +68,8 @@ def parse_policy(page: httpx.Response) -> dict[str, str]:
 
 def test_a_user_who_signs_in_sees_their_apps(api: httpx.Client) -> None:
     create_user()
-    answer = try_to_sign_in(api)
-    assert (answer.status_code, answer.headers["Location"]) == (302, "/accounts/apps")
+    response = try_to_sign_in(api)
+    assert (response.status_code, response.headers["Location"]) == (302, "/accounts/apps")
     assert "You are signed in as reader." in read_text(api.get("/accounts/apps"))
 
 
@@ -91,8 +91,8 @@ def test_sign_in_leads_to_no_other_site_and_not_to_itself(api: httpx.Client, tar
     user, path = create_user(), str(httpx.URL("/accounts/login", params={"next": target}))
     if is_signed_in:
         sign_in(api, user)
-    answer = api.get(path) if is_signed_in else try_to_sign_in(api, path)
-    assert (answer.status_code, answer.headers["Location"]) == (302, "/accounts/apps")
+    response = api.get(path) if is_signed_in else try_to_sign_in(api, path)
+    assert (response.status_code, response.headers["Location"]) == (302, "/accounts/apps")
 
 
 def test_a_signed_in_user_need_not_sign_in(api: httpx.Client) -> None:
@@ -264,16 +264,16 @@ def test_an_app_whose_access_is_ended_gets_no_more_tokens(api: httpx.Client) -> 
     text = read_text(api.get("/accounts/apps"))
     assert "Bookshop has no access any more." in text
     assert "No apps yet" in text
-    answer = api.post("/oauth/token", data=build_refresh_request(application, refresh_token))
-    assert (answer.status_code, answer.json()["error"]) == (400, "invalid_grant")
+    response = api.post("/oauth/token", data=build_refresh_request(application, refresh_token))
+    assert (response.status_code, response.json()["error"]) == (400, "invalid_grant")
 
 
 def test_an_unused_code_ends_with_the_access(api: httpx.Client) -> None:
     application = create_confidential_app()
     code = obtain_code(api, create_librarian(), application)
     end_access(api, "bookshop")
-    answer = api.post("/oauth/token", data=build_code_request(application, code))
-    assert (answer.status_code, answer.json()["error"]) == (400, "invalid_grant")
+    response = api.post("/oauth/token", data=build_code_request(application, code))
+    assert (response.status_code, response.json()["error"]) == (400, "invalid_grant")
 
 
 def test_the_access_given_by_other_users_stays(api: httpx.Client) -> None:

@@ -48,8 +48,8 @@ class Scenario:
 
     def read_scopes(self, tokens: dict[str, Any]) -> str | None:
         """Returns the scopes that the library still grants to an access token."""
-        answer = self.client.get("/oauth/resource", headers=build_bearer_header(tokens["access_token"]))
-        scope: str | None = answer.json().get("scope")
+        response = self.client.get("/oauth/resource", headers=build_bearer_header(tokens["access_token"]))
+        scope: str | None = response.json().get("scope")
         return scope
 
 
@@ -297,8 +297,8 @@ def test_a_person_without_rights_keeps_no_token(
     with django_capture_on_commit_callbacks(execute=True):
         revocations.record_changed_rights(User.objects.all(), timezone.now())
     headers = build_bearer_header(scenario.shelf_tokens["access_token"])
-    answers = [scenario.client.get(address, headers=headers) for address in ("/oauth/resource", "/api/books")]
-    assert [answer.status_code for answer in answers] == [401, 401]
+    responses = [scenario.client.get(address, headers=headers) for address in ("/oauth/resource", "/api/books")]
+    assert [response.status_code for response in responses] == [401, 401]
     assert Authorization.objects.filter(ended_at=None).count() == 2
 
 

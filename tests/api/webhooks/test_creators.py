@@ -238,9 +238,9 @@ def test_a_process_that_does_not_know_yet_that_access_has_ended_changes_nothing(
     api.post(f"{HOOKS}/{endpoint.pk}/secret", headers=headers)
     end_access(owner)
     before = list(Endpoint.objects.values()), list(EndpointSecret.objects.values())
-    answer = api.request(method, HOOKS + path.format(id=endpoint.pk), json=body, headers=headers)
-    assert (answer.status_code, answer.json()["error"]["code"]) == (401, "UNAUTHENTICATED")
-    assert 'error="invalid_token"' in answer.headers["WWW-Authenticate"]
+    response = api.request(method, HOOKS + path.format(id=endpoint.pk), json=body, headers=headers)
+    assert (response.status_code, response.json()["error"]["code"]) == (401, "UNAUTHENTICATED")
+    assert 'error="invalid_token"' in response.headers["WWW-Authenticate"]
     assert (list(Endpoint.objects.values()), list(EndpointSecret.objects.values())) == before
 
 
@@ -248,5 +248,5 @@ def test_it_makes_no_key_either(api: httpx.Client, owner: User) -> None:
     headers = obtain_token_header(api, owner)
     list_webhooks(api, headers)
     end_access(owner)
-    answer = api.post(KEYS, json={"name": "Too late", "scopes": "webhooks"}, headers=headers)
-    assert (answer.status_code, APIKey.objects.count()) == (401, 0)
+    response = api.post(KEYS, json={"name": "Too late", "scopes": "webhooks"}, headers=headers)
+    assert (response.status_code, APIKey.objects.count()) == (401, 0)

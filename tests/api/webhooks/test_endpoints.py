@@ -240,9 +240,9 @@ def test_a_change_changes_what_it_names(api: httpx.Client, key_header: dict[str,
     }
     assert hook["key_encoding"] == "utf-8"
     for name, value in fields.items():
-        answer = api.patch(f"{HOOKS}/{hook['id']}", json={name: value}, headers=key_header)
+        response = api.patch(f"{HOOKS}/{hook['id']}", json={name: value}, headers=key_header)
         hook[name] = value
-        assert (answer.status_code, answer.json()) == (200, hook)
+        assert (response.status_code, response.json()) == (200, hook)
     assert api.patch(f"{HOOKS}/{hook['id']}", json=hook, headers=key_header).json() == hook
     assert api.patch(f"{HOOKS}/{hook['id']}", json={}, headers=key_header).json() == hook
 
@@ -251,8 +251,8 @@ def test_a_change_may_come_as_a_merge_patch(api: httpx.Client, key_header: dict[
     """A null would remove the field (RFC 7396)."""
     address = f"{HOOKS}/{create_webhook(api, key_header)['id']}"
     headers = {**key_header, "Content-Type": "application/merge-patch+json"}
-    answer = api.patch(address, content=b'{"description": "Theirs"}', headers=headers)
-    assert (answer.status_code, answer.json()["description"]) == (200, "Theirs")
+    response = api.patch(address, content=b'{"description": "Theirs"}', headers=headers)
+    assert (response.status_code, response.json()["description"]) == (200, "Theirs")
     assert parse_error(api.patch(address, content=b'{"url": null}', headers=headers))[2] == ["url"]
 
 
@@ -292,8 +292,8 @@ def test_a_deleted_webhook_is_gone_and_its_deliveries_are_kept(
     endpoint = create_made_endpoint(owner)
     delivery = deliver_new_book(api, endpoint)
     address = f"{HOOKS}/{endpoint.pk}"
-    answer = api.delete(address, headers=key_header)
-    assert (answer.status_code, answer.content) == (204, b"")
+    response = api.delete(address, headers=key_header)
+    assert (response.status_code, response.content) == (204, b"")
     for path in (address, f"{address}/deliveries", f"{address}/deliveries/{delivery.pk}"):
         assert api.get(path, headers=key_header).status_code == 404
     assert api.patch(address, json={"state": "active"}, headers=key_header).status_code == 404
@@ -324,8 +324,8 @@ def test_a_secret_says_what_its_key_is(
     api: httpx.Client, key_header: dict[str, str], form: str, key_encoding: str
 ) -> None:
     hook = create_webhook(api, key_header, signature_form=form)
-    answer = api.post(f"{HOOKS}/{hook['id']}/secret", headers=key_header)
-    assert [hook["key_encoding"], answer.json()["key_encoding"]] == [key_encoding] * 2
+    response = api.post(f"{HOOKS}/{hook['id']}/secret", headers=key_header)
+    assert [hook["key_encoding"], response.json()["key_encoding"]] == [key_encoding] * 2
 
 
 def test_a_client_may_choose_a_secret_of_form_c(api: httpx.Client, key_header: dict[str, str]) -> None:
@@ -338,10 +338,10 @@ def test_a_webhook_of_form_c_gets_no_secret_of_another_form(
     api: httpx.Client, key_header: dict[str, str], secret: str
 ) -> None:
     hook = create_webhook(api, key_header, signature_form="C")
-    answer = api.post(f"{HOOKS}/{hook['id']}/secret", json={"secret": secret}, headers=key_header)
+    response = api.post(f"{HOOKS}/{hook['id']}/secret", json={"secret": secret}, headers=key_header)
     message = "In form C, input should be whsec_ and the standard base64 of at least 24 bytes."
     problem = ("secret", message)
-    assert (answer.status_code, list_problems(answer)) == (422, [problem])
+    assert (response.status_code, list_problems(response)) == (422, [problem])
     assert not EndpointSecret.objects.filter(state="pending").exists()
 
 
@@ -376,8 +376,8 @@ def test_a_webhook_keeps_or_leaves_form_c_whatever_its_secret_is(
     hook = create_webhook(api, key_header, signature_form="C")
     EndpointSecret.objects.update(sealed=sealed)
     for form in ("C", "B", "A"):
-        answer = api.patch(f"{HOOKS}/{hook['id']}", json={"signature_form": form}, headers=key_header)
-        assert (answer.status_code, answer.json()["signature_form"]) == (200, form)
+        response = api.patch(f"{HOOKS}/{hook['id']}", json={"signature_form": form}, headers=key_header)
+        assert (response.status_code, response.json()["signature_form"]) == (200, form)
 
 
 def test_without_a_pending_secret_none_is_promoted(api: httpx.Client, key_header: dict[str, str]) -> None:
@@ -479,9 +479,9 @@ def test_a_delivery_shows_its_attempts_and_its_body(api: httpx.Client, owner: Us
     ]
     address = f"{HOOKS}/{endpoint.pk}/deliveries"
     assert api.get(address, headers=key_header).json()["results"] == [summary]
-    answer = api.get(f"{address}/{delivery.pk}", headers=key_header)
-    assert answer.json() == {**summary, "attempt_log": attempt_log, "body": json.loads(bytes(delivery.event.body))}
-    assert bytes(delivery.event.body) in answer.content
+    response = api.get(f"{address}/{delivery.pk}", headers=key_header)
+    assert response.json() == {**summary, "attempt_log": attempt_log, "body": json.loads(bytes(delivery.event.body))}
+    assert bytes(delivery.event.body) in response.content
 
 
 @pytest.mark.parametrize(
@@ -556,15 +556,17 @@ def test_a_delivery_can_be_sent_again(
     Delivery.objects.update(state="dead", attempted=5, next_at=None)
     address = f"{HOOKS}/{endpoint.pk}/deliveries"
     with django_capture_on_commit_callbacks() as hints:
-        answers = [api.post(f"{address}/{delivery.pk}/redeliver", headers=key_header) for _ in range(2)]
-    assert [answer.status_code for answer in answers] == [202, 202]
-    assert [answer.json() for answer in reversed(answers)] == api.get(address, headers=key_header).json()["results"][:2]
-    for replay, answer in enumerate(answers, 1):
-        redelivery = Delivery.objects.get(pk=answer.json()["id"])
+        responses = [api.post(f"{address}/{delivery.pk}/redeliver", headers=key_header) for _ in range(2)]
+    assert [response.status_code for response in responses] == [202, 202]
+    assert [response.json() for response in reversed(responses)] == api.get(address, headers=key_header).json()[
+        "results"
+    ][:2]
+    for replay, response in enumerate(responses, 1):
+        redelivery = Delivery.objects.get(pk=response.json()["id"])
         assert (redelivery.event, redelivery.endpoint, redelivery.replay) == (delivery.event, endpoint, replay)
         assert (redelivery.state, redelivery.attempted) == ("waiting", 0)
         assert redelivery.next_at is not None
-        assert answer.headers["Location"] == f"{address}/{redelivery.pk}"
+        assert response.headers["Location"] == f"{address}/{redelivery.pk}"
     assert len(hints) == 2
 
 

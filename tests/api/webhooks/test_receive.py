@@ -26,22 +26,22 @@ CREATE_SOURCE = f"from tests.support.sources import create_source; create_source
 
 
 def send_standard_event(client: httpx.Client, event_id: str, body: Any) -> int:
-    """Sends an event in form C, and returns the status of the answer."""
+    """Sends an event in form C, and returns the status of the response."""
     content = json.dumps(body).encode()
     signed = sign("C", [SECRET], event_id, int(time.time()), content)
     return client.post(f"/webhooks/receive/{SOURCE_NAME}", content=content, headers=signed).status_code
 
 
-def parse_uncached_error(answer: httpx.Response) -> tuple[int, dict[str, Any]]:
-    assert answer.headers["Cache-Control"] == "no-store"
-    return answer.status_code, answer.json()
+def parse_uncached_error(response: httpx.Response) -> tuple[int, dict[str, Any]]:
+    assert response.headers["Cache-Control"] == "no-store"
+    return response.status_code, response.json()
 
 
 def test_the_body_of_an_event_is_stored_unchanged(api: httpx.Client) -> None:
     source, body = create_source(), b'{"event": "shelf.moved",  "id": "1", "data": {"to": "\xc3\xbc"}}\n'
-    answer = post_event(api, body)
-    assert (answer.status_code, answer.json()) == (200, {"received": True})
-    assert (answer.headers["Cache-Control"], answer.headers["Content-Type"]) == ("no-store", "application/json")
+    response = post_event(api, body)
+    assert (response.status_code, response.json()) == (200, {"received": True})
+    assert (response.headers["Cache-Control"], response.headers["Content-Type"]) == ("no-store", "application/json")
     row = Received.objects.get()
     assert (row.source, row.event_id, row.kind, bytes(row.body)) == (source, "1", "shelf.moved", body)
     assert (row.state, row.attempted, row.claimed, row.lease) == ("waiting", 0, 0, None)
@@ -50,8 +50,8 @@ def test_the_body_of_an_event_is_stored_unchanged(api: httpx.Client) -> None:
 def test_an_event_that_is_sent_again_is_stored_once(api: httpx.Client) -> None:
     create_source()
     event = build_event(data={"try": 1})
-    answers = [post_event(api, event), post_event(api, event), post_event(api, {**event, "data": {"try": 2}})]
-    assert [(answer.status_code, answer.json()) for answer in answers] == [(200, {"received": True})] * 3
+    responses = [post_event(api, event), post_event(api, event), post_event(api, {**event, "data": {"try": 2}})]
+    assert [(response.status_code, response.json()) for response in responses] == [(200, {"received": True})] * 3
     assert json.loads(bytes(Received.objects.get().body)) == event
 
 
@@ -66,8 +66,8 @@ def test_two_sources_may_use_the_same_event_id(api: httpx.Client) -> None:
 def test_an_event_that_is_sent_many_times_at_once_is_stored_once(service: Service) -> None:
     run_in_shell(service.database_url, CREATE_SOURCE)
     events = [build_event() for _ in range(4)]
-    answers = run_concurrently(service, [partial(post_event, body=event) for event in events * 6])
-    assert {(answer.status_code, answer.text) for answer in answers} == {(200, '{"received":true}')}
+    responses = run_concurrently(service, [partial(post_event, body=event) for event in events * 6])
+    assert {(response.status_code, response.text) for response in responses} == {(200, '{"received":true}')}
     expected_ids = sorted(event["id"] for event in events)
     rows = service.fetch_all("SELECT event_id FROM webhooks_received")
     # Other tests use the service, too.
@@ -82,7 +82,9 @@ def test_a_source_may_sign_in_its_own_form_only(api: httpx.Client, form: str, he
     assert post_event(api, build_event(), form=form).status_code == 200
     others = sorted(set(SignatureForm.values) - {form})
     refusals = [post_event(api, build_event(), form=other) for other in others]
-    assert [(answer.status_code, answer.headers["WWW-Authenticate"]) for answer in refusals] == [(401, header)] * 2
+    assert [(response.status_code, response.headers["WWW-Authenticate"]) for response in refusals] == [
+        (401, header)
+    ] * 2
 
 
 def test_each_secret_of_a_source_is_good(api: httpx.Client) -> None:
@@ -151,41 +153,43 @@ def test_a_secret_that_cannot_be_decrypted_is_skipped(api: httpx.Client) -> None
 def test_an_event_with_a_wrong_signature_is_not_stored(api: httpx.Client, changes: dict[str, Any]) -> None:
     create_source()
     create_source("south", secrets=("whsec_of-the-south",))
-    answer = post_event(api, b"no JSON either", **changes)
-    assert parse_uncached_error(answer) == (401, NOT_VALID)
-    assert answer.headers["WWW-Authenticate"] == "X-Webhook-Signature"
+    response = post_event(api, b"no JSON either", **changes)
+    assert parse_uncached_error(response) == (401, NOT_VALID)
+    assert response.headers["WWW-Authenticate"] == "X-Webhook-Signature"
     assert not Received.objects.exists()
 
 
 def test_an_event_without_a_signature_is_not_stored(api: httpx.Client) -> None:
     create_source("unsigned", secrets=())
     for name in ("unsigned", create_source().name):
-        answer = api.post(f"/webhooks/receive/{name}", json=build_event(), headers={"X-Request-ID": REQUEST_ID})
-        assert parse_uncached_error(answer) == (401, NOT_VALID)
+        response = api.post(f"/webhooks/receive/{name}", json=build_event(), headers={"X-Request-ID": REQUEST_ID})
+        assert parse_uncached_error(response) == (401, NOT_VALID)
     assert post_event(api, build_event(), "unsigned", secret="").status_code == 401
     assert not Received.objects.exists()
 
 
 def test_a_disabled_source_is_answered_like_an_unknown_one(api: httpx.Client) -> None:
     create_source(enabled=False)
-    answers = [post_event(api, build_event(), name) for name in (SOURCE_NAME, "nobody", "n" * 500)]
-    assert [parse_uncached_error(answer) for answer in answers] == [(404, build_error("NOT_FOUND", "Not Found"))] * 3
+    responses = [post_event(api, build_event(), name) for name in (SOURCE_NAME, "nobody", "n" * 500)]
+    assert [parse_uncached_error(response) for response in responses] == [
+        (404, build_error("NOT_FOUND", "Not Found"))
+    ] * 3
     assert not Received.objects.exists()
 
 
 @pytest.mark.parametrize("name", ["%00", "%ff", "ü", "a/b", "a%2Fb", "", "."])
 def test_strange_names_are_not_found(service: Service, name: str) -> None:
     with service.open_client() as client:
-        answer = post_event(client, build_event(), name)
-    assert (answer.status_code, answer.json()) == (404, build_error("NOT_FOUND", "Not Found"))
+        response = post_event(client, build_event(), name)
+    assert (response.status_code, response.json()) == (404, build_error("NOT_FOUND", "Not Found"))
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"\xff", b'{"id": NaN}', b"[" * 100_000, b'"\xed\xa0\x80"', b"\0"])
 def test_a_body_must_be_json(api: httpx.Client, body: bytes) -> None:
     create_source()
-    answer = post_event(api, body)
+    response = post_event(api, body)
     message = "The body is not valid JSON."
-    assert parse_uncached_error(answer) == (400, build_error("MALFORMED_REQUEST", message, ("body", message)))
+    assert parse_uncached_error(response) == (400, build_error("MALFORMED_REQUEST", message, ("body", message)))
     assert not Received.objects.exists()
 
 
@@ -209,9 +213,9 @@ def test_a_body_must_be_json(api: httpx.Client, body: bytes) -> None:
 )
 def test_an_event_has_an_id_and_a_kind(api: httpx.Client, body: bytes, fields: list[str]) -> None:
     create_source()
-    status, answer = parse_uncached_error(post_event(api, body))
-    assert (status, answer["error"]["code"]) == (422, "VALIDATION_ERROR")
-    assert [problem["field"] for problem in answer["error"]["details"]] == fields
+    status, response = parse_uncached_error(post_event(api, body))
+    assert (status, response["error"]["code"]) == (422, "VALIDATION_ERROR")
+    assert [problem["field"] for problem in response["error"]["details"]] == fields
     assert not Received.objects.exists()
 
 
@@ -224,9 +228,9 @@ def test_any_text_is_an_id(api: httpx.Client, id: str) -> None:
 
 def test_the_header_names_the_kind_of_the_body(api: httpx.Client) -> None:
     create_source()
-    answer = post_event(api, build_event(), headers={EVENT: "shelf.burnt"})
+    response = post_event(api, build_event(), headers={EVENT: "shelf.burnt"})
     problem = (EVENT, "It names another kind than the body.")
-    assert parse_uncached_error(answer) == (422, build_error("VALIDATION_ERROR", "The request is not valid", problem))
+    assert parse_uncached_error(response) == (422, build_error("VALIDATION_ERROR", "The request is not valid", problem))
     assert not Received.objects.exists()
     body = json.dumps(build_event()).encode()
     assert post_event(api, body).status_code == 200
@@ -236,8 +240,8 @@ def test_a_body_may_have_a_mebibyte(api: httpx.Client) -> None:
     create_source()
     body = json.dumps(build_event()).encode()
     assert post_event(api, body.ljust(1024 * 1024)).status_code == 200
-    answer = post_event(api, body.ljust(1024 * 1024 + 1))
-    assert parse_uncached_error(answer) == (413, build_error("PAYLOAD_TOO_LARGE", "The body is too large"))
+    response = post_event(api, body.ljust(1024 * 1024 + 1))
+    assert parse_uncached_error(response) == (413, build_error("PAYLOAD_TOO_LARGE", "The body is too large"))
 
 
 def test_a_body_of_unknown_length_is_read(service: Service) -> None:
@@ -245,39 +249,39 @@ def test_a_body_of_unknown_length_is_read(service: Service) -> None:
         yield b"{}".ljust(size)
 
     with service.open_client() as client:
-        answers = [client.post("/webhooks/receive/nobody", content=chunks(size)) for size in (2, 1024 * 1024 + 1)]
-    assert [answer.status_code for answer in answers] == [404, 413]
+        responses = [client.post("/webhooks/receive/nobody", content=chunks(size)) for size in (2, 1024 * 1024 + 1)]
+    assert [response.status_code for response in responses] == [404, 413]
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS"])
 def test_events_may_only_be_posted(api: httpx.Client, method: str) -> None:
     create_source()
-    answer = api.request(method, f"/webhooks/receive/{SOURCE_NAME}")
-    assert (answer.status_code, answer.headers["Allow"]) == (405, "POST")
+    response = api.request(method, f"/webhooks/receive/{SOURCE_NAME}")
+    assert (response.status_code, response.headers["Allow"]) == (405, "POST")
 
 
 @pytest.mark.parametrize("type", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"])
 def test_other_headers_and_a_slash_at_the_end_change_nothing(api: httpx.Client, type: str) -> None:
     create_source()
-    answer = post_event(
+    response = post_event(
         api, build_event(), f"{SOURCE_NAME}/", headers={"Content-Type": type, "Authorization": "Bearer of others"}
     )
-    assert (answer.status_code, answer.json()) == (200, {"received": True})
-    assert "Set-Cookie" not in answer.headers
+    assert (response.status_code, response.json()) == (200, {"received": True})
+    assert "Set-Cookie" not in response.headers
 
 
 @hypothesis_settings
 @given(id=any_text | any_json, kind=any_text | any_json, data=any_json)
-def test_whatever_is_sent_has_an_answer(api: httpx.Client, id: Any, kind: Any, data: Any) -> None:
+def test_whatever_is_sent_has_a_response(api: httpx.Client, id: Any, kind: Any, data: Any) -> None:
     if not Source.objects.exists():
         create_source()
-    answer = post_event(api, json.dumps({"id": id, "event": kind, "data": data}).encode())
-    assert answer.status_code in (200, 400, 422)
+    response = post_event(api, json.dumps({"id": id, "event": kind, "data": data}).encode())
+    assert response.status_code in (200, 400, 422)
     assert post_event(api, json.dumps(data).encode()).status_code in (400, 422)
 
 
 def test_an_event_is_not_accepted_while_the_database_fails(api: httpx.Client) -> None:
     create_source()
     with break_database(OperationalError("gone")):
-        answer = post_event(api, build_event())
-    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "UNAVAILABLE")
+        response = post_event(api, build_event())
+    assert (response.status_code, response.json()["error"]["code"]) == (503, "UNAVAILABLE")

@@ -27,7 +27,7 @@ print(json.dumps(client.cookies["sessionid"].value))
 ADD = "/admin/books/book/add/"
 # Books that nobody has yet.
 OTHER_ISBNS = ["9780141439600", "9780141439518", "9780141439662"]
-# Chromium says so of each answer that is none of 2xx.
+# Chromium says so of each response that is none of 2xx.
 NO_SUCCESS = "Failed to load resource"
 
 
@@ -103,7 +103,7 @@ def test_the_scan_box_leads_to_a_filled_form_and_what_was_typed_stays(
 def test_a_form_that_is_not_filled_says_why(
     browser: Browser, library: Service, session: str, catalogue: Catalogue
 ) -> None:
-    answers: list[tuple[Any, str]] = [
+    responses: list[tuple[Any, str]] = [
         (drip, "It did not answer in time."),
         (flood, "Its answer is too large."),
         (respond_with(200, b"<html>"), "Its answer is no XML that can be read."),
@@ -112,8 +112,8 @@ def test_a_form_that_is_not_filled_says_why(
     ]
     with open_page(browser, library, session, ignored=NO_SUCCESS) as page:
         page.goto(ADD)
-        for answer, words in answers:
-            catalogue.answer = answer
+        for response, words in responses:
+            catalogue.answer = response
             page.get_by_label("ISBN").fill(OTHER_ISBNS[2])
             page.keyboard.press("Enter")
             expect(page.locator("#catalogue")).to_contain_text(words, timeout=15_000)

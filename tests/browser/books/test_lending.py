@@ -113,7 +113,7 @@ def test_each_of_many_scans_counts_once_though_the_network_drops_and_the_page_is
     assert list_changes(service, *ids) == [(pk, 2) for pk in sorted(ids)]
 
 
-def lose_answer(route: Route) -> None:
+def lose_response(route: Route) -> None:
     route.fetch()
     route.abort()
 
@@ -125,7 +125,7 @@ def answer_with(status: int) -> Callable[[Route], None]:
 def test_a_request_that_fails_is_sent_again(
     browser: Browser, service: Service, sessions: list[str], next_books: Callable[[int], list[int]]
 ) -> None:
-    failures = [lose_answer, *map(answer_with, (200, 403, 409, 412, 429, 500, 503))]
+    failures = [lose_response, *map(answer_with, (200, 403, 409, 412, 429, 500, 503))]
     ids = next_books(len(failures))
     with open_lending(browser, service, sessions[0], ignored=FAILED_REQUEST) as page:
         for number, (pk, fail) in enumerate(zip(ids, failures, strict=True), start=1):

@@ -27,9 +27,9 @@ def test_a_request_can_be_made_from_the_docs(service: Service, page: Page) -> No
     page.click(".try-out__btn")
     page.fill("[data-param-name=author] input", "austen")
     page.click(".execute")
-    answer = page.text_content(".live-responses-table .highlight-code")
-    assert answer is not None
-    assert '"author": "Jane Austen"' in answer
+    response = page.text_content(".live-responses-table .highlight-code")
+    assert response is not None
+    assert '"author": "Jane Austen"' in response
     assert problems == []
 
 
@@ -58,14 +58,14 @@ def test_a_request_of_version_2_can_be_made_from_the_docs(service: Service, page
     page.fill("[data-param-name=q] input", "austen pride")
     page.click(".execute")
     address = page.text_content(".request-url pre")
-    answer = page.text_content(".live-responses-table .highlight-code")
+    response = page.text_content(".live-responses-table .highlight-code")
     assert address is not None
     assert address.startswith(f"{service.url}/api/v2/books?")
     assert "q=austen%20pride" in address
-    assert answer is not None
-    assert '"results": [' in answer
-    assert '"author": "Jane Austen"' in answer
-    assert '"updated_at"' in answer
+    assert response is not None
+    assert '"results": [' in response
+    assert '"author": "Jane Austen"' in response
+    assert '"updated_at"' in response
     assert problems == []
 
 

@@ -84,7 +84,7 @@ def serve(folder: Path) -> Iterator[tuple[str, str]]:
     command = [sys.executable, "manage.py", "serve", "--with", "run_operations"]
     with subprocess.Popen(command, env=environment) as server:
         try:
-            wait_for_answer(f"http://127.0.0.1:{port}/livez")
+            wait_for_response(f"http://127.0.0.1:{port}/livez")
             yield f"http://127.0.0.1:{port}", key
         finally:
             server.terminate()
@@ -103,7 +103,7 @@ def find_free_port() -> int:
         return int(reservation.getsockname()[1])
 
 
-def wait_for_answer(url: str) -> None:
+def wait_for_response(url: str) -> None:
     """Raises httpx.HTTPError."""
     for _ in range(300):
         with suppress(httpx.HTTPError):

@@ -5,7 +5,7 @@ from django.contrib.staticfiles.finders import get_finders
 
 from library_site.apps import StaticFilesConfig
 
-# The server takes so much of an answer at once, and needs no thread until a client has read it.
+# The server takes so much of a response at once, and needs no thread until a client has read it.
 MAX_FILE_BYTES = 1_600_000
 
 

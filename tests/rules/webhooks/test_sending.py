@@ -15,14 +15,14 @@ import pytest
 from django.conf import LazySettings
 
 from library_site.jobs.leases import POISONED_REASON
-from library_site.outbound.client import MAX_INTERIM_ANSWERS
+from library_site.outbound.client import MAX_INTERIM_RESPONSES
 from tests.support.endpoints import SECRET
 from tests.support.receivers import respond_with, start_receiver
 from tests.support.server import reserve_port
 from webhooks.delivery import sending
 from webhooks.delivery.attempts import AttemptResult
 from webhooks.delivery.leases import LeasedDelivery
-from webhooks.delivery.sending import MAX_ANSWER_TRAFFIC
+from webhooks.delivery.sending import MAX_RESPONSE_TRAFFIC
 from webhooks.models import MAX_ANSWER_BYTES
 from webhooks.signing import verify
 
@@ -82,7 +82,7 @@ def test_only_the_beginning_of_a_long_answer_is_kept() -> None:
         assert send_once(receiver.url).answer == b"x" * MAX_ANSWER_BYTES
 
 
-def test_an_answer_is_not_decompressed() -> None:
+def test_a_response_is_not_decompressed() -> None:
     with start_receiver(respond_with(200, b"not gzip at all", Content_Encoding="gzip")) as receiver:
         assert (send_once(receiver.url).status, send_once(receiver.url).answer) == (200, b"not gzip at all")
 
@@ -94,7 +94,7 @@ def test_a_bomb_is_stored_as_it_came() -> None:
 
 
 def hang(handler: Any) -> None:
-    """Sends no answer while the connection is open."""
+    """Sends no response while the connection is open."""
     handler.connection.settimeout(5)
     handler.connection.recv(1)
     handler.close_connection = True
@@ -103,7 +103,7 @@ def hang(handler: Any) -> None:
 def drip(beginning: bytes) -> Callable[[Any], None]:
     """Sends one byte at a time after the beginning, while the connection is open."""
 
-    def answer(handler: Any) -> None:
+    def response(handler: Any) -> None:
         handler.connection.settimeout(0.01)
         handler.close_connection = True
         handler.wfile.write(beginning)
@@ -117,14 +117,14 @@ def drip(beginning: bytes) -> Callable[[Any], None]:
             except OSError:
                 return
 
-    return answer
+    return response
 
 
 @pytest.mark.parametrize(
-    "answer", [hang, drip(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n"), drip(b"HTTP/1.1 200 OK\r\nX-Slow: ")]
+    "response", [hang, drip(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n"), drip(b"HTTP/1.1 200 OK\r\nX-Slow: ")]
 )
-def test_one_time_limit_covers_the_whole_request(answer: Any) -> None:
-    with start_receiver(answer) as receiver:
+def test_one_time_limit_covers_the_whole_request(response: Any) -> None:
+    with start_receiver(response) as receiver:
         result = send_once(receiver.url, time_out=0.2)
     assert (result.status, result.error) == (None, "No whole answer came in time.")
     assert 150 < result.milliseconds < 2_000
@@ -138,11 +138,11 @@ ENDLESS_HEAD = "Too much came before the final status and its headers ended."
 NO_HTTP = "The connection broke, or the answer was no HTTP."
 
 
-def write(answer: bytes) -> Callable[[Any], None]:
+def write(response: bytes) -> Callable[[Any], None]:
     """Sends these bytes and ends the connection."""
 
     def answer_once(handler: Any) -> None:
-        handler.wfile.write(answer)
+        handler.wfile.write(response)
         handler.close_connection = True
 
     return answer_once
@@ -151,14 +151,14 @@ def write(answer: bytes) -> Callable[[Any], None]:
 def flood(beginning: bytes, repeated: bytes) -> Callable[[Any], None]:
     """Sends the beginning, then the same bytes again and again while the connection is open."""
 
-    def answer(handler: Any) -> None:
+    def response(handler: Any) -> None:
         handler.close_connection = True
         with suppress(OSError):
             handler.wfile.write(beginning)
             while True:
                 handler.wfile.write(repeated * 1000)
 
-    return answer
+    return response
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def flood(beginning: bytes, repeated: bytes) -> Callable[[Any], None]:
         (OK, b"X-Many: x\r\n", NO_HTTP),
     ],
 )
-def test_an_answer_whose_headers_do_not_end_is_cut_off(beginning: bytes, repeated: bytes, error: str) -> None:
+def test_a_response_whose_headers_do_not_end_is_cut_off(beginning: bytes, repeated: bytes, error: str) -> None:
     with start_receiver(flood(beginning, repeated)) as receiver:
         result = send_once(receiver.url)
     assert (result.status, result.error, result.is_permanent) == (None, error, False)
@@ -187,7 +187,7 @@ def test_an_answer_whose_headers_do_not_end_is_cut_off(beginning: bytes, repeate
         (CHUNKED, b"0"),
     ],
 )
-def test_an_answer_whose_body_does_not_end_is_cut_off(beginning: bytes, repeated: bytes) -> None:
+def test_a_response_whose_body_does_not_end_is_cut_off(beginning: bytes, repeated: bytes) -> None:
     with start_receiver(flood(beginning, repeated)) as receiver:
         result = send_once(receiver.url)
     assert (result.status, result.error) == (200, "")
@@ -198,14 +198,14 @@ def test_an_answer_whose_body_does_not_end_is_cut_off(beginning: bytes, repeated
 def test_trailers_that_do_not_end_are_cut_off() -> None:
     with start_receiver(flood(CHUNKED + b"0\r\n", b"X-Trailer: x\r\n")) as receiver:
         result = send_once(receiver.url)
-    # The answer is known if its head arrives before the trailers.
+    # The response is known if its head arrives before the trailers.
     assert (result.status, result.error) in [(200, ""), (None, NO_HTTP)]
 
 
 @pytest.mark.parametrize(
-    ("count", "expected"), [(MAX_INTERIM_ANSWERS, (200, "")), (2 * MAX_INTERIM_ANSWERS, (None, ENDLESS_HEAD))]
+    ("count", "expected"), [(MAX_INTERIM_RESPONSES, (200, "")), (2 * MAX_INTERIM_RESPONSES, (None, ENDLESS_HEAD))]
 )
-def test_a_receiver_may_send_a_few_interim_answers(count: int, expected: tuple[int | None, str]) -> None:
+def test_a_receiver_may_send_a_few_interim_responses(count: int, expected: tuple[int | None, str]) -> None:
     # Fewer bytes in all than MAX_ANSWER_TRAFFIC.
     hint = b"HTTP/1.1 103 Early Hints\r\nLink: %s\r\n\r\n" % (b"x" * 1500)
     with start_receiver(write(hint * count + OK + EMPTY)) as receiver:
@@ -213,7 +213,7 @@ def test_a_receiver_may_send_a_few_interim_answers(count: int, expected: tuple[i
     assert (result.status, result.error) == expected
 
 
-def test_an_answer_may_have_long_headers() -> None:
+def test_a_response_may_have_long_headers() -> None:
     headers = b"".join(b"X-%d: %s\r\n" % (number, b"x" * 8000) for number in range(3))
     with start_receiver(write(OK + headers + EMPTY)) as receiver:
         assert send_once(receiver.url).status == 200
@@ -227,10 +227,10 @@ def test_another_protocol_is_not_spoken(header: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "answer", [b"HTTP/1.0 200 OK\r\n\r\nwell received", CHUNKED + b"5\r\nwell \r\n8;a=b\r\nreceived\r\n0\r\n\r\n"]
+    "response", [b"HTTP/1.0 200 OK\r\n\r\nwell received", CHUNKED + b"5\r\nwell \r\n8;a=b\r\nreceived\r\n0\r\n\r\n"]
 )
-def test_an_answer_needs_no_length(answer: bytes) -> None:
-    with start_receiver(write(answer)) as receiver:
+def test_a_response_needs_no_length(response: bytes) -> None:
+    with start_receiver(write(response)) as receiver:
         result = send_once(receiver.url)
     assert (result.status, result.answer) == (200, b"well received")
 
@@ -249,16 +249,16 @@ def send_twice(url: str, between: Callable[[], Any]) -> list[int | None]:
 
 
 @pytest.mark.parametrize(
-    ("body", "connections"), [(b"2\r\n\r\nok", 1), (b"1000000\r\n\r\n".ljust(MAX_ANSWER_TRAFFIC, b"x"), 2)]
+    ("body", "connections"), [(b"2\r\n\r\nok", 1), (b"1000000\r\n\r\n".ljust(MAX_RESPONSE_TRAFFIC, b"x"), 2)]
 )
 def test_a_connection_is_used_again_after_a_whole_answer(body: bytes, connections: int) -> None:
     addresses = []
 
-    def answer(handler: Any) -> None:
+    def response(handler: Any) -> None:
         addresses.append(handler.client_address)
         handler.wfile.write(OK + b"Content-Length: " + body)
 
-    with start_receiver(answer) as receiver:
+    with start_receiver(response) as receiver:
         assert send_twice(receiver.url, between=lambda: None) == [200, 200]
     assert (len(addresses), len(set(addresses))) == (2, connections)
 
@@ -266,7 +266,7 @@ def test_a_connection_is_used_again_after_a_whole_answer(body: bytes, connection
 def test_a_connection_that_answers_no_request_is_closed() -> None:
     is_idle, was_closed = threading.Event(), threading.Event()
 
-    def answer(handler: Any) -> None:
+    def response(handler: Any) -> None:
         handler.wfile.write(OK + EMPTY)
         if is_idle.wait(5) and not was_closed.is_set():
             flood(b"", CONTINUE)(handler)
@@ -276,14 +276,14 @@ def test_a_connection_that_answers_no_request_is_closed() -> None:
         is_idle.set()
         was_closed.wait(5)
 
-    with start_receiver(answer) as receiver:
+    with start_receiver(response) as receiver:
         assert send_twice(receiver.url, between=wait_while_idle) == [200, 200]
     assert was_closed.is_set()
 
 
-@pytest.mark.parametrize("answer", [write(b"\x00\xff no HTTP\r\n\r\n"), write(b"")])
-def test_an_invalid_or_missing_answer_is_reported(answer: Any) -> None:
-    with start_receiver(answer) as receiver:
+@pytest.mark.parametrize("response", [write(b"\x00\xff no HTTP\r\n\r\n"), write(b"")])
+def test_an_invalid_or_missing_answer_is_reported(response: Any) -> None:
+    with start_receiver(response) as receiver:
         result = send_once(receiver.url)
     assert (result.status, result.error) == (None, NO_HTTP)
 

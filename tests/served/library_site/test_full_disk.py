@@ -72,7 +72,7 @@ def test_a_full_disk_of_sqlite_lets_readers_in(tmp_path: Path) -> None:
     script = f"cp {create_seeded_file()} {disk}/library.sqlite3"
     with serve_on_small_disk(tmp_path, script, database_url=url) as (service, files), service.open_client() as client:
         fill(files)
-        answers = [client.get(f"/api/v2/books/{number}").status_code for number in range(1, 5)]
-        assert [*answers, client.get("/readyz").status_code] == [200] * 5
+        responses = [client.get(f"/api/v2/books/{number}").status_code for number in range(1, 5)]
+        assert [*responses, client.get("/readyz").status_code] == [200] * 5
         assert client.post("/api/v2/books", json=build_book()).status_code == 503
         assert client.get("/api/v2/books/1").status_code == 200

@@ -26,11 +26,11 @@ from tests.support.waiting import PROCESS_TIMEOUT, wait_until
 
 
 def post_in_chunks(service: Service, chunks: Iterable[bytes]) -> tuple[int, Any]:
-    """Creates a book with a chunked body, without Content-Length; returns the status and the JSON of the answer."""
+    """Creates a book with a chunked body, without Content-Length; returns the status and the JSON of the response."""
     with closing(http.client.HTTPConnection(urlsplit(service.url).netloc, timeout=60)) as connection:
         connection.request("POST", "/api/books", iter(chunks), {"Content-Type": "application/json"})
-        answer = connection.getresponse()
-        return answer.status, json.load(answer)
+        response = connection.getresponse()
+        return response.status, json.load(response)
 
 
 def test_a_chunked_body_is_read(service: Service) -> None:
@@ -41,8 +41,8 @@ def test_a_chunked_body_is_read(service: Service) -> None:
 
 @pytest.mark.parametrize("megabytes", [2, 10, 40])
 def test_a_chunked_body_is_refused_beyond_the_limit(service: Service, megabytes: int) -> None:
-    status, answer = post_in_chunks(service, [b" " * 1024 * 1024] * megabytes)
-    assert (status, answer) == (413, {"detail": "The body is over 1048576 bytes."})
+    status, response = post_in_chunks(service, [b" " * 1024 * 1024] * megabytes)
+    assert (status, response) == (413, {"detail": "The body is over 1048576 bytes."})
 
 
 def test_a_truncated_body_is_not_stored(service: Service) -> None:
@@ -51,10 +51,10 @@ def test_a_truncated_body_is_not_stored(service: Service) -> None:
     with socket.create_connection(("127.0.0.1", urlsplit(service.url).port or 0), timeout=60) as connection:
         connection.sendall(head.encode() + body)
         connection.shutdown(socket.SHUT_WR)
-        answer = connection.makefile("rb").read()
+        response = connection.makefile("rb").read()
     with service.open_client() as client:
         assert client.post("/api/books", content=body).status_code == 201
-    assert b" 201 " not in answer
+    assert b" 201 " not in response
 
 
 @pytest.mark.parametrize(("megabytes", "status"), [(1, 415), (3, 413), (20, 413)])
@@ -69,8 +69,8 @@ def test_a_refused_body_does_not_cost_the_connection(service: Service, megabytes
 @pytest.mark.parametrize("address", ["/", "/docs", "/api/books", "/admin/"])
 def test_an_unknown_host_is_refused(service: Service, address: str) -> None:
     with service.open_client() as client:
-        answer = client.get(address, headers={"Host": "evil.example"})
-    assert (answer.status_code, answer.json()) == (400, {"detail": "Bad Request"})
+        response = client.get(address, headers={"Host": "evil.example"})
+    assert (response.status_code, response.json()) == (400, {"detail": "Bad Request"})
 
 
 def test_a_port_in_use_is_reported(service: Service) -> None:

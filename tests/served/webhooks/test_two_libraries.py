@@ -84,9 +84,9 @@ def end_waits(library: Service) -> None:
 
 
 def add_book(library: httpx.Client) -> dict[str, Any]:
-    answer = library.post(BOOKS, json=build_book(title="Nördlich"))
-    assert answer.status_code == 201
-    book: dict[str, Any] = answer.json()
+    response = library.post(BOOKS, json=build_book(title="Nördlich"))
+    assert response.status_code == 201
+    book: dict[str, Any] = response.json()
     return book
 
 

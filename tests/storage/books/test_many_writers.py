@@ -30,7 +30,7 @@ def create_book(service: Service, **fields: Any) -> int:
 
 
 def run_writers(service: Service, writers: Sequence[Callable[[httpx.Client], Answers]]) -> Answers:
-    return [answer for answers in run_concurrently(service, writers) for answer in answers]
+    return [response for responses in run_concurrently(service, writers) for response in responses]
 
 
 def change_years(client: httpx.Client, pk: int, number: int) -> Answers:
@@ -46,10 +46,10 @@ def change_years(client: httpx.Client, pk: int, number: int) -> Answers:
 
 def test_every_acknowledged_change_is_one_version_and_one_event(service: Service) -> None:
     pk = create_book(service, year=-1)
-    answers = run_writers(service, [partial(change_years, pk=pk, number=number) for number in range(WRITER_COUNT)])
+    responses = run_writers(service, [partial(change_years, pk=pk, number=number) for number in range(WRITER_COUNT)])
     change_count = WRITER_COUNT * CHANGES_PER_WRITER
-    assert count_statuses(answers) == {200: change_count}
-    assert len({answer.json()["year"] for answer in answers}) == change_count
+    assert count_statuses(responses) == {200: change_count}
+    assert len({response.json()["year"] for response in responses}) == change_count
     kinds, book = replay_events(service, pk)
     assert kinds == ["book.created"] + ["book.updated"] * change_count
     with service.open_client() as client:
@@ -68,9 +68,11 @@ def change_read_state(client: httpx.Client, pk: int, number: int) -> Answers:
 
 def test_every_version_is_changed_once(service: Service) -> None:
     pk = create_book(service)
-    answers = run_writers(service, [partial(change_read_state, pk=pk, number=number) for number in range(WRITER_COUNT)])
-    assert count_statuses(answers).keys() <= {200, 412}
-    versions = [answer.json()["version"] for answer in answers if answer.is_success]
+    responses = run_writers(
+        service, [partial(change_read_state, pk=pk, number=number) for number in range(WRITER_COUNT)]
+    )
+    assert count_statuses(responses).keys() <= {200, 412}
+    versions = [response.json()["version"] for response in responses if response.is_success]
     kinds, book = replay_events(service, pk)
     assert sorted(versions) == list(range(2, book["version"] + 1))
     assert kinds == ["book.created"] + ["book.updated"] * len(versions)
@@ -86,8 +88,8 @@ def test_isbns_that_move_between_books_are_neither_lost_nor_doubled(service: Ser
     isbns = [build_book()["isbn"] for _ in range(4)]
     pks = [create_book(service, isbn=isbn) for isbn in isbns[:3]]
     moves = list(product(pks, isbns))
-    answers = run_writers(service, [partial(move_isbns, moves=moves, first=number) for number in range(len(moves))])
-    assert count_statuses(answers).keys() <= {200, 409}
+    responses = run_writers(service, [partial(move_isbns, moves=moves, first=number) for number in range(len(moves))])
+    assert count_statuses(responses).keys() <= {200, 409}
     histories = [replay_events(service, pk) for pk in pks]
     with service.open_client() as client:
         assert [client.get(f"{BOOKS}/{pk}").json() for pk in pks] == [history.book for history in histories]
@@ -107,10 +109,10 @@ def test_a_deletion_among_changes_is_the_last_event(service: Service) -> None:
     pk = create_book(service, isbn=isbn)
     changes = [partial(change_years, pk=pk, number=number) for number in range(WRITER_COUNT // 2)]
     deletions, additions = [partial(delete_book, pk=pk)] * 4, [partial(add_book, isbn=isbn)] * 4
-    answers = run_concurrently(service, [*changes, *deletions, *additions])
+    responses = run_concurrently(service, [*changes, *deletions, *additions])
     changed, deleted, added = (
-        count_statuses(answer for part in parts for answer in part)
-        for parts in (answers[:-8], answers[-8:-4], answers[-4:])
+        count_statuses(response for part in parts for response in part)
+        for parts in (responses[:-8], responses[-8:-4], responses[-4:])
     )
     assert changed.keys() <= {200, 404}
     assert deleted == {200: 1, 404: 3}

@@ -83,8 +83,8 @@ def send_requests(
 
 
 def send_until_available(send: Callable[[], httpx.Response]) -> httpx.Response:
-    """Returns the first answer that is not 503: after an outage, each open connection may fail once more."""
-    return next(answer for answer in (send() for _ in range(CONNECTIONS + 1)) if answer.status_code != 503)
+    """Returns the first response that is not 503: after an outage, each open connection may fail once more."""
+    return next(response for response in (send() for _ in range(CONNECTIONS + 1)) if response.status_code != 503)
 
 
 def test_while_the_database_is_away_every_request_is_answered_503(outage: Outage) -> None:
@@ -92,16 +92,16 @@ def test_while_the_database_is_away_every_request_is_answered_503(outage: Outage
         read = partial(client.get, f"{BOOKS}/1")
         before = send_until_available(read)
         with outage.stop_database():
-            v1_answers = send_requests(client, "/api", V1_REQUESTS)
-            v2_answers = send_requests(client, "/api/v2", V2_REQUESTS)
+            v1_responses = send_requests(client, "/api", V1_REQUESTS)
+            v2_responses = send_requests(client, "/api/v2", V2_REQUESTS)
             root = client.get("/")
         after = send_until_available(read)
-    assert [(answer.status_code, answer.json()) for answer in v1_answers] == [(503, {"detail": MESSAGE})] * 6
-    assert [(answer.status_code, answer.json()) for answer in v2_answers] == [
-        (503, {"error": {"code": "UNAVAILABLE", "message": MESSAGE, "requestId": answer.headers["X-Request-ID"]}})
-        for answer in v2_answers
+    assert [(response.status_code, response.json()) for response in v1_responses] == [(503, {"detail": MESSAGE})] * 6
+    assert [(response.status_code, response.json()) for response in v2_responses] == [
+        (503, {"error": {"code": "UNAVAILABLE", "message": MESSAGE, "requestId": response.headers["X-Request-ID"]}})
+        for response in v2_responses
     ]
-    assert all(answer.headers["X-Request-ID"] for answer in v1_answers)
+    assert all(response.headers["X-Request-ID"] for response in v1_responses)
     assert root.status_code == 200
     assert (after.status_code, after.json()) == (200, before.json())
 
@@ -142,10 +142,10 @@ class Writer:
         return self
 
     def add(self, client: httpx.Client) -> None:
-        answer = client.post(BOOKS, json=build_book())
-        self.statuses.append(answer.status_code)
-        if answer.status_code == 201:
-            self.books[answer.headers["Location"]] = answer.json()
+        response = client.post(BOOKS, json=build_book())
+        self.statuses.append(response.status_code)
+        if response.status_code == 201:
+            self.books[response.headers["Location"]] = response.json()
 
 
 def test_nothing_that_was_acknowledged_is_lost(outage: Outage) -> None:
@@ -179,7 +179,7 @@ def test_columns_change_their_type_while_the_library_serves(outage: Outage) -> N
         for kind in ("text", "varchar(200)"):
             outage.service.fetch_all(f"ALTER TABLE books_book ALTER COLUMN genre TYPE {kind}")
             after = [send_requests(client, "/api/v2", requests) for _ in range(CONNECTIONS)]
-            assert {answer.status_code for answers in after for answer in answers} == {200}
+            assert {response.status_code for responses in after for response in responses} == {200}
             assert after[-1][-1].json() == before[-1][-1].json()
 
 

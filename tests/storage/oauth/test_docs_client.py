@@ -57,7 +57,7 @@ def test_the_documentation_says_at_which_address_a_user_can_authorize(
 
 
 def test_the_redirect_page_passes_the_query_on(api: httpx.Client) -> None:
-    answer = api.get("/docs/oauth2-redirect.html?code=one&state=two")
-    page = answer.headers["Location"]
-    assert (answer.status_code, httpx.URL(page).query) == (302, b"code=one&state=two")
+    response = api.get("/docs/oauth2-redirect.html?code=one&state=two")
+    page = response.headers["Location"]
+    assert (response.status_code, httpx.URL(page).query) == (302, b"code=one&state=two")
     assert '<script src="oauth2-redirect.js">' in api.get(page).text

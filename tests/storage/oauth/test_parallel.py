@@ -53,9 +53,9 @@ class SignedInUser(NamedTuple):
         return build_code_request(application, self.obtain_code(application), code_verifier=VERIFIER)
 
     def obtain_tokens(self, application: Application) -> dict[str, Any]:
-        answer = self.client.post("/oauth/token", data=self.build_token_request(application))
-        assert answer.status_code == 200, answer.text
-        tokens: dict[str, Any] = answer.json()
+        response = self.client.post("/oauth/token", data=self.build_token_request(application))
+        assert response.status_code == 200, response.text
+        tokens: dict[str, Any] = response.json()
         return tokens
 
     def is_active(self, access_token: str) -> bool:
@@ -80,17 +80,17 @@ def post(client: httpx.Client, address: str, form: dict[str, str]) -> httpx.Resp
     return client.post(address, data=form)
 
 
-def count_outcomes(answers: list[httpx.Response]) -> Counter[tuple[int, str | None]]:
-    return Counter((answer.status_code, answer.json().get("error")) for answer in answers)
+def count_outcomes(responses: list[httpx.Response]) -> Counter[tuple[int, str | None]]:
+    return Counter((response.status_code, response.json().get("error")) for response in responses)
 
 
 @pytest.mark.parametrize("application", [BOOKSHOP, SHELF], ids=["confidential", "public"])
 def test_one_of_many_redemptions_of_one_code_succeeds(person: SignedInUser, application: Application) -> None:
     for _ in range(2):
         form = person.build_token_request(application)
-        answers = run_concurrently(person.service, [partial(post, address="/oauth/token", form=form)] * CLIENT_COUNT)
-        assert count_outcomes(answers) == {(200, None): 1, (400, "invalid_grant"): CLIENT_COUNT - 1}
-        [tokens] = [answer.json() for answer in answers if answer.status_code == SUCCESS]
+        responses = run_concurrently(person.service, [partial(post, address="/oauth/token", form=form)] * CLIENT_COUNT)
+        assert count_outcomes(responses) == {(200, None): 1, (400, "invalid_grant"): CLIENT_COUNT - 1}
+        [tokens] = [response.json() for response in responses if response.status_code == SUCCESS]
         # The other requests were replays of the code, which end its grant.
         assert not person.is_active(tokens["access_token"])
         assert person.refresh(application, tokens["refresh_token"]).status_code == 400
@@ -98,17 +98,19 @@ def test_one_of_many_redemptions_of_one_code_succeeds(person: SignedInUser, appl
 
 def test_many_codes_are_redeemed_at_the_same_time(person: SignedInUser) -> None:
     forms = [person.build_token_request(application) for application in (BOOKSHOP, SHELF) * (CLIENT_COUNT // 2)]
-    answers = run_concurrently(person.service, [partial(post, address="/oauth/token", form=form) for form in forms])
-    assert count_outcomes(answers) == {(200, None): CLIENT_COUNT}
-    assert all(person.is_active(answer.json()["access_token"]) for answer in answers)
+    responses = run_concurrently(person.service, [partial(post, address="/oauth/token", form=form) for form in forms])
+    assert count_outcomes(responses) == {(200, None): CLIENT_COUNT}
+    assert all(person.is_active(response.json()["access_token"]) for response in responses)
 
 
 def test_one_of_many_refreshes_of_a_rotating_token_succeeds(person: SignedInUser) -> None:
     for _ in range(2):
         form = build_refresh_request(SHELF, person.obtain_tokens(SHELF)["refresh_token"])
-        answers = run_concurrently(person.service, [partial(post, address="/oauth/refresh", form=form)] * CLIENT_COUNT)
-        assert count_outcomes(answers) == {(200, None): 1, (400, "invalid_grant"): CLIENT_COUNT - 1}
-        [tokens] = [answer.json() for answer in answers if answer.status_code == SUCCESS]
+        responses = run_concurrently(
+            person.service, [partial(post, address="/oauth/refresh", form=form)] * CLIENT_COUNT
+        )
+        assert count_outcomes(responses) == {(200, None): 1, (400, "invalid_grant"): CLIENT_COUNT - 1}
+        [tokens] = [response.json() for response in responses if response.status_code == SUCCESS]
         # The other requests reused the token, which ends its grant.
         assert not person.is_active(tokens["access_token"])
         assert person.refresh(SHELF, tokens["refresh_token"]).status_code == 400
@@ -118,9 +120,11 @@ def test_all_refreshes_of_a_token_that_does_not_rotate_succeed(person: SignedInU
     for _ in range(3):
         first = person.obtain_tokens(BOOKSHOP)
         form = build_refresh_request(BOOKSHOP, first["refresh_token"])
-        answers = run_concurrently(person.service, [partial(post, address="/oauth/refresh", form=form)] * CLIENT_COUNT)
-        assert count_outcomes(answers) == {(200, None): CLIENT_COUNT}
-        tokens = {answer.json()["access_token"] for answer in answers} | {first["access_token"]}
+        responses = run_concurrently(
+            person.service, [partial(post, address="/oauth/refresh", form=form)] * CLIENT_COUNT
+        )
+        assert count_outcomes(responses) == {(200, None): CLIENT_COUNT}
+        tokens = {response.json()["access_token"] for response in responses} | {first["access_token"]}
         assert len(tokens) == CLIENT_COUNT + 1
         assert all(person.is_active(token) for token in tokens)
         assert person.refresh(BOOKSHOP, first["refresh_token"]).status_code == 200
@@ -131,12 +135,12 @@ def test_nothing_survives_a_replay_while_refreshing(person: SignedInUser) -> Non
         replay = person.build_token_request(BOOKSHOP)
         first = person.client.post("/oauth/token", data=replay).json()
         refresh = partial(post, address="/oauth/refresh", form=build_refresh_request(BOOKSHOP, first["refresh_token"]))
-        replayed, *answers = run_concurrently(
+        replayed, *responses = run_concurrently(
             person.service, [partial(post, address="/oauth/token", form=replay), *[refresh] * (CLIENT_COUNT - 1)]
         )
         assert count_outcomes([replayed]) == {(400, "invalid_grant"): 1}
-        assert count_outcomes(answers).keys() <= {(200, None), (400, "invalid_grant")}
-        tokens = [answer.json()["access_token"] for answer in answers if answer.status_code == SUCCESS]
+        assert count_outcomes(responses).keys() <= {(200, None), (400, "invalid_grant")}
+        tokens = [response.json()["access_token"] for response in responses if response.status_code == SUCCESS]
         assert not any(person.is_active(token) for token in [first["access_token"], *tokens])
         assert person.refresh(BOOKSHOP, first["refresh_token"]).status_code == 400
 
@@ -146,10 +150,10 @@ def test_nothing_survives_a_revocation_while_refreshing(person: SignedInUser) ->
     form = {"client_id": BOOKSHOP.client_id, "client_secret": SECRET, "token": first["access_token"]}
     revoke = partial(post, address="/oauth/revoke", form=form)
     refresh = partial(post, address="/oauth/refresh", form=build_refresh_request(BOOKSHOP, first["refresh_token"]))
-    answers = run_concurrently(person.service, [*[revoke] * 4, *[refresh] * (CLIENT_COUNT - 4)])
-    assert [answer.status_code for answer in answers[:4]] == [200] * 4
-    assert count_outcomes(answers[4:]).keys() <= {(200, None), (400, "invalid_grant")}
-    tokens = [answer.json()["access_token"] for answer in answers[4:] if answer.status_code == SUCCESS]
+    responses = run_concurrently(person.service, [*[revoke] * 4, *[refresh] * (CLIENT_COUNT - 4)])
+    assert [response.status_code for response in responses[:4]] == [200] * 4
+    assert count_outcomes(responses[4:]).keys() <= {(200, None), (400, "invalid_grant")}
+    tokens = [response.json()["access_token"] for response in responses[4:] if response.status_code == SUCCESS]
     assert not any(person.is_active(token) for token in [first["access_token"], *tokens])
     assert person.refresh(BOOKSHOP, first["refresh_token"]).status_code == 400
 
@@ -157,10 +161,10 @@ def test_nothing_survives_a_revocation_while_refreshing(person: SignedInUser) ->
 def test_a_token_is_good_in_every_process(person: SignedInUser) -> None:
     """No process has seen the token before."""
     headers = build_bearer_header(person.obtain_tokens(BOOKSHOP)["access_token"])
-    answers = run_concurrently(
+    responses = run_concurrently(
         person.service, [lambda client: client.get("/oauth/resource", headers=headers)] * CLIENT_COUNT
     )
-    assert {answer.json()["scope"] for answer in answers} == {"read write"}
+    assert {response.json()["scope"] for response in responses} == {"read write"}
 
 
 def test_none_of_these_requests_failed_in_the_server(person: SignedInUser) -> None:

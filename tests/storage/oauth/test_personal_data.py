@@ -221,12 +221,12 @@ def test_all_is_forgotten_or_nothing(account: User, settings: Settings) -> None:
     assert dump_database() == before
 
 
-@pytest.mark.parametrize("answer", ["", "yes", "ada"])
+@pytest.mark.parametrize("response", ["", "yes", "ada"])
 def test_the_command_asks_first(
-    account: User, answer: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    account: User, response: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     oauth_flows.create_public_app(user=account)
-    monkeypatch.setattr("sys.stdin", StringIO(answer))
+    monkeypatch.setattr("sys.stdin", StringIO(response))
     with pytest.raises(CommandError, match="Nothing was changed"):
         call_command("forget_user", USERNAME)
     assert User.objects.filter(pk=account.pk).exists()

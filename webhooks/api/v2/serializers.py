@@ -69,7 +69,7 @@ class KindsField(serializers.Field[str, Any, list[str], Any]):
 
 @extend_schema_field({"type": "string", "pattern": f"^{SECRET_PATTERN}$"})
 class SecretField(serializers.RegexField):
-    """A secret that the user brings; only the answer to that request shows it."""
+    """A secret that the user brings; only the response to that request shows it."""
 
     default_error_messages = {"invalid": f"Input should be {SECRET_RULE}."}
 
@@ -204,7 +204,7 @@ class DecodedBytesField(serializers.Field[bytes, Any, str, Any]):
 
 
 class DeliveryAttemptSerializer(serializers.ModelSerializer[Attempt]):
-    """One request: its answer, or the reason why there is none."""
+    """One request: its response, or the reason why there is none."""
 
     started_at = UTCDateTimeField()
     milliseconds = serializers.IntegerField()

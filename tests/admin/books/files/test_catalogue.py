@@ -40,19 +40,19 @@ def counter(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pages, "get_counter", lambda *_: new_counter)
 
 
-def read_message(answer: Any) -> str:
-    [message] = re.findall(r'data-message="([^"]*)"', read_text(answer))
+def read_message(response: Any) -> str:
+    [message] = re.findall(r'data-message="([^"]*)"', read_text(response))
     return str(message)
 
 
-def read_values(answer: Any) -> dict[str, str]:
-    return dict(re.findall(r'data-member="(\w+)" value="([^"]*)"', read_text(answer)))
+def read_values(response: Any) -> dict[str, str]:
+    return dict(re.findall(r'data-member="(\w+)" value="([^"]*)"', read_text(response)))
 
 
 def test_what_was_found_is_shown_and_nothing_is_written(librarian: Client, catalogue: Catalogue) -> None:
-    answer = librarian.post(ASK, {"isbn": ISBN})
-    assert (answer.status_code, read_message(answer)) == (200, "Found at 127.0.0.1:")
-    assert read_values(answer) == {"title": "Emma", "author": "Austen, Jane", "year": "1815", "genre": "Novel"}
+    response = librarian.post(ASK, {"isbn": ISBN})
+    assert (response.status_code, read_message(response)) == (200, "Found at 127.0.0.1:")
+    assert read_values(response) == {"title": "Emma", "author": "Austen, Jane", "year": "1815", "genre": "Novel"}
     assert Book.objects.count() == 0
 
 
@@ -73,7 +73,7 @@ def test_an_isbn_is_read_as_it_is_scanned_and_asked_for_once(librarian: Client, 
 
 
 @pytest.mark.parametrize(
-    ("answer", "status", "message", "words"),
+    ("response", "status", "message", "words"),
     [
         (respond_with_records(), 404, "The catalogue does not have this ISBN. Fill in the form by hand.", ""),
         (
@@ -88,12 +88,12 @@ def test_why_nothing_was_found_is_said(
     librarian: Client,
     catalogue: Catalogue,
     caplog: pytest.LogCaptureFixture,
-    answer: Callable[[Any], None],
+    response: Callable[[Any], None],
     status: int,
     message: str,
     words: str,
 ) -> None:
-    catalogue.answer = answer
+    catalogue.answer = response
     said = librarian.post(ASK, {"isbn": ISBN})
     assert (said.status_code, read_message(said), read_words(said)) == (status, message, words)
     # That another server fails is no error of ours.
@@ -105,16 +105,16 @@ def test_why_nothing_was_found_is_said(
     [("", "This is no valid ISBN."), ("9780141439588", "This ISBN was misread"), ("Ema", "valid")],
 )
 def test_what_is_no_isbn_is_not_asked_for(librarian: Client, catalogue: Catalogue, isbn: str, words: str) -> None:
-    answer = librarian.post(ASK, {"isbn": isbn})
-    assert (answer.status_code, words in read_message(answer)) == (422, True)
+    response = librarian.post(ASK, {"isbn": isbn})
+    assert (response.status_code, words in read_message(response)) == (422, True)
     assert catalogue.paths == []
 
 
 def test_a_person_may_ask_so_often(librarian: Client, catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pages, "MAX_QUESTIONS", 1)
     catalogue.answer = respond_with(500)
-    answers = [librarian.post(ASK, {"isbn": ISBN}) for _ in range(2)]
-    assert [(answer.status_code, answer.get("Retry-After")) for answer in answers] == [(502, None), (429, "60")]
+    responses = [librarian.post(ASK, {"isbn": ISBN}) for _ in range(2)]
+    assert [(response.status_code, response.get("Retry-After")) for response in responses] == [(502, None), (429, "60")]
     assert len(catalogue.paths) == 1
 
 
@@ -126,8 +126,8 @@ def test_questions_have_a_part_of_the_threads(
     meanwhile = []
 
     def ask_meanwhile(*_: Any) -> CatalogueLookup:
-        answer = librarian.post(ASK, {"isbn": ISBN})
-        meanwhile.append((answer.status_code, answer["Retry-After"]))
+        response = librarian.post(ASK, {"isbn": ISBN})
+        meanwhile.append((response.status_code, response["Retry-After"]))
         return CatalogueLookup()
 
     with pytest.MonkeyPatch.context() as patch:
@@ -162,6 +162,6 @@ def test_the_button_is_in_the_form_of_a_new_book_alone(librarian: Client, catalo
     assert BUTTON not in read_text(librarian.get(page_address(book)))
 
 
-def test_without_catalogues_there_is_no_button_and_no_answer(librarian: Client) -> None:
+def test_without_catalogues_there_is_no_button_and_no_response(librarian: Client) -> None:
     assert BUTTON not in read_text(librarian.get(ADD))
     assert librarian.post(ASK, {"isbn": ISBN}).status_code == 404

@@ -28,11 +28,11 @@ def test_the_books_of_the_list_are_in_the_file(librarian: Client, media_type: st
     for number in range(4):
         create_book(title=f"Emma {number}", year=1900 + number)
     create_book(title="Other", year=1902)
-    answer = librarian.get(
+    response = librarian.get(
         EXPORT, {"format": format.name, "q": "emma", "year_from": "1901", "year_to": "1902", "sort": "-id"}
     )
-    assert answer["Content-Disposition"] == f'attachment; filename="books{format.extension}"'
-    titles = [record.values["title"] for record in read_records(format.name, answer.getvalue())]
+    assert response["Content-Disposition"] == f'attachment; filename="books{format.extension}"'
+    titles = [record.values["title"] for record in read_records(format.name, response.getvalue())]
     assert titles == ["Emma 1", "Emma 2"]
 
 
@@ -44,16 +44,16 @@ def test_the_list_offers_what_it_shows(librarian: Client) -> None:
 
 
 def test_an_unknown_format_leads_back_to_the_list(librarian: Client) -> None:
-    answer = librarian.get(EXPORT, {"format": "xlsx", "q": "emma"}, follow=True)
-    assert answer.redirect_chain == [(f"{LIST}?q=emma", 302)]
-    assert "Choose a format." in answer.content.decode()
+    response = librarian.get(EXPORT, {"format": "xlsx", "q": "emma"}, follow=True)
+    assert response.redirect_chain == [(f"{LIST}?q=emma", 302)]
+    assert "Choose a format." in response.content.decode()
 
 
 @pytest.mark.parametrize("parameter", ["q", "year_from", "view"])
 def test_a_filter_with_nul_is_refused_in_words(librarian: Client, parameter: str) -> None:
-    answer = librarian.post(f"{EXPORT}?format=xlsx&{parameter}=a%00b", headers={"Accept": "text/html"})
-    assert answer.status_code == 400
-    assert "A filter has a NUL character." in answer.content.decode()
+    response = librarian.post(f"{EXPORT}?format=xlsx&{parameter}=a%00b", headers={"Accept": "text/html"})
+    assert response.status_code == 400
+    assert "A filter has a NUL character." in response.content.decode()
     assert not Operation.objects.exists()
 
 
@@ -65,8 +65,8 @@ def test_who_may_not_see_books_may_not_export_them(client: Client, db: None) -> 
 def test_a_workbook_is_written_by_a_worker(librarian: Client, client: Client) -> None:
     for number in range(3):
         create_book(title=f"=Emma {number}", year=1900 + number)
-    answer = librarian.post(f"{EXPORT}?format=xlsx&q=emma&year_from=1901", follow=True)
-    [(address, _status)] = answer.redirect_chain
+    response = librarian.post(f"{EXPORT}?format=xlsx&q=emma&year_from=1901", follow=True)
+    [(address, _status)] = response.redirect_chain
     assert librarian.get(f"{address}workbook/").status_code == 404
     run_operations()
     assert f"{address}workbook/" in librarian.get(address).content.decode()

@@ -40,8 +40,8 @@ def correct(browser: Client, file: ImportFile, action: str = "check", **texts: s
     return browser.get(page(file, "check"))
 
 
-def list_fields(answer: Any) -> list[str]:
-    return FIELD.findall(answer.content.decode())
+def list_fields(response: Any) -> list[str]:
+    return FIELD.findall(response.content.decode())
 
 
 def test_cells_that_reasons_are_about_are_corrected_and_imported(head: Client) -> None:
@@ -162,8 +162,8 @@ def test_what_was_not_the_latest_check_is_not_corrected(head: Client) -> None:
     choose(head, file)
     for check in (str(first), "", "x", "9" * 30):
         form = {"check": check, "action": "check", "cell-1-year": "1998"}
-        answer = head.post(page(file, "check"), form, follow=True)
-        assert "Meanwhile the file was checked again." in answer.content.decode()
+        response = head.post(page(file, "check"), form, follow=True)
+        assert "Meanwhile the file was checked again." in response.content.decode()
     assert Operation.objects.filter(kind="import check").count() == 2
     assert not ImportCorrection.objects.filter(value__isnull=False).exists()
 

@@ -149,8 +149,8 @@ def test_what_was_not_the_latest_check_is_not_imported(head: Client) -> None:
     shown = choose(head, file).context["operation"]
     choose(head, file, on_none="leave")
     for check in (str(shown.pk), "", "x", "9" * 30):
-        answer = post_confirmation(head, file, check=check)
-        assert "Meanwhile the file was checked again." in answer.content.decode()
+        response = post_confirmation(head, file, check=check)
+        assert "Meanwhile the file was checked again." in response.content.decode()
     run_operations()
     assert not Book.objects.exists()
     assert NOTHING in post_confirmation(head, file).content.decode()
@@ -305,8 +305,8 @@ def test_records_that_come_back_are_not_read_by_a_reader_that_failed(
     file = upload(head, f"{HEADER}Lalka;;1890;9780306406157;Novel\n".encode())
     choose(head, file)
     monkeypatch.setattr("books.files.sandbox.tasks.require_storable_columns", raise_memory_error)
-    answer = head.get(page(file, "refused"), follow=True)
-    assert ".csv: The file takes too much time or memory to be read." in answer.content.decode()
+    response = head.get(page(file, "refused"), follow=True)
+    assert ".csv: The file takes too much time or memory to be read." in response.content.decode()
 
 
 def begin(browser: Client, size: int, fingerprint: str = "") -> Any:
@@ -318,11 +318,11 @@ def test_a_person_has_a_quota_of_files(head: Client, astrid: User, settings: Set
     settings.UPLOAD_MAX_FILES = 2
     begin_upload(astrid.pk, "a", 10, "f", timezone.now())
     assert [begin(head, 10, fingerprint).status_code for fingerprint in ("f", "g")] == [200, 200]
-    answer = begin(head, 10, "h")
+    response = begin(head, 10, "h")
     message = "You have 2 files here, and no more fit. Delete some of them."
-    assert (answer.status_code, answer.json()) == (422, {"message": message})
-    answer = head.post(IMPORT, {"file": SimpleUploadedFile("books.csv", b"title")}, follow=True)
-    assert message in answer.content.decode()
+    assert (response.status_code, response.json()) == (422, {"message": message})
+    response = head.post(IMPORT, {"file": SimpleUploadedFile("books.csv", b"title")}, follow=True)
+    assert message in response.content.decode()
     assert begin(head, 10, "g").status_code == 200
     head.post(page(ImportFile.objects.get(fingerprint="g"), "delete"))
     assert begin(head, 10, "h").status_code == 200
@@ -331,9 +331,9 @@ def test_a_person_has_a_quota_of_files(head: Client, astrid: User, settings: Set
 def test_a_person_has_a_quota_of_bytes(head: Client, settings: Settings) -> None:
     settings.UPLOAD_MAX_MEGABYTES = 3
     assert begin(head, 1_000_000).status_code == 200
-    answer = begin(head, 2_000_001)
+    response = begin(head, 2_000_001)
     message = "Your files here may have 3 MB together. Delete some of them."
-    assert (answer.status_code, answer.json()) == (422, {"message": message})
+    assert (response.status_code, response.json()) == (422, {"message": message})
     assert begin(head, 2_000_000).status_code == 200
 
 
@@ -352,8 +352,8 @@ def test_a_file_is_deleted_with_its_parts_and_what_was_found(head: Client) -> No
     file = upload(head, f"{HEADER}Lalka;;1890;9780306406157;Novel\n".encode())
     choose(head, file)
     assert "Delete books.csv" in head.get(IMPORT).content.decode()
-    answer = head.post(page(file, "delete"), follow=True)
-    assert "“books.csv” is deleted." in answer.content.decode()
+    response = head.post(page(file, "delete"), follow=True)
+    assert "“books.csv” is deleted." in response.content.decode()
     assert not any(model.objects.exists() for model in (ImportFile, ImportChunk, ImportFinding))
 
 
@@ -365,8 +365,8 @@ def test_a_file_that_a_worker_reads_is_not_deleted(head: Client) -> None:
         lambda: post_confirmation(head, file),
     ):
         begin_operation()
-        answer = head.post(page(file, "delete"), follow=True)
-        assert "The file is in use: cancel its operation first." in answer.content.decode()
+        response = head.post(page(file, "delete"), follow=True)
+        assert "The file is in use: cancel its operation first." in response.content.decode()
         run_operations()
     assert Book.objects.count() == 1
 
@@ -451,9 +451,9 @@ def test_the_encodings_of_marc_21_are_offered_and_read(head: Client) -> None:
 def test_records_without_an_isbn_are_left_out(head: Client) -> None:
     file = upload(head, f"{HEADER}Emma;Jane;1815;9780306406157;Novel\nRings;Doe;1999;;Novel\n".encode())
     assert count_kinds(choose(head, file)) == {"new": 1, "refused": 1}
-    answer = choose(head, file, leave_without_isbn="leave")
-    assert count_kinds(answer) == {"new": 1, "no isbn": 1}
-    assert 'Without ISBN, left out <span class="count">1</span>' in answer.content.decode()
+    response = choose(head, file, leave_without_isbn="leave")
+    assert count_kinds(response) == {"new": 1, "no isbn": 1}
+    assert 'Without ISBN, left out <span class="count">1</span>' in response.content.decode()
     form = head.get(page(file, "mapping")).context["form"]
     assert form["leave_without_isbn"].value() == "leave"
     operation = confirm(head, file)
@@ -488,9 +488,9 @@ def test_rejected_records_come_back_as_marc_or_as_csv(head: Client, name: str, r
     books = [build_exported_book(isbn=isbn) for isbn in isbns]
     file = upload(head, write_books(name, books))
     assert count_kinds(choose(head, file)) == {"new": 2, "refused": 1}
-    answer = head.get(page(file, "refused"))
-    assert FORMATS[rejected_name].extension in answer["Content-Disposition"]
-    [returned] = read_records(rejected_name, answer.getvalue())
+    response = head.get(page(file, "refused"))
+    assert FORMATS[rejected_name].extension in response["Content-Disposition"]
+    [returned] = read_records(rejected_name, response.getvalue())
     assert returned.values["isbn"] == isbns[0]
 
 
@@ -516,17 +516,17 @@ def test_a_large_file_comes_in_parts_and_goes_on_where_it_was(head: Client, astr
     rows = b"".join(b"Lalka,Prus,1890,isbn%d,%s\n" % (number, b"x" * 100) for number in range(9_000))
     content = b"title,author,year,isbn,genre\n" + rows
     begin = {"name": "books.csv", "size": str(len(content)), "fingerprint": "books.csv|1"}
-    answer = head.post(IMPORT, begin, headers={"Accept": "application/json"}).json()
+    response = head.post(IMPORT, begin, headers={"Accept": "application/json"}).json()
     file = ImportFile.objects.get()
     for number in (0, 0, 2, 1):
         chunk = content[number * PART_BYTES : (number + 1) * PART_BYTES]
         parts = {"number": str(number), "chunk": SimpleUploadedFile("chunk", chunk)}
-        sent = head.post(answer["chunk_address"], parts)
+        sent = head.post(response["chunk_address"], parts)
         assert sent.status_code == (409 if number == 2 else 200)
         assert head.post(IMPORT, begin, headers={"Accept": "application/json"}).json()["next"] == sent.json()["next"]
-    assert head.get(answer["mapping_address"], follow=True).redirect_chain == [(IMPORT, 302)]
+    assert head.get(response["mapping_address"], follow=True).redirect_chain == [(IMPORT, 302)]
     last = SimpleUploadedFile("chunk", content[2 * PART_BYTES :])
-    assert head.post(answer["chunk_address"], {"number": "2", "chunk": last}).json() == {"next": 3}
+    assert head.post(response["chunk_address"], {"number": "2", "chunk": last}).json() == {"next": 3}
     stream = open_content(file)
     assert stream.read() == content
     assert stream.seek(-10, 2) == len(content) - 10
@@ -563,8 +563,8 @@ def test_a_part_that_is_there_is_not_taken_for_another(head: Client) -> None:
     head.post(IMPORT, {"name": "a", "size": "10", "fingerprint": "f"})
     file = ImportFile.objects.get()
     send_part(head, file, 0, b"0123456789")
-    answer = send_part(head, file, 0, b"9876543210")
-    assert (answer.status_code, "has changed since its upload began" in answer.json()["message"]) == (422, True)
+    response = send_part(head, file, 0, b"9876543210")
+    assert (response.status_code, "has changed since its upload began" in response.json()["message"]) == (422, True)
     assert send_part(head, file, 0, b"0123456789").json() == {"next": 1}
     assert read_content(file) == b"0123456789"
 
@@ -595,8 +595,8 @@ def test_a_part_has_the_length_that_its_number_has(head: Client, number: int, le
 @pytest.mark.parametrize("field", ["name", "fingerprint"])
 def test_nul_in_the_fields_of_an_upload_is_refused_in_words(head: Client, field: str) -> None:
     form = {"name": "a", "size": "10", "fingerprint": "f", field: "a\0b"}
-    answer = head.post(IMPORT, form, headers={"Accept": "application/json"})
-    assert (answer.status_code, answer.json()) == (422, {"message": "The name of the file has a NUL character."})
+    response = head.post(IMPORT, form, headers={"Accept": "application/json"})
+    assert (response.status_code, response.json()) == (422, {"message": "The name of the file has a NUL character."})
     assert not ImportFile.objects.exists()
 
 
@@ -619,8 +619,8 @@ def test_nul_in_the_name_of_a_column_is_refused_in_words(head: Client) -> None:
 def test_a_part_that_does_not_fit_is_refused(head: Client, parts: dict[str, str]) -> None:
     head.post(IMPORT, {"name": "a", "size": "10", "fingerprint": "f"})
     chunk = {"chunk": SimpleUploadedFile("chunk", b"123")} if "chunk" not in parts else {}
-    answer = head.post(page(ImportFile.objects.get(), "chunk"), {**parts, **chunk})
-    assert (answer.status_code, answer.json()) == (409, {"next": 0})
+    response = head.post(page(ImportFile.objects.get(), "chunk"), {**parts, **chunk})
+    assert (response.status_code, response.json()) == (409, {"next": 0})
 
 
 def test_a_file_that_lacks_an_earlier_part_is_not_complete(head: Client, berta: User) -> None:
@@ -632,8 +632,8 @@ def test_a_file_that_lacks_an_earlier_part_is_not_complete(head: Client, berta: 
 def test_bad_uploads_are_refused(head: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(uploads, "MAX_UPLOAD_BYTES", 10)
     for form, message in (({"name": "a", "size": "11"}, "too large"), ({"size": "x"}, "Choose a file")):
-        answer = head.post(IMPORT, form, headers={"Accept": "application/json"})
-        assert (answer.status_code, message in answer.json()["message"]) == (422, True)
+        response = head.post(IMPORT, form, headers={"Accept": "application/json"})
+        assert (response.status_code, message in response.json()["message"]) == (422, True)
         assert message in head.post(IMPORT, form, follow=True).content.decode()
     file = upload(head, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", name="old.xls")
     assert "It is no workbook that can be read" in head.get(page(file, "mapping")).content.decode()

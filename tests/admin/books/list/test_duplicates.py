@@ -32,8 +32,8 @@ DUPLICATES = f"{LIST}duplicates/"
 FIELDS = ("title", "author", "year", "isbn", "genre", "available")
 
 
-def list_pairs(answer: Any) -> list[tuple[int, int]]:
-    return [tuple(pair) for pair, _ in answer.context["pairs"]]
+def list_pairs(response: Any) -> list[tuple[int, int]]:
+    return [tuple(pair) for pair, _ in response.context["pairs"]]
 
 
 def merge_address(*books: Book) -> str:
@@ -141,10 +141,10 @@ def test_books_are_merged_field_by_field_and_both_histories_show_it(head: Client
     assert f'into <a href="{history_address(kept)}">Book {kept.pk}</a>' in read_text(head.get(history_address(other)))
     change = Change.objects.get(book_id=other.pk, version=2)
     assert (change.kind, change.after) == (Change.Kind.MERGED, {"merged_into": kept.pk})
-    for answer in (head.get(history_address(other)), head.get(f"{RECENT_CHANGES}?kind=merged")):
-        assert "<td>I-2</td>" in read_text(answer)
-        assert '<th scope="col">After</th>' not in read_text(answer)
-        assert "None" not in read_words(answer)
+    for response in (head.get(history_address(other)), head.get(f"{RECENT_CHANGES}?kind=merged")):
+        assert "<td>I-2</td>" in read_text(response)
+        assert '<th scope="col">After</th>' not in read_text(response)
+        assert "None" not in read_words(response)
 
 
 def test_a_merge_is_undone(head: Client) -> None:
@@ -182,11 +182,11 @@ def test_what_changed_since_the_page_is_not_merged(head: Client) -> None:
     form = read_inputs(read_text(head.get(merge_address(kept, other))))
     choices = {f"member_{name}": str(kept.pk) for name in FIELDS}
     change_book(other, year=1)
-    answer = head.post(merge_address(kept, other), {**form, "kept": kept.pk, **choices}, follow=True)
-    assert "Nothing was changed." in read_text(answer)
+    response = head.post(merge_address(kept, other), {**form, "kept": kept.pk, **choices}, follow=True)
+    assert "Nothing was changed." in read_text(response)
     delete_book(other)
-    answer = head.post(merge_address(kept, other), {**form, "kept": kept.pk, **choices}, follow=True)
-    assert "not there any more" in read_text(answer)
+    response = head.post(merge_address(kept, other), {**form, "kept": kept.pk, **choices}, follow=True)
+    assert "not there any more" in read_text(response)
     assert Book.objects.count() == 1
 
 
@@ -206,8 +206,8 @@ def test_a_form_that_is_not_valid_merges_nothing(head: Client) -> None:
 
 def test_librarians_merge_nothing(librarian: Client) -> None:
     books = create_book(), create_book()
-    answers = [librarian.get(DUPLICATES), librarian.post(DUPLICATES), librarian.get(merge_address(*books))]
-    assert [answer.status_code for answer in answers] == [403, 403, 403]
+    responses = [librarian.get(DUPLICATES), librarian.post(DUPLICATES), librarian.get(merge_address(*books))]
+    assert [response.status_code for response in responses] == [403, 403, 403]
     assert "Possible duplicates" not in read_text(librarian.get(LIST))
 
 

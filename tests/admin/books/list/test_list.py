@@ -25,12 +25,12 @@ def list_titles(client: Client, **query: Any) -> list[str]:
     return [book.title for book in client.get(LIST, query).context["cl"].result_list]
 
 
-def list_links(answer: Any) -> dict[str, str]:
-    return {link.text: f"{LIST}{link.address}" for link in answer.context["cl"].list_page_links()}
+def list_links(response: Any) -> dict[str, str]:
+    return {link.text: f"{LIST}{link.address}" for link in response.context["cl"].list_page_links()}
 
 
-def list_headers(answer: Any) -> dict[str, Any]:
-    return {header.text: header for header in answer.context["cl"].list_headers()}
+def list_headers(response: Any) -> dict[str, Any]:
+    return {header.text: header for header in response.context["cl"].list_headers()}
 
 
 @pytest.fixture
@@ -109,9 +109,9 @@ def test_an_invalid_filter_is_explained(librarian: Client) -> None:
     create_book(title="Emma")
     texts = {"year_from": "x", "year_to": "9" * 40, "quality": "x", "availability": "x", "added_since": "x"}
     for name, text in {**texts, "author": "\0"}.items():
-        answer = librarian.get(LIST, {name: text})
-        assert 'class="errorlist"' in read_text(answer), name
-        assert [book.title for book in answer.context["cl"].result_list] == ["Emma"], name
+        response = librarian.get(LIST, {name: text})
+        assert 'class="errorlist"' in read_text(response), name
+        assert [book.title for book in response.context["cl"].result_list] == ["Emma"], name
 
 
 def test_odd_addresses_are_answered(librarian: Client) -> None:
@@ -132,15 +132,15 @@ def test_pages_go_to_the_end_and_keep_the_filters(librarian: Client) -> None:
     for number in range(5):
         create_book(title=f"Emma {number}")
     create_book(title="Persuasion")
-    answer, titles = librarian.get(LIST, {"q": "emma", "sort": "title"}), []
-    assert list(list_links(answer)) == ["Next page", "Last page"]
-    while "Next page" in list_links(answer):
-        titles += [book.title for book in answer.context["cl"].result_list]
-        answer = librarian.get(list_links(answer)["Next page"])
-    titles += [book.title for book in answer.context["cl"].result_list]
+    response, titles = librarian.get(LIST, {"q": "emma", "sort": "title"}), []
+    assert list(list_links(response)) == ["Next page", "Last page"]
+    while "Next page" in list_links(response):
+        titles += [book.title for book in response.context["cl"].result_list]
+        response = librarian.get(list_links(response)["Next page"])
+    titles += [book.title for book in response.context["cl"].result_list]
     assert titles == [f"Emma {number}" for number in range(5)]
-    assert list(list_links(answer)) == ["First page", "Previous page"]
-    first = librarian.get(list_links(answer)["First page"])
+    assert list(list_links(response)) == ["First page", "Previous page"]
+    first = librarian.get(list_links(response)["First page"])
     last = librarian.get(list_links(first)["Last page"])
     assert [book.title for book in last.context["cl"].result_list] == ["Emma 3", "Emma 4"]
 
@@ -162,17 +162,17 @@ def test_queries_do_not_grow_with_the_books(librarian: Client) -> None:
 def test_a_column_is_sorted_by_its_head_and_back(librarian: Client) -> None:
     header = list_headers(librarian.get(LIST, {"genre": "novel"}))["Year"]
     assert (header.address, header.direction) == ("?genre=novel&sort=year", "")
-    answer = librarian.get(f"{LIST}{header.address}")
-    header = list_headers(answer)["Year"]
+    response = librarian.get(f"{LIST}{header.address}")
+    header = list_headers(response)["Year"]
     assert (header.address, header.direction) == ("?genre=novel&sort=-year", "ascending")
-    assert 'aria-sort="ascending"' in read_text(answer)
+    assert 'aria-sort="ascending"' in read_text(response)
 
 
 @pytest.mark.usefixtures("three_books")
 def test_columns_and_rows_are_chosen_and_remembered(librarian: Client) -> None:
     form = {"columns": ["year", "id"], "rows": 100, "query": "genre=novel&behind=x&o=1"}
-    answer = librarian.post(COLUMNS, form)
-    assert answer.headers["Location"] == f"{LIST}?genre=novel"
+    response = librarian.post(COLUMNS, form)
+    assert response.headers["Location"] == f"{LIST}?genre=novel"
     changed = librarian.get(LIST)
     assert list(list_headers(changed)) == ["Title", "Year", "Number"]
     assert "An ISBN in any writing" in read_text(changed)
@@ -196,9 +196,9 @@ def test_a_view_is_saved_with_its_columns_and_comes_back(librarian: Client, astr
     [(view, query, owner, is_default)] = librarian.get(LIST).context["saved_views"]
     assert (str(view), query, owner) == ("Novels", f"genre=novel&sort=year&view={view.pk}", "")
     assert not is_default
-    answer = librarian.get(f"{LIST}?{query}")
-    assert [book.title for book in answer.context["cl"].result_list] == ["Nana", "Germinal"]
-    assert list(list_headers(answer)) == ["Title", "ISBN"]
+    response = librarian.get(f"{LIST}?{query}")
+    assert [book.title for book in response.context["cl"].result_list] == ["Nana", "Germinal"]
+    assert list(list_headers(response)) == ["Title", "ISBN"]
 
 
 def test_a_view_with_the_same_name_is_replaced_and_deleted(librarian: Client) -> None:
@@ -244,8 +244,8 @@ def test_views_of_others_take_no_room_from_the_own_ones(librarian: Client, monke
 def test_the_list_opens_with_the_view_that_a_person_chose(librarian: Client) -> None:
     librarian.post(SAVE_VIEW, {"name": "Novels", "query": "genre=novel"})
     view = SavedView.objects.get()
-    answer = librarian.post(DEFAULT_VIEW, {"view": view.pk}, follow=True)
-    assert "The list opens with the view “Novels”." in read_text(answer)
+    response = librarian.post(DEFAULT_VIEW, {"view": view.pk}, follow=True)
+    assert "The list opens with the view “Novels”." in read_text(response)
     opened = librarian.get(LIST, follow=True)
     assert opened.redirect_chain == [(f"{LIST}?genre=novel&view={view.pk}", 302)]
     assert opened.context["saved_views"][0].is_default
@@ -278,9 +278,9 @@ def test_views_of_others_are_neither_shown_nor_deleted(librarian: Client) -> Non
     other = User.objects.create_user("other")
     view = SavedView.objects.create(user=other, name="Theirs", query="genre=a", columns=["isbn"])
     librarian.post(DELETE_VIEW, {"view": view.pk})
-    answer = librarian.get(LIST, {"view": view.pk})
-    assert answer.context["saved_views"] == []
-    assert len(list_headers(answer)) > 2
+    response = librarian.get(LIST, {"view": view.pk})
+    assert response.context["saved_views"] == []
+    assert len(list_headers(response)) > 2
     assert SavedView.objects.exists()
 
 
@@ -295,35 +295,35 @@ def test_a_name_that_the_list_does_not_know_narrows_nothing_and_the_page_says_so
     create_book(title="Emma")
     query = "genr=Novel&q=emma&%3Cb%3E=1"
     mark = {"action": "mark_lent", "_selected_action": ["1"], "select_across": "1", "confirmed": "1"}
-    for answer in (
+    for response in (
         head.get(f"{LIST}?{query}", follow=True),
         head.post(f"{LIST}?{query}", mark, follow=True),
         head.get(f"{LIST}export/?{query}&format=csv", follow=True),
     ):
-        assert answer.redirect_chain == [(f"{LIST}?q=emma", 302)]
-        assert "shows the books without it: genr, &lt;b&gt;" in read_text(answer)
+        assert response.redirect_chain == [(f"{LIST}?q=emma", 302)]
+        assert "shows the books without it: genr, &lt;b&gt;" in read_text(response)
     refused = head.post(f"{LIST}bulk_edit/?{query}", {"change": "set", "genre": "Poetry"}, follow=True)
     assert "a filter of the list is not valid" in read_text(refused)
     assert not Operation.objects.exists()
     assert not Book.objects.filter(available=False).exists()
 
 
-def list_choices(answer: Any) -> dict[str, dict[str, int | None]]:
+def list_choices(response: Any) -> dict[str, dict[str, int | None]]:
     return {
         facet.label: {choice.label: choice.books for choice in facet.choices}
-        for facet in answer.context["cl"].list_facets()
+        for facet in response.context["cl"].list_facets()
     }
 
 
 @pytest.mark.usefixtures("three_books")
 def test_facets_count_what_they_lead_to(librarian: Client) -> None:
-    answer = librarian.get(LIST)
-    facets = list_choices(answer)
+    response = librarian.get(LIST)
+    facets = list_choices(response)
     assert facets["Genre"] == {"Novel": 2, "Poetry": 1}
     assert facets["Decade"] == {"1880–1889": 2, "1000–1009": 1}
     assert facets["Availability"] == {"available": 2, "lent": 1}
     assert facets["To look at"]["no valid ISBN"] == 2
-    for facet in answer.context["cl"].list_facets():
+    for facet in response.context["cl"].list_facets():
         for choice in facet.choices:
             if choice.books is not None:
                 assert librarian.get(f"{LIST}{choice.address}").context["cl"].result_count == choice.books
@@ -331,8 +331,8 @@ def test_facets_count_what_they_lead_to(librarian: Client) -> None:
 
 @pytest.mark.usefixtures("three_books")
 def test_facets_of_a_list_that_is_narrowed_count_its_books(librarian: Client) -> None:
-    answer = librarian.get(f"{LIST}?author=zola&year_to=1884")
-    facets = list_choices(answer)
+    response = librarian.get(f"{LIST}?author=zola&year_to=1884")
+    facets = list_choices(response)
     assert facets["Genre"] == {"novel": 1}
     # A genre is counted once, however it is written.
     assert list(list_choices(librarian.get(LIST, {"author": "zola"}))["Genre"].values()) == [2]
@@ -348,8 +348,10 @@ def test_facets_of_too_many_books_have_no_counts(librarian: Client, monkeypatch:
 
 @pytest.mark.usefixtures("three_books")
 def test_a_choice_that_narrows_the_list_leads_out_of_it(librarian: Client) -> None:
-    answer = librarian.get(LIST, {"availability": "lent", "q": "beo"})
-    [choice] = [choice for facet in answer.context["cl"].list_facets() for choice in facet.choices if choice.is_current]
+    response = librarian.get(LIST, {"availability": "lent", "q": "beo"})
+    [choice] = [
+        choice for facet in response.context["cl"].list_facets() for choice in facet.choices if choice.is_current
+    ]
     assert (choice.label, choice.address) == ("lent", "?q=beo")
 
 
@@ -399,14 +401,14 @@ def test_a_page_is_opened_by_its_number(librarian: Client) -> None:
 
 @pytest.mark.usefixtures("seven_books")
 def test_a_page_knows_its_number(librarian: Client) -> None:
-    answer, numbers = librarian.get(LIST), []
+    response, numbers = librarian.get(LIST), []
     while True:
-        numbers.append((answer.context["cl"].shown_page, answer.context["cl"].page_count))
-        if "Next page" not in list_links(answer):
+        numbers.append((response.context["cl"].shown_page, response.context["cl"].page_count))
+        if "Next page" not in list_links(response):
             break
-        answer = librarian.get(list_links(answer)["Next page"])
+        response = librarian.get(list_links(response)["Next page"])
     assert numbers == [(1, 4), (2, 4), (3, 4), (4, 4)]
-    previous = librarian.get(list_links(answer)["Previous page"])
+    previous = librarian.get(list_links(response)["Previous page"])
     assert previous.context["cl"].shown_page == 3
     assert librarian.get(LIST, {"last": 1}).context["cl"].shown_page == 4
     assert librarian.get(LIST, {"page": 99}).context["cl"].shown_page == 4
@@ -416,12 +418,12 @@ def test_a_page_knows_its_number(librarian: Client) -> None:
 def test_selected_books_or_all_of_the_list_are_edited(head: Client, astrid: User) -> None:
     pks = [str(book.pk) for book in Book.objects.exclude(title="Nana").order_by("pk")]
     form = {"action": "edit_books", "_selected_action": pks}
-    answer = head.post(LIST, form)
-    assert answer["Location"] == f"/admin/books/book/bulk_edit/?ids={'%2C'.join(pks)}"
-    words = read_text(head.get(answer["Location"]))
+    response = head.post(LIST, form)
+    assert response["Location"] == f"/admin/books/book/bulk_edit/?ids={'%2C'.join(pks)}"
+    words = read_text(head.get(response["Location"]))
     assert ["2 books" in words, "2 selected books" in words] == [True, True]
-    answer = head.post(f"{LIST}?genre=novel", {**form, "select_across": "1"})
-    assert answer["Location"] == "/admin/books/book/bulk_edit/?genre=novel"
+    response = head.post(f"{LIST}?genre=novel", {**form, "select_across": "1"})
+    assert response["Location"] == "/admin/books/book/bulk_edit/?genre=novel"
     # Librarians who may not edit many books do not find the action.
     head.force_login(astrid)
     names = [name for name, _label in head.get(LIST).context["action_form"].fields["action"].choices]

@@ -96,8 +96,8 @@ def test_more_books_than_the_limit_are_not_changed(librarian: Client, monkeypatc
     books = [create_book() for _ in range(3)]
     for action, across in product(("mark_lent", "delete_books"), ("1", "01", "yes")):
         form = {"action": action, "_selected_action": [books[0].pk], "select_across": across, "confirmed": "3"}
-        answer = librarian.post(LIST, form, follow=True)
-        assert "Nothing was changed: these are more than 2 books" in read_text(answer)
+        response = librarian.post(LIST, form, follow=True)
+        assert "Nothing was changed: these are more than 2 books" in read_text(response)
     assert (Book.objects.count(), count_lent()) == (3, 0)
 
 

@@ -27,9 +27,9 @@ def send(request: pytest.FixtureRequest, api: httpx.Client, book: dict[str, Any]
 
 
 def test_all_problems_of_a_body_are_listed_together(send: Send) -> None:
-    answer = send(title=123, author="a" * 501, year=19.5, isbn=None, genre="g" * 201)
-    assert answer.status_code == 422
-    assert answer.json() == {
+    response = send(title=123, author="a" * 501, year=19.5, isbn=None, genre="g" * 201)
+    assert response.status_code == 422
+    assert response.json() == {
         "detail": [
             {"loc": ["body", "title"], "msg": "Input should be a valid string.", "type": "string_type"},
             {
@@ -65,14 +65,14 @@ def test_all_problems_of_a_body_are_listed_together(send: Send) -> None:
     ],
 )
 def test_the_value_of_an_unknown_field_does_not_matter(send: Send, field: str) -> None:
-    answer = send(json.dumps(build_book(title="Emma")).replace("{", f"{{{field}, ", 1).encode())
-    assert (answer.is_success, answer.json()["title"]) == (True, "Emma")
+    response = send(json.dumps(build_book(title="Emma")).replace("{", f"{{{field}, ", 1).encode())
+    assert (response.is_success, response.json()["title"]) == (True, "Emma")
 
 
 def test_the_first_failing_check_is_answered(api: httpx.Client) -> None:
     headers, large = {"Content-Type": "text/plain"}, b" " * 2 * MIB
     unknown, malformed = "/api/books/987654321", "/api/books/abc"
-    answers = [
+    responses = [
         api.patch(unknown, content=large, headers=headers),
         api.put(unknown, content=large, headers=headers),
         api.put(unknown, content=b"{", headers=headers),
@@ -80,7 +80,7 @@ def test_the_first_failing_check_is_answered(api: httpx.Client) -> None:
         api.put(unknown, content=b"{"),
         api.put(malformed, content=b"{}"),
     ]
-    assert [answer.status_code for answer in answers] == [405, 413, 415, 415, 404, 422]
+    assert [response.status_code for response in responses] == [405, 413, 415, 415, 404, 422]
 
 
 @pytest.mark.parametrize(
@@ -97,9 +97,9 @@ def test_the_first_failing_check_is_answered(api: httpx.Client) -> None:
     ],
 )
 def test_a_refusal_does_not_repeat_the_body(send: Send, body: bytes) -> None:
-    answer = send(body)
-    assert answer.status_code == 422
-    assert "Zanzibar" not in answer.text
+    response = send(body)
+    assert response.status_code == 422
+    assert "Zanzibar" not in response.text
 
 
 @pytest.mark.parametrize(
@@ -112,6 +112,6 @@ def test_a_refusal_does_not_repeat_the_body(send: Send, body: bytes) -> None:
     ],
 )
 def test_a_refusal_does_not_repeat_the_query(api: httpx.Client, address: str) -> None:
-    answer = api.get(address)
-    assert answer.status_code == 422
-    assert "Zanzibar" not in answer.text
+    response = api.get(address)
+    assert response.status_code == 422
+    assert "Zanzibar" not in response.text

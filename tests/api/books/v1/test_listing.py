@@ -11,8 +11,8 @@ from tests.support.books import ACTOR, build_book
 from tests.support.responses import list_problems
 
 
-def list_titles(answer: httpx.Response) -> list[str]:
-    return [book["title"] for book in answer.json()]
+def list_titles(response: httpx.Response) -> list[str]:
+    return [book["title"] for book in response.json()]
 
 
 @pytest.fixture
@@ -24,9 +24,9 @@ def stored_titles(api: httpx.Client) -> list[str]:
 
 
 def test_an_empty_library_is_an_empty_list(api: httpx.Client) -> None:
-    answer = api.get("/api/books")
-    assert (answer.status_code, answer.json()) == (200, [])
-    assert answer.headers["Content-Type"] == "application/json"
+    response = api.get("/api/books")
+    assert (response.status_code, response.json()) == (200, [])
+    assert response.headers["Content-Type"] == "application/json"
 
 
 def test_the_list_holds_whole_books(api: httpx.Client) -> None:
@@ -91,8 +91,8 @@ def test_a_list_holds_100_books_unless_asked_otherwise(api: httpx.Client, stored
     ids=lambda value: value[:40] if isinstance(value, str) else "",
 )
 def test_skip_and_limit_select_a_part(api: httpx.Client, stored_titles: list[str], query: str, part: slice) -> None:
-    answer = api.get(f"/api/books?{query}")
-    assert (answer.status_code, list_titles(answer)) == (200, stored_titles[part])
+    response = api.get(f"/api/books?{query}")
+    assert (response.status_code, list_titles(response)) == (200, stored_titles[part])
 
 
 def test_pages_hold_every_book_once(api: httpx.Client, stored_titles: list[str]) -> None:
@@ -120,8 +120,8 @@ NO_INTEGERS = ["", "abc", "1.0", "1e2", "%2B1", "+1", "%201", "1%20", "0x1", "1_
 @pytest.mark.parametrize("name", ["skip", "limit"])
 @pytest.mark.parametrize("text", NO_INTEGERS)
 def test_a_value_that_is_no_integer_is_refused(api: httpx.Client, name: str, text: str) -> None:
-    answer = api.get(f"/api/books?{name}={text}")
-    assert (answer.status_code, list_problems(answer)) == (422, [(f"query.{name}", "int_parsing")])
+    response = api.get(f"/api/books?{name}={text}")
+    assert (response.status_code, list_problems(response)) == (422, [(f"query.{name}", "int_parsing")])
 
 
 @pytest.mark.parametrize(
@@ -141,14 +141,14 @@ def test_a_value_that_is_no_integer_is_refused(api: httpx.Client, name: str, tex
     ids=lambda value: value[:40] if isinstance(value, str) else "",
 )
 def test_a_value_out_of_bounds_is_refused(api: httpx.Client, query: str, problem: tuple[str, str]) -> None:
-    answer = api.get(f"/api/books?{query}")
-    assert (answer.status_code, list_problems(answer)) == (422, [problem])
+    response = api.get(f"/api/books?{query}")
+    assert (response.status_code, list_problems(response)) == (422, [problem])
 
 
 def test_all_problems_of_a_query_are_listed_together(api: httpx.Client) -> None:
-    answer = api.get("/api/books", params={"skip": -1, "limit": "many", "author": "a" * 501, "genre": "g" * 501})
-    assert answer.status_code == 422
-    assert answer.json() == {
+    response = api.get("/api/books", params={"skip": -1, "limit": "many", "author": "a" * 501, "genre": "g" * 501})
+    assert response.status_code == 422
+    assert response.json() == {
         "detail": [
             {
                 "loc": ["query", "skip"],
@@ -172,8 +172,8 @@ def test_all_problems_of_a_query_are_listed_together(api: httpx.Client) -> None:
 
 @pytest.mark.parametrize("query", ["page=2", "offset=1", "SKIP=-1", "title=none", "id=0", "year=abc", "%00=%00", "&&="])
 def test_unknown_parameters_are_ignored(api: httpx.Client, book: dict[str, Any], query: str) -> None:
-    answer = api.get(f"/api/books?{query}")
-    assert (answer.status_code, answer.json()) == (200, [book])
+    response = api.get(f"/api/books?{query}")
+    assert (response.status_code, response.json()) == (200, [book])
 
 
 def test_any_number_of_unknown_parameters_is_ignored(api: httpx.Client, book: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Addresses, methods and media types of an answer."""
+"""Addresses, methods and media types of a response."""
 
 from typing import Any
 
@@ -24,17 +24,17 @@ WRONG = [(method, address) for address in ALLOWED for method in METHODS if metho
 
 
 def test_the_root_points_to_the_documentation(api: httpx.Client) -> None:
-    answer = api.get("/")
-    assert answer.status_code == 200
-    assert answer.headers["Content-Type"] == "application/json"
-    assert answer.json() == {"message": "Welcome to the Library API. See /docs for its documentation."}
+    response = api.get("/")
+    assert response.status_code == 200
+    assert response.headers["Content-Type"] == "application/json"
+    assert response.json() == {"message": "Welcome to the Library API. See /docs for its documentation."}
 
 
 @pytest.mark.parametrize(("method", "address"), WRONG)
 def test_a_wrong_method_is_answered_with_the_allowed_ones(api: httpx.Client, method: str, address: str) -> None:
-    answer = api.request(method, address, content=b"{")
-    assert parse_refusal(answer) == (405, ["detail"])
-    assert parse_allow(answer) == ALLOWED[address]
+    response = api.request(method, address, content=b"{")
+    assert parse_refusal(response) == (405, ["detail"])
+    assert parse_allow(response) == ALLOWED[address]
 
 
 @pytest.mark.parametrize("address", [*ALLOWED, "/api/v2/books"])
@@ -43,9 +43,9 @@ def test_methods_are_case_sensitive(api: httpx.Client, method: str, address: str
     """RFC 9110, 9.1."""
     request = api.build_request("GET", address)
     request.method = method
-    answer = api.send(request)
-    assert answer.status_code == 405
-    assert {"GET", "HEAD"} <= parse_allow(answer)
+    response = api.send(request)
+    assert response.status_code == 405
+    assert {"GET", "HEAD"} <= parse_allow(response)
 
 
 @pytest.mark.parametrize("address", ["/api/books", "/api/v2/books"])
@@ -57,15 +57,15 @@ def test_a_refused_method_is_named_as_it_was_sent(api: httpx.Client, address: st
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
 def test_the_documentation_may_only_be_read(api: httpx.Client, method: str) -> None:
-    answer = api.request(method, "/docs")
-    assert (answer.status_code, parse_allow(answer)) == (405, {"GET", "HEAD", "OPTIONS"})
+    response = api.request(method, "/docs")
+    assert (response.status_code, parse_allow(response)) == (405, {"GET", "HEAD", "OPTIONS"})
 
 
 @pytest.mark.parametrize("address", ALLOWED)
 def test_options_lists_the_methods(api: httpx.Client, address: str) -> None:
-    answer = api.options(address)
-    assert answer.is_success
-    assert parse_allow(answer) == ALLOWED[address]
+    response = api.options(address)
+    assert response.is_success
+    assert parse_allow(response) == ALLOWED[address]
 
 
 @pytest.mark.parametrize(
@@ -78,9 +78,9 @@ def test_head_is_get_without_a_body(service: Service, address: str) -> None:
     assert get_stable_headers(head) == get_stable_headers(get)
 
 
-def get_stable_headers(answer: httpx.Response) -> dict[str, str]:
+def get_stable_headers(response: httpx.Response) -> dict[str, str]:
     """The headers that do not change from one request to the next."""
-    return {name: value for name, value in answer.headers.items() if name not in ("date", "x-request-id")}
+    return {name: value for name, value in response.headers.items() if name not in ("date", "x-request-id")}
 
 
 def test_a_slash_at_the_end_changes_nothing(api: httpx.Client) -> None:
@@ -115,18 +115,18 @@ def test_a_slash_at_the_end_changes_nothing(api: httpx.Client) -> None:
 )
 def test_an_unknown_address_is_not_found(api: httpx.Client, address: str) -> None:
     for method in METHODS:
-        answer = api.request(method, httpx.URL(f"http://127.0.0.1{address}"))
-        assert (answer.status_code, answer.json()) == (404, {"detail": "Not Found"})
-        assert answer.headers["Content-Type"] == "application/json"
+        response = api.request(method, httpx.URL(f"http://127.0.0.1{address}"))
+        assert (response.status_code, response.json()) == (404, {"detail": "Not Found"})
+        assert response.headers["Content-Type"] == "application/json"
 
 
 @pytest.mark.parametrize("accept", ["text/html", "application/xml", "image/*", "application/json;q=0", "", "nonsense"])
 @pytest.mark.parametrize("query", ["", "?format=xml", "?format=api", "?format="])
-def test_answers_are_json_whatever_the_client_accepts(
+def test_responses_are_json_whatever_the_client_accepts(
     api: httpx.Client, book: dict[str, Any], accept: str, query: str
 ) -> None:
     headers = {"Accept": accept}
-    answers = [
+    responses = [
         api.get(f"/api/books{query}", headers=headers),
         api.get(f"/api/books/{book['id']}{query}", headers=headers),
         api.post(f"/api/books{query}", json=build_book(), headers=headers),
@@ -136,5 +136,5 @@ def test_answers_are_json_whatever_the_client_accepts(
         api.delete(f"/api/books/{book['id']}{query}", headers=headers),
         api.get(f"/api/books/{book['id']}{query}", headers=headers),
     ]
-    assert [answer.status_code for answer in answers] == [200, 200, 201, 200, 422, 405, 200, 404]
-    assert {answer.headers["Content-Type"] for answer in answers} == {"application/json"}
+    assert [response.status_code for response in responses] == [200, 200, 201, 200, 422, 405, 200, 404]
+    assert {response.headers["Content-Type"] for response in responses} == {"application/json"}

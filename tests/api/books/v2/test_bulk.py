@@ -52,7 +52,7 @@ def list_books(api: httpx.Client) -> list[dict[str, Any]]:
 
 def test_the_result_of_each_operation_is_answered(api: httpx.Client, books: list[dict[str, Any]]) -> None:
     first, second, third = books
-    answer = send_bulk(
+    response = send_bulk(
         api,
         build_create(title="Emma"),
         build_update(first, year=2000, available=False),
@@ -60,8 +60,8 @@ def test_the_result_of_each_operation_is_answered(api: httpx.Client, books: list
         build_update(third, version=1),
     )
     *_, unchanged_book, created_book = list_books(api)
-    assert answer.status_code == 200
-    assert answer.json() == {
+    assert response.status_code == 200
+    assert response.json() == {
         "dry_run": False,
         "results": [
             {"op": "create", "id": created_book["id"], "version": 1},
@@ -90,7 +90,7 @@ def test_every_address_of_the_bulk_is_answered(api: httpx.Client, address: str) 
 
 def test_operations_run_in_their_order(api: httpx.Client, books: list[dict[str, Any]]) -> None:
     first, second, third = books
-    answer = send_bulk(
+    response = send_bulk(
         api,
         build_delete(first),
         build_create(isbn=first["isbn"], title="After"),
@@ -99,7 +99,7 @@ def test_operations_run_in_their_order(api: httpx.Client, books: list[dict[str, 
         build_delete(second, version=3),
         build_update(third, isbn=second["isbn"]),
     )
-    assert [result.get("version") for result in answer.json()["results"]] == [None, 1, 2, 3, None, 2]
+    assert [result.get("version") for result in response.json()["results"]] == [None, 1, 2, 3, None, 2]
     assert [(book["title"], book["isbn"]) for book in list_books(api)] == [
         (third["title"], second["isbn"]),
         ("After", first["isbn"]),
@@ -108,29 +108,29 @@ def test_operations_run_in_their_order(api: httpx.Client, books: list[dict[str, 
 
 def test_books_can_swap_their_isbns_through_a_third_isbn(api: httpx.Client, books: list[dict[str, Any]]) -> None:
     first, second, _ = books
-    answer = send_bulk(
+    response = send_bulk(
         api,
         build_update(first, isbn="on its way"),
         build_update(second, isbn=first["isbn"]),
         build_update(first, isbn=second["isbn"]),
     )
-    assert answer.status_code == 200
+    assert response.status_code == 200
     assert [book["isbn"] for book in list_books(api)[:2]] == [second["isbn"], first["isbn"]]
 
 
 def test_equal_values_are_no_change(api: httpx.Client, books: list[dict[str, Any]]) -> None:
-    answer = send_bulk(api, *(build_update(book, title=book["title"]) for book in books), build_update(books[0]))
-    assert [result["version"] for result in answer.json()["results"]] == [1] * 4
+    response = send_bulk(api, *(build_update(book, title=book["title"]) for book in books), build_update(books[0]))
+    assert [result["version"] for result in response.json()["results"]] == [1] * 4
     assert list_books(api) == books
 
 
 def test_what_only_the_library_sets_is_ignored(api: httpx.Client, books: list[dict[str, Any]]) -> None:
-    answer = send_bulk(
+    response = send_bulk(
         api,
         {"op": "create", "book": {**books[0], "isbn": "new", "available": False}},
         build_update(books[0], **books[0]),
     )
-    assert answer.status_code == 200
+    assert response.status_code == 200
     *others, created_book = list_books(api)
     assert others == books
     assert (created_book["available"], created_book["isbn"]) == (True, "new")
@@ -141,7 +141,7 @@ def test_every_failure_is_named_and_nothing_is_changed(
     api: httpx.Client, books: list[dict[str, Any]], dry_run: bool
 ) -> None:
     first, second, third = books
-    answer = send_bulk(
+    response = send_bulk(
         api,
         build_create(),
         build_create(isbn=first["isbn"]),
@@ -153,8 +153,8 @@ def test_every_failure_is_named_and_nothing_is_changed(
         {"op": "destroy", "id": 1},
         dry_run=dry_run,
     )
-    assert answer.status_code == 422
-    error = answer.json()["error"]
+    assert response.status_code == 422
+    error = response.json()["error"]
     assert [(problem["field"], problem["message"]) for problem in error.pop("details")] == [
         ("1.isbn", f"The book at http://127.0.0.1:8000/api/v2/books/{first['id']} has it"),
         ("2.version", "The book is at another version"),
@@ -167,7 +167,7 @@ def test_every_failure_is_named_and_nothing_is_changed(
     assert error == {
         "code": "VALIDATION_ERROR",
         "message": "Nothing was changed: not every operation can be carried out",
-        "requestId": answer.headers["X-Request-ID"],
+        "requestId": response.headers["X-Request-ID"],
     }
     assert list_books(api) == books
 
@@ -177,7 +177,7 @@ def test_a_bulk_that_fails_by_conflicts_only_is_a_conflict(
     api: httpx.Client, books: list[dict[str, Any]], dry_run: bool
 ) -> None:
     first, second, third = books
-    answer = send_bulk(
+    response = send_bulk(
         api,
         build_create(isbn="twice"),
         build_create(isbn="twice"),
@@ -185,20 +185,20 @@ def test_a_bulk_that_fails_by_conflicts_only_is_a_conflict(
         build_delete(third, version=2),
         dry_run=dry_run,
     )
-    assert parse_error(answer) == (409, "CONFLICT", ["1.isbn", "2.isbn", "3.version"])
+    assert parse_error(response) == (409, "CONFLICT", ["1.isbn", "2.isbn", "3.version"])
     assert list_books(api) == books
 
 
 def test_one_failure_among_a_thousand_operations_is_named(api: httpx.Client, books: list[dict[str, Any]]) -> None:
-    answer = send_bulk(api, *(build_create() for _ in range(999)), build_create(isbn=books[0]["isbn"]))
-    assert parse_error(answer) == (409, "CONFLICT", ["999.isbn"])
+    response = send_bulk(api, *(build_create() for _ in range(999)), build_create(isbn=books[0]["isbn"]))
+    assert parse_error(response) == (409, "CONFLICT", ["999.isbn"])
     assert list_books(api) == books
 
 
 def test_an_equal_operation_is_refused_again(api: httpx.Client, books: list[dict[str, Any]]) -> None:
     first, second, _ = books
-    answer = send_bulk(api, build_update(first, isbn=second["isbn"]), build_update(first, isbn=second["isbn"]))
-    assert parse_error(answer) == (409, "CONFLICT", ["0.isbn", "1.isbn"])
+    response = send_bulk(api, build_update(first, isbn=second["isbn"]), build_update(first, isbn=second["isbn"]))
+    assert parse_error(response) == (409, "CONFLICT", ["0.isbn", "1.isbn"])
     assert list_books(api) == books
 
 
@@ -224,44 +224,44 @@ def test_a_dry_run_has_the_same_results_and_changes_nothing(api: httpx.Client, b
         ],
     }
     assert list_books(api) == books
-    answer = send_bulk(api, *operations)
-    assert (answer.status_code, answer.json()["dry_run"]) == (200, False)
-    assert [{**result, "id": None} for result in answer.json()["results"]] == [
+    response = send_bulk(api, *operations)
+    assert (response.status_code, response.json()["dry_run"]) == (200, False)
+    assert [{**result, "id": None} for result in response.json()["results"]] == [
         {**result, "id": None} for result in rehearsal.json()["results"]
     ]
 
 
 @pytest.mark.parametrize(("value", "status"), [("false", 200), ("true", 200), ("", 422), ("1", 422), ("True", 422)])
 def test_a_dry_run_is_true_or_false(api: httpx.Client, value: str, status: int) -> None:
-    answer = api.post(f"{BULK}?dry_run={value}", json={"operations": [build_create()]})
-    assert answer.status_code == status
+    response = api.post(f"{BULK}?dry_run={value}", json={"operations": [build_create()]})
+    assert response.status_code == status
     assert len(list_books(api)) == (value == "false")
 
 
 def test_a_wrong_dry_run_is_named(api: httpx.Client) -> None:
-    answer = api.post(f"{BULK}?dry_run=yes", json={"operations": [build_create()]})
-    assert parse_error(answer) == (422, "VALIDATION_ERROR", ["dry_run"])
+    response = api.post(f"{BULK}?dry_run=yes", json={"operations": [build_create()]})
+    assert parse_error(response) == (422, "VALIDATION_ERROR", ["dry_run"])
     assert list_books(api) == []
 
 
 def test_a_parameter_that_is_not_known_is_named(api: httpx.Client) -> None:
-    answer = api.post(f"{BULK}?dryrun=true", json={"operations": [build_create()]})
-    assert parse_error(answer) == (400, "UNKNOWN_PARAMETER", ["dryrun"])
-    assert answer.json()["error"]["details"][0]["message"].endswith("the nearest name is dry_run.")
+    response = api.post(f"{BULK}?dryrun=true", json={"operations": [build_create()]})
+    assert parse_error(response) == (400, "UNKNOWN_PARAMETER", ["dryrun"])
+    assert response.json()["error"]["details"][0]["message"].endswith("the nearest name is dry_run.")
     assert list_books(api) == []
 
 
 def test_a_thousand_operations_may_be_sent(api: httpx.Client) -> None:
-    answer = send_bulk(api, *(build_create() for _ in range(1000)))
-    assert answer.status_code == 200
-    assert len({result["id"] for result in answer.json()["results"]}) == 1000
+    response = send_bulk(api, *(build_create() for _ in range(1000)))
+    assert response.status_code == 200
+    assert len({result["id"] for result in response.json()["results"]}) == 1000
     assert api.get(f"{BOOKS}?count=true").json()["count"] == 1000
 
 
 @pytest.mark.parametrize("amount", [0, 1001])
 def test_no_operations_and_too_many_are_refused(api: httpx.Client, amount: int) -> None:
-    answer = send_bulk(api, *(build_create() for _ in range(amount)))
-    assert parse_error(answer) == (422, "VALIDATION_ERROR", ["operations"])
+    response = send_bulk(api, *(build_create() for _ in range(amount)))
+    assert parse_error(response) == (422, "VALIDATION_ERROR", ["operations"])
     assert list_books(api) == []
 
 
@@ -287,8 +287,8 @@ def test_a_body_is_an_object_with_operations(api: httpx.Client, body: str, field
 def test_a_field_of_the_body_that_is_not_known_is_refused(
     api: httpx.Client, books: list[dict[str, Any]], name: str
 ) -> None:
-    answer = api.post(BULK, content=json.dumps({"operations": [build_delete(books[0])], name: 1}))
-    assert parse_error(answer)[:2] == (422, "VALIDATION_ERROR")
+    response = api.post(BULK, content=json.dumps({"operations": [build_delete(books[0])], name: 1}))
+    assert parse_error(response)[:2] == (422, "VALIDATION_ERROR")
     assert list_books(api) == books
 
 
@@ -342,8 +342,8 @@ def test_invalid_json_is_malformed(api: httpx.Client, body: bytes) -> None:
 def test_a_wrong_operation_is_named(
     api: httpx.Client, books: list[dict[str, Any]], operation: object, fields: list[str]
 ) -> None:
-    answer = send_bulk(api, build_delete(books[0]), operation)
-    assert parse_error(answer) == (422, "VALIDATION_ERROR", fields)
+    response = send_bulk(api, build_delete(books[0]), operation)
+    assert parse_error(response) == (422, "VALIDATION_ERROR", fields)
     assert list_books(api) == books
 
 
@@ -354,8 +354,8 @@ def test_a_field_with_a_strange_name_is_refused(api: httpx.Client, books: list[d
         build_create(**{"": 1}),
         build_create(book=build_book()),
     ]
-    answers = [send_bulk(api, build_delete(books[0]), operation) for operation in operations]
-    assert [parse_error(answer)[:2] for answer in answers] == [(422, "VALIDATION_ERROR")] * 4
+    responses = [send_bulk(api, build_delete(books[0]), operation) for operation in operations]
+    assert [parse_error(response)[:2] for response in responses] == [(422, "VALIDATION_ERROR")] * 4
     assert list_books(api) == books
 
 
@@ -390,29 +390,29 @@ def test_a_bulk_succeeds_as_a_whole_or_changes_nothing(
         if isinstance(operation, dict) and type(operation.get("id")) is int:
             operation["id"] += first
     before = list_books(api)
-    rehearsal, answer = send_bulk(api, *operations, dry_run=True), send_bulk(api, *operations)
-    assert rehearsal.status_code == answer.status_code
-    if answer.is_success:
-        assert [operation["op"] for operation in answer.json()["results"]] == [
+    rehearsal, response = send_bulk(api, *operations, dry_run=True), send_bulk(api, *operations)
+    assert rehearsal.status_code == response.status_code
+    if response.is_success:
+        assert [operation["op"] for operation in response.json()["results"]] == [
             operation["op"] for operation in operations
         ]
     else:
-        assert parse_error(answer)[:2] in [(409, "CONFLICT"), (422, "VALIDATION_ERROR")]
-        assert parse_error(answer) == parse_error(rehearsal)
+        assert parse_error(response)[:2] in [(409, "CONFLICT"), (422, "VALIDATION_ERROR")]
+        assert parse_error(response) == parse_error(rehearsal)
         assert list_books(api) == before
 
 
 @pytest.mark.parametrize("name", MAX_LENGTHS)
 def test_texts_have_their_bounds(api: httpx.Client, books: list[dict[str, Any]], name: str) -> None:
     long_text, blank_text = {name: "a" * (MAX_LENGTHS[name] + 1)}, {name: " "}
-    answer = send_bulk(
+    response = send_bulk(
         api,
         build_create(**long_text),
         build_update(books[0], **long_text),
         build_create(**blank_text),
         build_update(books[1], **blank_text),
     )
-    assert parse_error(answer) == (422, "VALIDATION_ERROR", [f"{position}.{name}" for position in range(4)])
+    assert parse_error(response) == (422, "VALIDATION_ERROR", [f"{position}.{name}" for position in range(4)])
     assert list_books(api) == books
 
 
@@ -420,16 +420,16 @@ def test_many_fields_that_are_not_known_are_refused_at_once(api: httpx.Client) -
     values = {f"{'title author genre ' * 6}{number}": 1 for number in range(20)}
     # The library runs in this thread. Its CPU time does not depend on what else the machine does.
     start_time = time.thread_time()
-    answer = send_bulk(api, *(build_create(**values) for _ in range(1000)))
+    response = send_bulk(api, *(build_create(**values) for _ in range(1000)))
     assert time.thread_time() - start_time < 6
-    assert parse_error(answer)[:2] == (422, "VALIDATION_ERROR")
+    assert parse_error(response)[:2] == (422, "VALIDATION_ERROR")
 
 
 def test_a_body_may_have_sixteen_mebibytes(api: httpx.Client) -> None:
     body = json.dumps({"operations": [build_create()]}).encode()
-    answers = [api.post(BULK, content=body.ljust(size)) for size in (15 * MIB, 16 * MIB, 16 * MIB + 1, 17 * MIB)]
-    assert [answer.status_code for answer in answers] == [200, 409, 413, 413]
-    assert parse_error(answers[-1]) == (413, "PAYLOAD_TOO_LARGE", [])
+    responses = [api.post(BULK, content=body.ljust(size)) for size in (15 * MIB, 16 * MIB, 16 * MIB + 1, 17 * MIB)]
+    assert [response.status_code for response in responses] == [200, 409, 413, 413]
+    assert parse_error(responses[-1]) == (413, "PAYLOAD_TOO_LARGE", [])
     assert len(list_books(api)) == 1
 
 
@@ -438,8 +438,8 @@ def test_a_body_may_have_sixteen_mebibytes(api: httpx.Client) -> None:
 )
 def test_every_address_of_the_bulk_has_its_limit(api: httpx.Client, address: str) -> None:
     body = json.dumps({"operations": [build_create()]}).encode()
-    answers = [api.post(address, content=body.ljust(size)) for size in (16 * MIB, 16 * MIB + 1)]
-    assert [answer.status_code for answer in answers] == [200, 413]
+    responses = [api.post(address, content=body.ljust(size)) for size in (16 * MIB, 16 * MIB + 1)]
+    assert [response.status_code for response in responses] == [200, 413]
 
 
 @pytest.mark.parametrize(
@@ -466,23 +466,23 @@ def test_the_server_reads_sixteen_mebibytes(service: Service) -> None:
     body = json.dumps({"operations": [build_create()]}).encode()
     parts = [body, *[b" " * MIB] * 15]
     with service.open_client() as client:
-        answers = [
+        responses = [
             client.post(f"{BULK}?dry_run=true", content=body.ljust(15 * MIB)),
             client.post(f"{BULK}?dry_run=true", content=iter(parts)),
             client.post(BULK, content=body.ljust(17 * MIB)),
             client.post(BULK, content=iter([*parts, b" " * MIB, b" " * MIB])),
             client.post(BOOKS, content=body.ljust(2 * MIB)),
         ]
-    assert [answer.status_code for answer in answers] == [200, 200, 413, 413, 413]
+    assert [response.status_code for response in responses] == [200, 200, 413, 413, 413]
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "PATCH", "DELETE"])
 @pytest.mark.parametrize("address", [BULK, f"{BULK}/"])
 def test_the_bulk_takes_post_only(api: httpx.Client, method: str, address: str) -> None:
-    answer = api.request(method, address)
-    assert (answer.status_code, parse_allow(answer)) == (405, {"POST", "OPTIONS"})
+    response = api.request(method, address)
+    assert (response.status_code, parse_allow(response)) == (405, {"POST", "OPTIONS"})
 
 
 def test_version_1_has_no_bulk(api: httpx.Client) -> None:
-    answer = api.post("/api/books/bulk", json={"operations": [build_create()]})
-    assert (answer.status_code, list(answer.json())) == (405, ["detail"])
+    response = api.post("/api/books/bulk", json={"operations": [build_create()]})
+    assert (response.status_code, list(response.json())) == (405, ["detail"])

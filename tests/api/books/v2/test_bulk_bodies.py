@@ -112,8 +112,8 @@ def test_a_large_body_takes_little_more_memory_than_its_bytes(api: httpx.Client,
     api.post(BULK, content=b"{}")
     body = HOSTILE_BODIES[name]
     with trace_memory() as memory, memory.measure():
-        answer = api.post(BULK, content=body)
-    assert answer.status_code in (400, 413, 422)
+        response = api.post(BULK, content=body)
+    assert response.status_code in (400, 413, 422)
     assert memory.peak < 5 * MIB
 
 
@@ -124,26 +124,26 @@ def test_failures_leave_no_operations_in_memory(api: httpx.Client) -> None:
     api.post(BULK, content=body)
     gc.collect()
     with trace_memory() as memory, memory.measure():
-        answer = api.post(BULK, content=body)
+        response = api.post(BULK, content=body)
         gc.collect()
-    assert parse_error(answer)[:2] == (409, "CONFLICT")
+    assert parse_error(response)[:2] == (409, "CONFLICT")
     assert memory.rest < MIB
 
 
 def test_repeated_operations_take_little_time(api: httpx.Client) -> None:
     body = fill(b"{", b'"operations":[{}]', b"}", 8 * MIB)
     start_time = time.thread_time()
-    answer = api.post(BULK, content=body)
+    response = api.post(BULK, content=body)
     assert time.thread_time() - start_time < 0.5
-    assert parse_error(answer) == (422, "VALIDATION_ERROR", ["0.op"])
+    assert parse_error(response) == (422, "VALIDATION_ERROR", ["0.op"])
 
 
 @pytest.mark.parametrize(("size", "fields"), [(MAX_ITEM_BYTES, ["1.title"]), (MAX_ITEM_BYTES + 1, ["1.op"])])
 def test_an_operation_may_have_64_kibibytes(api: httpx.Client, size: int, fields: list[str]) -> None:
     operation = json.dumps({"op": "create", "book": build_book(title="")}).encode()
     large = operation.replace(b"{", b"{" + b" " * (size - len(operation)), 1)
-    answer = api.post(BULK, content=b'{"operations":[%s,%s,%s]}' % (operation, large, operation))
-    assert parse_error(answer) == (422, "VALIDATION_ERROR", ["0.title", *fields, "2.title"])
+    response = api.post(BULK, content=b'{"operations":[%s,%s,%s]}' % (operation, large, operation))
+    assert parse_error(response) == (422, "VALIDATION_ERROR", ["0.title", *fields, "2.title"])
 
 
 def test_the_longest_book_fits_in_an_operation(api: httpx.Client) -> None:
@@ -155,14 +155,14 @@ def test_the_longest_book_fits_in_an_operation(api: httpx.Client) -> None:
 
 @pytest.mark.parametrize("beside", [b'"shelf":"%s"' % (b"a" * MAX_ITEM_BYTES), NAMES])
 def test_little_may_come_beside_the_operations(api: httpx.Client, beside: bytes) -> None:
-    answer = api.post(BULK, content=b'{"operations":[{}],%s}' % beside)
-    assert parse_error(answer) == (413, "PAYLOAD_TOO_LARGE", [])
+    response = api.post(BULK, content=b'{"operations":[{}],%s}' % beside)
+    assert parse_error(response) == (413, "PAYLOAD_TOO_LARGE", [])
 
 
 def test_a_lone_surrogate_in_a_body_over_one_mebibyte_is_malformed(api: httpx.Client) -> None:
     body = json.dumps({"operations": [{"op": "create", "book": build_book(title="\ud800")}]}).encode()
-    answers = [api.post(BULK, content=body.ljust(size)) for size in (MIB, MIB + 1)]
-    assert [parse_error(answer) for answer in answers] == [
+    responses = [api.post(BULK, content=body.ljust(size)) for size in (MIB, MIB + 1)]
+    assert [parse_error(response) for response in responses] == [
         (422, "VALIDATION_ERROR", ["0.title"]),
         (400, "MALFORMED_REQUEST", ["body"]),
     ]

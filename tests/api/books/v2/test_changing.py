@@ -42,9 +42,9 @@ def build_replacement(book: dict[str, Any], **fields: Any) -> dict[str, Any]:
 
 
 def test_a_replaced_book_is_answered_whole(api: httpx.Client, book: dict[str, Any], address: str) -> None:
-    answer = api.put(address, json={**NEW_VALUES, "available": False})
-    replaced_book = answer.json()
-    assert answer.status_code == 200
+    response = api.put(address, json={**NEW_VALUES, "available": False})
+    replaced_book = response.json()
+    assert response.status_code == 200
     assert replaced_book == {
         "id": book["id"],
         "title": "Emma",
@@ -60,7 +60,7 @@ def test_a_replaced_book_is_answered_whole(api: httpx.Client, book: dict[str, An
     }
     assert replaced_book["updated_at"] > book["updated_at"]
     read = api.get(address)
-    assert (read.json(), read.headers["ETag"]) == (replaced_book, answer.headers["ETag"])
+    assert (read.json(), read.headers["ETag"]) == (replaced_book, response.headers["ETag"])
 
 
 @pytest.mark.parametrize("name", REQUIRED)
@@ -88,27 +88,27 @@ def test_a_replacement_keeps_available_where_it_is_absent(api: httpx.Client, add
 def test_a_patch_changes_only_the_fields_present(
     api: httpx.Client, book: dict[str, Any], address: str, headers: dict[str, str], name: str, value: object
 ) -> None:
-    answer = api.patch(address, content=json.dumps({name: value}), headers=headers)
+    response = api.patch(address, content=json.dumps({name: value}), headers=headers)
     derived = {"isbn13": "9780141439587"} if name == "isbn" else {}
-    changed_book = {**book, name: value, **derived, "version": 2, "updated_at": answer.json()["updated_at"]}
-    assert (answer.status_code, answer.json()) == (200, changed_book)
+    changed_book = {**book, name: value, **derived, "version": 2, "updated_at": response.json()["updated_at"]}
+    assert (response.status_code, response.json()) == (200, changed_book)
     read = api.get(address)
-    assert (read.json(), read.headers["ETag"]) == (changed_book, answer.headers["ETag"])
+    assert (read.json(), read.headers["ETag"]) == (changed_book, response.headers["ETag"])
 
 
 def test_each_change_is_a_new_version(api: httpx.Client, creation: httpx.Response, address: str) -> None:
-    answers = [
+    responses = [
         creation,
         api.put(address, json=NEW_VALUES),
         api.patch(address, json={"year": 2000, "genre": "Novel"}),
         api.patch(address, json={"available": False}),
         api.put(address, json={**NEW_VALUES, "available": True}),
     ]
-    assert [answer.json()["version"] for answer in answers] == [1, 2, 3, 4, 5]
-    assert len({answer.headers["ETag"] for answer in answers}) == 5
-    times = [answer.json()["updated_at"] for answer in answers]
+    assert [response.json()["version"] for response in responses] == [1, 2, 3, 4, 5]
+    assert len({response.headers["ETag"] for response in responses}) == 5
+    times = [response.json()["updated_at"] for response in responses]
     assert times == sorted(set(times))
-    assert {answer.json()["created_at"] for answer in answers} == {creation.json()["created_at"]}
+    assert {response.json()["created_at"] for response in responses} == {creation.json()["created_at"]}
 
 
 def test_an_equal_number_written_otherwise_is_no_change(api: httpx.Client, book: dict[str, Any], address: str) -> None:
@@ -119,8 +119,8 @@ def test_an_equal_number_written_otherwise_is_no_change(api: httpx.Client, book:
 def test_a_book_may_be_sent_back_as_it_was_read(
     api: httpx.Client, book: dict[str, Any], address: str, method: str
 ) -> None:
-    answer = api.request(method, address, json=book)
-    assert (answer.status_code, answer.json()) == (200, book)
+    response = api.request(method, address, json=book)
+    assert (response.status_code, response.json()) == (200, book)
     changed_book = api.request(method, address, json={**book, "available": False}).json()
     assert changed_book == {**book, "available": False, "version": 2, "updated_at": changed_book["updated_at"]}
 
@@ -130,26 +130,26 @@ def test_a_book_may_be_sent_back_as_it_was_read(
 def test_available_is_a_json_boolean(
     api: httpx.Client, book: dict[str, Any], address: str, method: str, value: object
 ) -> None:
-    answer = api.request(method, address, json=build_replacement(book, title="Emma", available=value))
-    assert parse_error(answer) == (422, "VALIDATION_ERROR", ["available"])
+    response = api.request(method, address, json=build_replacement(book, title="Emma", available=value))
+    assert parse_error(response) == (422, "VALIDATION_ERROR", ["available"])
     assert api.get(address).json() == book
 
 
 @pytest.mark.parametrize("name", [*REQUIRED, "available"])
 def test_a_merge_patch_takes_no_field_away(api: httpx.Client, book: dict[str, Any], address: str, name: str) -> None:
-    answer = api.patch(address, content=json.dumps({name: None}), headers=MERGE_PATCH)
-    assert parse_error(answer) == (422, "VALIDATION_ERROR", [name])
+    response = api.patch(address, content=json.dumps({name: None}), headers=MERGE_PATCH)
+    assert parse_error(response) == (422, "VALIDATION_ERROR", [name])
     assert api.get(address).json() == book
 
 
 def test_a_merge_patch_is_for_patch_alone(api: httpx.Client, book: dict[str, Any], address: str) -> None:
     body = json.dumps(build_book()).encode()
-    answers = [
+    responses = [
         api.put(address, content=body, headers=MERGE_PATCH),
         api.post(BOOKS, content=body, headers=MERGE_PATCH),
         api.post(f"{BOOKS}/bulk", content=body, headers=MERGE_PATCH),
     ]
-    assert [parse_error(answer) for answer in answers] == [(415, "UNSUPPORTED_MEDIA_TYPE", [])] * 3
+    assert [parse_error(response) for response in responses] == [(415, "UNSUPPORTED_MEDIA_TYPE", [])] * 3
     assert api.get(BOOKS).json()["results"] == [book]
 
 
@@ -178,7 +178,7 @@ def test_the_first_failing_check_is_answered(
     text_headers, large_body, stale_headers = {"Content-Type": "text/plain"}, b" " * 2 * MIB, {"If-Match": STALE}
     other = api.post(BOOKS, json=build_book()).json()
     in_use = build_replacement(book, isbn=other["isbn"])
-    answers = [
+    responses = [
         api.request(method, UNKNOWN, content=large_body, headers=text_headers),
         api.request(method, UNKNOWN, content=b"{", headers=text_headers),
         api.request(method, f"{UNKNOWN}?shelf=1", content=b"{", headers=stale_headers),
@@ -188,7 +188,7 @@ def test_the_first_failing_check_is_answered(
         api.request(method, address, json=in_use, headers=stale_headers),
         api.request(method, address, json=in_use),
     ]
-    assert [parse_error(answer)[:2] for answer in answers] == [
+    assert [parse_error(response)[:2] for response in responses] == [
         (413, "PAYLOAD_TOO_LARGE"),
         (415, "UNSUPPORTED_MEDIA_TYPE"),
         (404, "NOT_FOUND"),
@@ -201,12 +201,12 @@ def test_the_first_failing_check_is_answered(
 
 
 def test_a_failed_change_changes_nothing(api: httpx.Client, book: dict[str, Any], address: str) -> None:
-    answers = [
+    responses = [
         api.patch(address, json={"title": "Emma", "year": "1984"}),
         api.patch(address, json={"title": "Emma", "shelf": 1}),
         api.put(address, json={**NEW_VALUES, "genre": " "}),
     ]
-    assert [parse_error(answer) for answer in answers] == [
+    assert [parse_error(response) for response in responses] == [
         (422, "VALIDATION_ERROR", ["year"]),
         (422, "VALIDATION_ERROR", ["shelf"]),
         (422, "VALIDATION_ERROR", ["genre"]),

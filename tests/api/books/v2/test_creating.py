@@ -47,14 +47,16 @@ def list_books(api: httpx.Client) -> list[dict[str, Any]]:
 
 def test_a_book_may_be_sent_as_it_was_read(api: httpx.Client, book: dict[str, Any]) -> None:
     api.delete(f"{BOOKS}/{book['id']}")
-    answer = api.post(BOOKS, json=book)
-    assert (answer.status_code, answer.json()["isbn"]) == (201, book["isbn"])
+    response = api.post(BOOKS, json=book)
+    assert (response.status_code, response.json()["isbn"]) == (201, book["isbn"])
 
 
 def test_a_field_that_is_not_known_is_named_with_the_nearest(api: httpx.Client) -> None:
-    answer = api.post(BOOKS, json=build_book(titel="Emma", Author="Jane Austen"), headers={"X-Request-ID": "caller-1"})
-    assert answer.status_code == 422
-    assert answer.json() == {
+    response = api.post(
+        BOOKS, json=build_book(titel="Emma", Author="Jane Austen"), headers={"X-Request-ID": "caller-1"}
+    )
+    assert response.status_code == 422
+    assert response.json() == {
         "error": {
             "code": "VALIDATION_ERROR",
             "message": "The request is not valid",
@@ -81,9 +83,9 @@ def test_a_field_that_is_not_known_is_named_with_the_nearest(api: httpx.Client) 
     ],
 )
 def test_every_unknown_field_is_refused(api: httpx.Client, book: dict[str, Any], send: Send, name: str) -> None:
-    answer = send(**{name: 1})
-    assert parse_error(answer)[:2] == (422, "VALIDATION_ERROR")
-    assert len(answer.json()["error"]["details"]) == 1
+    response = send(**{name: 1})
+    assert parse_error(response)[:2] == (422, "VALIDATION_ERROR")
+    assert len(response.json()["error"]["details"]) == 1
     assert list_books(api) == [book]
 
 
@@ -91,16 +93,16 @@ def test_a_hundred_thousand_unknown_fields_are_refused_in_time(send: Send) -> No
     body = json.dumps({str(number): 0 for number in range(100_000)}, separators=(",", ":"))
     # The library runs in this thread. Its CPU time does not depend on what else the machine does.
     start_time = time.thread_time()
-    answer = send(body.encode())
+    response = send(body.encode())
     assert time.thread_time() - start_time < 1
-    assert parse_error(answer)[:2] == (422, "VALIDATION_ERROR")
-    assert len(answer.content) < 10_000
+    assert parse_error(response)[:2] == (422, "VALIDATION_ERROR")
+    assert len(response.content) < 10_000
 
 
 def test_all_problems_of_a_body_are_listed_together(send: Send) -> None:
-    answer = send(title=123, author="a" * 501, year=19.5, isbn=None, genre=" ", gener=1)
-    assert answer.status_code == 422
-    assert answer.json() == {
+    response = send(title=123, author="a" * 501, year=19.5, isbn=None, genre=" ", gener=1)
+    assert response.status_code == 422
+    assert response.json() == {
         "error": {
             "code": "VALIDATION_ERROR",
             "message": "The request is not valid",
@@ -112,7 +114,7 @@ def test_all_problems_of_a_body_are_listed_together(send: Send) -> None:
                 {"field": "genre", "message": "This field may not be blank."},
                 {"field": "gener", "message": "It is not known here; the nearest name is genre."},
             ],
-            "requestId": answer.headers["X-Request-ID"],
+            "requestId": response.headers["X-Request-ID"],
         }
     }
 
@@ -120,15 +122,15 @@ def test_all_problems_of_a_body_are_listed_together(send: Send) -> None:
 def test_a_second_book_of_one_isbn_is_answered_with_a_link_to_the_first(
     api: httpx.Client, book: dict[str, Any]
 ) -> None:
-    answer = api.post(BOOKS, json=build_book(title="Another", isbn=book["isbn"]))
-    url = answer.headers["Link"].removeprefix("<").removesuffix('>; rel="related"')
-    assert answer.status_code == 409
-    assert answer.json() == {
+    response = api.post(BOOKS, json=build_book(title="Another", isbn=book["isbn"]))
+    url = response.headers["Link"].removeprefix("<").removesuffix('>; rel="related"')
+    assert response.status_code == 409
+    assert response.json() == {
         "error": {
             "code": "CONFLICT",
             "message": "Another book has this isbn",
             "details": [{"field": "isbn", "message": f"The book at {url} has it"}],
-            "requestId": answer.headers["X-Request-ID"],
+            "requestId": response.headers["X-Request-ID"],
         }
     }
     assert url.endswith(f"{BOOKS}/{book['id']}")
@@ -137,14 +139,14 @@ def test_a_second_book_of_one_isbn_is_answered_with_a_link_to_the_first(
 
 def test_links_are_built_from_the_public_address(api: httpx.Client, book: dict[str, Any], settings: Any) -> None:
     settings.PUBLIC_URL = "https://library.example"
-    answer = api.post(BOOKS, json=build_book(isbn=book["isbn"]), headers={"Host": "localhost"})
-    assert answer.headers["Link"] == f'<https://library.example{BOOKS}/{book["id"]}>; rel="related"'
+    response = api.post(BOOKS, json=build_book(isbn=book["isbn"]), headers={"Host": "localhost"})
+    assert response.headers["Link"] == f'<https://library.example{BOOKS}/{book["id"]}>; rel="related"'
 
 
 def test_the_first_failing_check_is_answered(api: httpx.Client, book: dict[str, Any]) -> None:
     text_headers, large_body = {"Content-Type": "text/plain"}, b" " * 2 * MIB
     double = json.dumps(build_book(isbn=book["isbn"], year="1984")).encode()
-    answers = [
+    responses = [
         api.patch(f"{BOOKS}?shelf=1", content=large_body, headers=text_headers),
         api.post("/api/v2/books?version=9", content=large_body, headers=text_headers),
         api.post(f"{BOOKS}?shelf=1", content=large_body, headers=text_headers),
@@ -152,7 +154,7 @@ def test_the_first_failing_check_is_answered(api: httpx.Client, book: dict[str, 
         api.post(f"{BOOKS}?shelf=1", json=build_book()),
         api.post(BOOKS, content=double),
     ]
-    assert [parse_error(answer)[:2] for answer in answers] == [
+    assert [parse_error(response)[:2] for response in responses] == [
         (405, "METHOD_NOT_ALLOWED"),
         (400, "UNSUPPORTED_VERSION"),
         (413, "PAYLOAD_TOO_LARGE"),
@@ -180,9 +182,9 @@ def test_accepted_values_are_stored_unchanged(api: httpx.Client, book: dict[str,
     creation, change = api.post(BOOKS, json=body), api.put(f"{BOOKS}/{book['id']}", json=replacement)
     assert creation.status_code in (201, 409, 422)
     assert change.status_code in (200, 422)
-    for answer, values in [(creation, body), (change, replacement)]:
-        if answer.is_success:
-            stored = api.get(f"{BOOKS}/{answer.json()['id']}").json()
+    for response, values in [(creation, body), (change, replacement)]:
+        if response.is_success:
+            stored = api.get(f"{BOOKS}/{response.json()['id']}").json()
             assert {name: stored[name] for name in values} == values
 
 
@@ -191,6 +193,6 @@ def test_accepted_values_are_stored_unchanged(api: httpx.Client, book: dict[str,
 def test_any_json_may_be_sent(api: httpx.Client, book: dict[str, Any], body: object) -> None:
     content = json.dumps(body)
     for method, address in [("POST", BOOKS), ("PUT", f"{BOOKS}/{book['id']}"), ("PATCH", f"{BOOKS}/{book['id']}")]:
-        answer = api.request(method, address, content=content)
-        assert answer.status_code in (200, 201, 400, 409, 422)
-        assert answer.is_success or parse_error(answer)[1] in ("MALFORMED_REQUEST", "CONFLICT", "VALIDATION_ERROR")
+        response = api.request(method, address, content=content)
+        assert response.status_code in (200, 201, 400, 409, 422)
+        assert response.is_success or parse_error(response)[1] in ("MALFORMED_REQUEST", "CONFLICT", "VALIDATION_ERROR")

@@ -31,29 +31,31 @@ def test_all_books_that_match_are_in_the_file(
     monkeypatch.setattr(exports, "FIRST_PAGE_BOOKS", 1)
     monkeypatch.setattr(exports, "PAGE_BOOKS", 2)
     format = STREAMED_FORMATS[media_type]
-    answer = api.get(LIST_URL, params={"author": "ZOË", "year_min": "1901"}, headers={"Accept": media_type})
-    fields = [get_fields(record) for record in read_records(format.name, answer.content)]
+    response = api.get(LIST_URL, params={"author": "ZOË", "year_min": "1901"}, headers={"Accept": media_type})
+    fields = [get_fields(record) for record in read_records(format.name, response.content)]
     assert fields == [{name: book[name] for name in fields[0]} for book in books[1:]]
-    assert dict(answer.headers) == {
+    assert dict(response.headers) == {
         "content-type": format.content_type,
         "content-disposition": f'attachment; filename="books{format.extension}"',
         "vary": "Accept",
         **dict.fromkeys(["allow", "cross-origin-opener-policy", "referrer-policy", "x-content-type-options"], ANY),
         "x-request-id": ANY,
     }
-    empty_answer = api.get(LIST_URL, params={"author": "nobody"}, headers={"Accept": media_type})
-    assert read_records(format.name, empty_answer.content) == [] if media_type != "text/csv" else empty_answer.content
+    empty_response = api.get(LIST_URL, params={"author": "nobody"}, headers={"Accept": media_type})
+    assert (
+        read_records(format.name, empty_response.content) == [] if media_type != "text/csv" else empty_response.content
+    )
 
 
 def test_json_lines_have_the_fields_of_version_2(api: httpx.Client, books: list[dict[str, Any]]) -> None:
-    answer = api.get("/api/books?version=2", headers={"Accept": "application/x-ndjson"})
-    assert [dict(record.values) for record in read_records("jsonl", answer.content)] == books
+    response = api.get("/api/books?version=2", headers={"Accept": "application/x-ndjson"})
+    assert [dict(record.values) for record in read_records("jsonl", response.content)] == books
 
 
 def test_head_has_no_file(api: httpx.Client, books: list[dict[str, Any]]) -> None:
-    answer = api.head(LIST_URL, headers={"Accept": "text/csv"})
-    assert (answer.status_code, answer.content) == (200, b"")
-    assert answer.headers["Content-Type"] == "text/csv; charset=utf-8"
+    response = api.head(LIST_URL, headers={"Accept": "text/csv"})
+    assert (response.status_code, response.content) == (200, b"")
+    assert response.headers["Content-Type"] == "text/csv; charset=utf-8"
 
 
 def test_version_1_and_one_book_are_json_all_the_same(api: httpx.Client, books: list[dict[str, Any]]) -> None:
@@ -86,16 +88,16 @@ def test_a_format_must_be_preferred_to_json(accept: str, name: str) -> None:
 
 @pytest.mark.parametrize("parameter", ["sort=id", "limit=1", "cursor=x", "count=true", "fields=id", "autor=x"])
 def test_a_file_knows_no_parameters_but_filters(api: httpx.Client, parameter: str) -> None:
-    answer = api.get(f"{LIST_URL}?{parameter}", headers={"Accept": "text/csv"})
-    assert parse_error(answer) == (400, "UNKNOWN_PARAMETER", [parameter.partition("=")[0]])
+    response = api.get(f"{LIST_URL}?{parameter}", headers={"Accept": "text/csv"})
+    assert parse_error(response) == (400, "UNKNOWN_PARAMETER", [parameter.partition("=")[0]])
 
 
 def test_errors_are_in_the_shape_of_version_2(
     api: httpx.Client, monkeypatch: pytest.MonkeyPatch, settings: Settings
 ) -> None:
     headers = {"Accept": "text/csv"}
-    answer = api.get(f"{LIST_URL}?year_min=x&available=x", headers=headers)
-    assert parse_error(answer) == (422, "VALIDATION_ERROR", ["available", "year_min"])
+    response = api.get(f"{LIST_URL}?year_min=x&available=x", headers=headers)
+    assert parse_error(response) == (422, "VALIDATION_ERROR", ["available", "year_min"])
     assert parse_error(api.get(LIST_URL, headers={**headers, "If-Match": '"x"'}))[:2] == (412, "PRECONDITION_FAILED")
     assert api.get(LIST_URL, headers={**headers, "If-None-Match": "*"}).status_code == 304
     settings.LIBRARY_ACCESS = "protected"
@@ -106,8 +108,8 @@ def test_errors_are_in_the_shape_of_version_2(
         raise OperationalError("database is locked")
 
     monkeypatch.setattr(exports, "read_exported_page", fail)
-    answer = api.get(LIST_URL, headers=headers)
-    assert (parse_error(answer)[:2], "Retry-After" in answer.headers) == ((503, "UNAVAILABLE"), True)
+    response = api.get(LIST_URL, headers=headers)
+    assert (parse_error(response)[:2], "Retry-After" in response.headers) == ((503, "UNAVAILABLE"), True)
 
 
 def test_a_book_that_is_added_meanwhile_is_in_the_file_once(monkeypatch: pytest.MonkeyPatch, api: httpx.Client) -> None:

@@ -22,8 +22,8 @@ pytestmark = pytest.mark.parametrize("version", [VERSION_2], ids=["v2"])
 def test_a_client_may_select_fields(
     api: httpx.Client, address: str, stored_book: dict[str, Any], names: list[str]
 ) -> None:
-    answer = api.get(address, params={"fields": ",".join(names)})
-    assert (answer.status_code, answer.json()) == (200, {name: stored_book[name] for name in names})
+    response = api.get(address, params={"fields": ",".join(names)})
+    assert (response.status_code, response.json()) == (200, {name: stored_book[name] for name in names})
 
 
 def test_a_field_named_twice_is_shown_once(api: httpx.Client, address: str, stored_book: dict[str, Any]) -> None:
@@ -31,9 +31,9 @@ def test_a_field_named_twice_is_shown_once(api: httpx.Client, address: str, stor
 
 
 def test_an_unknown_field_is_answered_with_the_nearest(api: httpx.Client, address: str) -> None:
-    answer = api.get(f"{address}?fields=id,tittle,created", headers={"X-Request-ID": "pick-of-members"})
-    assert answer.status_code == 422
-    assert answer.json() == {
+    response = api.get(f"{address}?fields=id,tittle,created", headers={"X-Request-ID": "pick-of-members"})
+    assert response.status_code == 422
+    assert response.json() == {
         "error": {
             "code": "VALIDATION_ERROR",
             "message": "The request is not valid",
@@ -65,9 +65,9 @@ def test_the_etag_is_the_same_whatever_fields_are_selected(api: httpx.Client, ad
 def test_an_unknown_parameter_is_answered_with_the_nearest(
     api: httpx.Client, address: str, name: str, nearest: str
 ) -> None:
-    answer = api.get(f"{address}?fields=id&{name}=1")
-    assert parse_error(answer) == (400, "UNKNOWN_PARAMETER", [name])
-    assert nearest in answer.json()["error"]["details"][0]["message"]
+    response = api.get(f"{address}?fields=id&{name}=1")
+    assert parse_error(response) == (400, "UNKNOWN_PARAMETER", [name])
+    assert nearest in response.json()["error"]["details"][0]["message"]
 
 
 def test_a_bad_query_outranks_the_state(api: httpx.Client, address: str) -> None:

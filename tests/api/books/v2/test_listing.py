@@ -28,15 +28,15 @@ def stored_titles(api: httpx.Client) -> list[str]:
     return names
 
 
-def list_titles(answer: httpx.Response) -> list[str]:
-    return [book["title"] for book in answer.json()["results"]]
+def list_titles(response: httpx.Response) -> list[str]:
+    return [book["title"] for book in response.json()["results"]]
 
 
 def test_an_empty_library_is_an_empty_page(api: httpx.Client) -> None:
-    answer = api.get(LIST_URL)
-    assert (answer.status_code, answer.json()) == (200, {"results": [], "next": None, "previous": None})
-    assert answer.headers["Content-Type"] == "application/json"
-    assert "Link" not in answer.headers
+    response = api.get(LIST_URL)
+    assert (response.status_code, response.json()) == (200, {"results": [], "next": None, "previous": None})
+    assert response.headers["Content-Type"] == "application/json"
+    assert "Link" not in response.headers
 
 
 def test_a_page_holds_whole_books(api: httpx.Client) -> None:
@@ -80,15 +80,15 @@ def test_a_page_holds_whole_books(api: httpx.Client) -> None:
 
 
 def test_a_page_may_show_some_fields(api: httpx.Client, book: dict[str, Any]) -> None:
-    answer = api.get(f"{LIST_URL}?fields=title,id&sort=-year")
-    assert answer.json()["results"] == [{"id": book["id"], "title": book["title"]}]
+    response = api.get(f"{LIST_URL}?fields=title,id&sort=-year")
+    assert response.json()["results"] == [{"id": book["id"], "title": book["title"]}]
 
 
 def test_a_page_holds_100_books_unless_asked_otherwise(api: httpx.Client, stored_titles: list[str]) -> None:
-    answer = api.get(LIST_URL)
-    assert list_titles(answer) == stored_titles[:100]
-    assert answer.json()["previous"] is None
-    assert list_titles(api.get(answer.json()["next"])) == stored_titles[100:200]
+    response = api.get(LIST_URL)
+    assert list_titles(response) == stored_titles[:100]
+    assert response.json()["previous"] is None
+    assert list_titles(api.get(response.json()["next"])) == stored_titles[100:200]
 
 
 @pytest.mark.parametrize(("query", "number"), [("limit=1", 1), ("limit=500", 500), ("limit=007", 7)])
@@ -106,8 +106,8 @@ def test_the_last_page_has_no_next(api: httpx.Client, stored_titles: list[str], 
 def test_a_page_with_exactly_all_books_is_the_last(api: httpx.Client, query: str, last: str) -> None:
     for title in "ABC":
         api.post(LIST_URL, json=build_book(title=title))
-    answer = api.get(f"{LIST_URL}?{query}")
-    assert (list_titles(answer)[-1], answer.json()["next"], answer.json()["previous"]) == (last, None, None)
+    response = api.get(f"{LIST_URL}?{query}")
+    assert (list_titles(response)[-1], response.json()["next"], response.json()["previous"]) == (last, None, None)
 
 
 def test_the_link_header_has_the_links_of_the_body(api: httpx.Client, stored_titles: list[str]) -> None:
@@ -184,15 +184,15 @@ def test_books_are_not_counted_without_a_request(api: httpx.Client, stored_title
 @pytest.mark.parametrize("value", ["{etag}", "W/{etag}", "*", f"{STALE}, {{etag}}"])
 def test_the_page_a_client_has_is_not_sent_again(api: httpx.Client, book: dict[str, Any], value: str) -> None:
     etag = api.get(LIST_URL).headers["ETag"]
-    answer = api.get(LIST_URL, headers={"If-None-Match": value.format(etag=etag)})
-    assert (answer.status_code, answer.content, answer.headers["ETag"]) == (304, b"", etag)
+    response = api.get(LIST_URL, headers={"If-None-Match": value.format(etag=etag)})
+    assert (response.status_code, response.content, response.headers["ETag"]) == (304, b"", etag)
 
 
 def test_a_changed_page_is_sent_again(api: httpx.Client, book: dict[str, Any]) -> None:
     def read_new_etag() -> str:
-        answer = api.get(LIST_URL, headers={"If-None-Match": ", ".join(etags)})
-        assert answer.status_code == 200
-        return str(answer.headers["ETag"])
+        response = api.get(LIST_URL, headers={"If-None-Match": ", ".join(etags)})
+        assert response.status_code == 200
+        return str(response.headers["ETag"])
 
     etags = [api.get(LIST_URL).headers["ETag"]]
     api.post(LIST_URL, json=build_book())
@@ -205,8 +205,8 @@ def test_a_changed_page_is_sent_again(api: httpx.Client, book: dict[str, Any]) -
 
 
 def test_a_page_in_another_state_is_not_sent(api: httpx.Client, book: dict[str, Any]) -> None:
-    answer = api.get(LIST_URL, headers={"If-Match": STALE})
-    assert parse_error(answer) == (412, "PRECONDITION_FAILED", [])
+    response = api.get(LIST_URL, headers={"If-Match": STALE})
+    assert parse_error(response) == (412, "PRECONDITION_FAILED", [])
 
 
 def test_all_problems_of_a_query_are_listed_together(api: httpx.Client) -> None:
@@ -215,9 +215,9 @@ def test_all_problems_of_a_query_are_listed_together(api: httpx.Client) -> None:
         "year_min": "1.5", "year_max": "", "title": "t" * 501, "author": "\0", "genre": "g" * 501, "isbn": "i" * 501,
         "q": "w " * 21,
     }  # fmt: skip
-    answer = api.get(LIST_URL, params=query, headers={"X-Request-ID": "all-at-once"})
-    assert answer.status_code == 422
-    error = answer.json()["error"]
+    response = api.get(LIST_URL, params=query, headers={"X-Request-ID": "all-at-once"})
+    assert response.status_code == 422
+    error = response.json()["error"]
     assert {**error, "details": sorted(error["details"], key=lambda detail: list(query).index(detail["field"]))} == {
         "code": "VALIDATION_ERROR",
         "message": "The request is not valid",
@@ -279,8 +279,8 @@ def test_a_text_that_no_book_could_have_is_refused(api: httpx.Client, name: str,
 @pytest.mark.parametrize("name", ["title", "author", "genre", "isbn", "q"])
 @pytest.mark.parametrize("character", ["a", "ΐ", "𐐨", "%", "\\", "'"])
 def test_a_text_may_have_500_characters(api: httpx.Client, book: dict[str, Any], name: str, character: str) -> None:
-    answer = api.get(LIST_URL, params={name: character * 500})
-    assert (answer.status_code, answer.json()["results"]) == (200, [])
+    response = api.get(LIST_URL, params={name: character * 500})
+    assert (response.status_code, response.json()["results"]) == (200, [])
 
 
 @pytest.mark.parametrize(
@@ -298,9 +298,9 @@ def test_a_text_may_have_500_characters(api: httpx.Client, book: dict[str, Any],
     ],
 )
 def test_an_unknown_parameter_is_answered_with_the_nearest(api: httpx.Client, name: str, nearest: str) -> None:
-    answer = api.get(f"{LIST_URL}?limit=5&{name}=1")
-    assert parse_error(answer) == (400, "UNKNOWN_PARAMETER", [name])
-    assert answer.json()["error"]["details"][0]["message"].endswith(f" {nearest}.")
+    response = api.get(f"{LIST_URL}?limit=5&{name}=1")
+    assert parse_error(response) == (400, "UNKNOWN_PARAMETER", [name])
+    assert response.json()["error"]["details"][0]["message"].endswith(f" {nearest}.")
 
 
 @pytest.mark.parametrize("query", ["skip=1", "dry_run=true", "format=json", "=1", "%00=1", "%FF=1", "x" * 5_000])
@@ -310,8 +310,8 @@ def test_only_known_parameters_may_be_sent(api: httpx.Client, query: str) -> Non
 
 
 def test_any_number_of_unknown_parameters_is_refused(api: httpx.Client) -> None:
-    answer = api.get(f"{LIST_URL}?" + "&".join(f"p{number}" for number in range(5_000)))
-    assert parse_error(answer)[:2] == (400, "UNKNOWN_PARAMETER")
+    response = api.get(f"{LIST_URL}?" + "&".join(f"p{number}" for number in range(5_000)))
+    assert parse_error(response)[:2] == (400, "UNKNOWN_PARAMETER")
 
 
 def test_empty_pairs_are_no_parameters(api: httpx.Client, book: dict[str, Any]) -> None:
@@ -423,9 +423,9 @@ def test_a_cursor_beyond_all_books_is_valid(
     keys = {"title": "", "author": "\U0010ffff" * 100, "created_at": "9999-12-31T23:59:59.999999"}
     for number in (0, -1, 2**31, -(2**31) - 1, 2**62, -(2**62), 2**63 - 2, -(2**63) + 2):
         cursor = forge_cursor([order, backward, keys.get(name, number), number])
-        answer = api.get(LIST_URL, params={"sort": order, "cursor": cursor, "count": "true"})
-        assert (answer.status_code, answer.json()["count"]) == (200, 1), number
-        assert list_ids(answer) in ([], [book["id"]]), number
+        response = api.get(LIST_URL, params={"sort": order, "cursor": cursor, "count": "true"})
+        assert (response.status_code, response.json()["count"]) == (200, 1), number
+        assert list_ids(response) in ([], [book["id"]]), number
 
 
 @hypothesis_settings
@@ -433,8 +433,8 @@ def test_a_cursor_beyond_all_books_is_valid(
 def test_any_cursor_may_be_sent(
     api: httpx.Client, book: dict[str, Any], order: str, backward: object, key: object, pk: object
 ) -> None:
-    answer = api.get(LIST_URL, params={"sort": order, "cursor": forge_cursor([order, backward, key, pk])})
-    assert answer.status_code in (200, 422)
+    response = api.get(LIST_URL, params={"sort": order, "cursor": forge_cursor([order, backward, key, pk])})
+    assert response.status_code in (200, 422)
 
 
 times = st.datetimes().map(datetime.isoformat) | st.datetimes(timezones=st.timezones()).map(datetime.isoformat)
@@ -443,8 +443,8 @@ times = st.datetimes().map(datetime.isoformat) | st.datetimes(timezones=st.timez
 @hypothesis_settings
 @given(key=times, pk=st.integers(-(2**70), 2**70))
 def test_any_time_may_be_in_a_cursor(api: httpx.Client, book: dict[str, Any], key: str, pk: int) -> None:
-    answer = api.get(LIST_URL, params={"sort": "created_at", "cursor": forge_cursor(["created_at", False, key, pk])})
-    assert answer.status_code in (200, 422)
+    response = api.get(LIST_URL, params={"sort": "created_at", "cursor": forge_cursor(["created_at", False, key, pk])})
+    assert response.status_code in (200, 422)
 
 
 names = st.sampled_from(
@@ -462,5 +462,5 @@ def network_client(service: Service) -> Iterator[httpx.Client]:
 @hypothesis_settings
 @given(query=st.lists(st.tuples(names, values), max_size=5))
 def test_any_query_may_be_asked(network_client: httpx.Client, query: list[tuple[str, str]]) -> None:
-    answer = network_client.get(f"{LIST_URL}?{urlencode(query)}")
-    assert answer.status_code == 200 or parse_error(answer)[:2] == (422, "VALIDATION_ERROR")
+    response = network_client.get(f"{LIST_URL}?{urlencode(query)}")
+    assert response.status_code == 200 or parse_error(response)[:2] == (422, "VALIDATION_ERROR")

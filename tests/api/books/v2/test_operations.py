@@ -72,8 +72,8 @@ def begin(api: httpx.Client, key: dict[str, str], body: Any = SET_YEAR, **header
     return api.post(OPERATIONS, content=json.dumps(body), headers=headers)
 
 
-def read(api: httpx.Client, key: dict[str, str], answer: httpx.Response) -> dict[str, Any]:
-    operation: dict[str, Any] = api.get(answer.headers["Location"], headers=key).json()
+def read(api: httpx.Client, key: dict[str, str], response: httpx.Response) -> dict[str, Any]:
+    operation: dict[str, Any] = api.get(response.headers["Location"], headers=key).json()
     return operation
 
 
@@ -147,9 +147,9 @@ def test_the_history_names_the_operation_and_who_began_it(api: httpx.Client, key
 def test_a_dry_run_says_what_would_change(api: httpx.Client, key: dict[str, str]) -> None:
     book = create_book(genre="Novel", title="Emma")
     body = {"kind": "edit", "filter": {"q": "emma"}, "replace": {"member": "title", "find": "mm", "with": "M"}}
-    answer = api.post(f"{OPERATIONS}?dry_run=true", json=body, headers=key)
+    response = api.post(f"{OPERATIONS}?dry_run=true", json=body, headers=key)
     sample = {"id": book.pk, "before": {"title": "Emma"}, "after": {"title": "EMa"}}
-    assert (answer.status_code, answer.json()) == (200, {"matched": 1, "would_change": 1, "samples": [sample]})
+    assert (response.status_code, response.json()) == (200, {"matched": 1, "would_change": 1, "samples": [sample]})
     deletion = api.post(f"{OPERATIONS}?dry_run=true", json=DELETE_ALL, headers=key).json()
     assert deletion["samples"][0]["before"]["isbn"] == book.isbn
     assert deletion["samples"][0]["after"] is None
@@ -188,8 +188,8 @@ def test_a_new_filter_of_the_list_chooses_for_operations_too(
 
 @pytest.mark.parametrize(("body", "fields"), INVALID_BODIES)
 def test_what_is_wrong_is_named(api: httpx.Client, key: dict[str, str], body: Any, fields: list[str]) -> None:
-    answer = begin(api, key, body)
-    status, code, named = parse_error(answer)
+    response = begin(api, key, body)
+    status, code, named = parse_error(response)
     assert (status, code, sorted(named)) == (422, "VALIDATION_ERROR", sorted(fields))
     assert not Operation.objects.exists()
 
@@ -204,8 +204,8 @@ def test_other_requests_that_are_wrong(api: httpx.Client, key: dict[str, str]) -
     assert api.put(OPERATIONS, headers=key).status_code == 405
     for pk in ("0", "7", "9" * 40):
         for method, address in (("GET", pk), ("POST", f"{pk}/cancel"), ("POST", f"{pk}/undo")):
-            answer = api.request(method, f"{OPERATIONS}/{address}", headers=key)
-            assert parse_error(answer) == (404, "NOT_FOUND", [])
+            response = api.request(method, f"{OPERATIONS}/{address}", headers=key)
+            assert parse_error(response) == (404, "NOT_FOUND", [])
     assert api.get(f"{OPERATIONS}/first", headers=key).status_code == 404
     assert api.get(f"{OPERATIONS}/7?x=1", headers=key).status_code == 400
 
@@ -352,7 +352,7 @@ def test_what_is_under_way_says_when_to_ask_again(api: httpx.Client, key: dict[s
         begin(api, key, **{"Idempotency-Key": "k-1"}),
         api.get(accepted.headers["Location"], headers=key),
     ]
-    assert [answer.headers["Retry-After"] for answer in waits] == ["1", "1", "1"]
+    assert [response.headers["Retry-After"] for response in waits] == ["1", "1", "1"]
     run_operations()
     assert "Retry-After" not in api.get(accepted.headers["Location"], headers=key).headers
     undo = post(api, key, accepted, "undo")

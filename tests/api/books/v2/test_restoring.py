@@ -24,7 +24,7 @@ BOOKS = "/api/v2/books"
 
 @pytest.fixture
 def deleted_book(api: httpx.Client) -> dict[str, Any]:
-    """The answer that showed a book, at version 2, before it was deleted."""
+    """The response that showed a book, at version 2, before it was deleted."""
     created = api.post(BOOKS, json=build_book(title="Émma", isbn="978-0-14-143951-8", year=-44)).json()
     book: dict[str, Any] = api.patch(f"{BOOKS}/{created['id']}", json={"available": False}).json()
     assert api.delete(f"{BOOKS}/{created['id']}").status_code == 204
@@ -41,12 +41,12 @@ def restore(client: httpx.Client, address: str, **options: Any) -> httpx.Respons
 
 
 def test_a_deleted_book_comes_back_as_it_was(api: httpx.Client, address: str, deleted_book: dict[str, Any]) -> None:
-    answer = restore(api, address)
-    book = answer.json()
-    assert answer.status_code == 201
+    response = restore(api, address)
+    book = response.json()
+    assert response.status_code == 201
     assert book == {**deleted_book, "version": 4, "updated_at": book["updated_at"]}
     assert book["updated_at"] > deleted_book["updated_at"]
-    assert (answer.headers["Location"], answer.headers["ETag"]) == (address, f'"v2-{book["id"]}-4"')
+    assert (response.headers["Location"], response.headers["ETag"]) == (address, f'"v2-{book["id"]}-4"')
     assert api.get(address).json() == book
     assert api.get(f"{BOOKS}?q=émma&isbn=9780141439518").json()["results"] == [book]
 
@@ -87,9 +87,9 @@ def test_a_body_is_not_needed_and_not_read(api: httpx.Client, address: str) -> N
 
 def test_a_book_that_is_there_is_a_conflict(api: httpx.Client, address: str, book: dict[str, Any]) -> None:
     restore(api, address)
-    answers = [restore(api, address), restore(api, f"{BOOKS}/{book['id']}")]
-    assert [parse_error(answer) for answer in answers] == [(409, "CONFLICT", [])] * 2
-    assert answers[0].json()["error"]["message"] == "The book is not deleted"
+    responses = [restore(api, address), restore(api, f"{BOOKS}/{book['id']}")]
+    assert [parse_error(response) for response in responses] == [(409, "CONFLICT", [])] * 2
+    assert responses[0].json()["error"]["message"] == "The book is not deleted"
     assert api.get(address).json()["version"] == 4
 
 
@@ -118,8 +118,8 @@ def test_the_second_of_two_restorations_at_a_time_finds_the_book_there() -> None
 @pytest.mark.parametrize("pk", ["0", "-1", "987654321", "9" * 30])
 @pytest.mark.parametrize("query", ["", "?dry_run=true"])
 def test_a_book_that_never_existed_is_not_found(api: httpx.Client, address: str, pk: str, query: str) -> None:
-    answers = [api.post(f"{BOOKS}/{pk}/restore{query}", headers=header) for header in ({}, {"If-Match": "*"})]
-    assert [parse_error(answer) for answer in answers] == [(404, "NOT_FOUND", [])] * 2
+    responses = [api.post(f"{BOOKS}/{pk}/restore{query}", headers=header) for header in ({}, {"If-Match": "*"})]
+    assert [parse_error(response) for response in responses] == [(404, "NOT_FOUND", [])] * 2
 
 
 @pytest.mark.unannounced
@@ -142,9 +142,9 @@ def test_an_isbn_in_use_is_a_conflict_that_links_its_book(
     api: httpx.Client, address: str, deleted_book: dict[str, Any]
 ) -> None:
     holder = api.post(BOOKS, json=build_book(isbn=deleted_book["isbn"])).json()
-    answer = restore(api, address)
-    assert parse_error(answer) == (409, "CONFLICT", ["isbn"])
-    assert answer.headers["Link"].partition(BOOKS)[2] == f'/{holder["id"]}>; rel="related"'
+    response = restore(api, address)
+    assert parse_error(response) == (409, "CONFLICT", ["isbn"])
+    assert response.headers["Link"].partition(BOOKS)[2] == f'/{holder["id"]}>; rel="related"'
     assert api.get(address).status_code == 404
     assert not Change.objects.filter(kind=Change.Kind.RESTORED).exists()
     api.delete(f"{BOOKS}/{holder['id']}")
@@ -155,9 +155,9 @@ def test_an_isbn_in_use_is_a_conflict_that_links_its_book(
 def test_a_deleted_book_is_in_no_state(
     api: httpx.Client, address: str, deleted_book: dict[str, Any], etag: str
 ) -> None:
-    answer = restore(api, address, headers={"If-Match": etag.format(**deleted_book)})
-    assert parse_error(answer) == (412, "PRECONDITION_FAILED", [])
-    assert answer.json()["error"]["message"] == "The state is another than the request asks for"
+    response = restore(api, address, headers={"If-Match": etag.format(**deleted_book)})
+    assert parse_error(response) == (412, "PRECONDITION_FAILED", [])
+    assert response.json()["error"]["message"] == "The state is another than the request asks for"
     assert api.get(address).status_code == 404
 
 

@@ -25,7 +25,7 @@ def address(book: dict[str, Any]) -> str:
 
 @pytest.fixture
 def states(api: httpx.Client, address: str) -> list[dict[str, Any]]:
-    """The answers that showed the book at version 1, 2 and 3."""
+    """The responses that showed the book at version 1, 2 and 3."""
     first = api.get(address).json()
     second = api.patch(address, json={"title": "Émma", "isbn": "978-0-14-143951-8", "available": False}).json()
     third = api.put(address, json=build_book(year=-44, author="Gaius")).json()
@@ -44,13 +44,13 @@ def select_fields(book: dict[str, Any]) -> dict[str, Any]:
 def test_a_book_gets_an_earlier_state(
     api: httpx.Client, address: str, states: list[dict[str, Any]], version: int
 ) -> None:
-    answer = revert(api, address, version)
-    book = answer.json()
-    assert answer.status_code == 200
+    response = revert(api, address, version)
+    book = response.json()
+    assert response.status_code == 200
     assert select_fields(book) == select_fields(states[version - 1])
     assert (book["version"], book["created_at"]) == (4, states[0]["created_at"])
     assert book["updated_at"] > states[2]["updated_at"]
-    assert answer.headers["ETag"] == f'"v2-{book["id"]}-4"'
+    assert response.headers["ETag"] == f'"v2-{book["id"]}-4"'
     assert book["isbn13"] == states[version - 1]["isbn13"]
     assert api.get(address).json() == book
     assert api.get(f"{BOOKS}?title=mma").json()["results"] == ([book] if version == 2 else [])
@@ -81,9 +81,9 @@ def test_a_reversion_can_be_reverted(api: httpx.Client, address: str, states: li
 
 
 def test_an_equal_state_changes_nothing(api: httpx.Client, address: str, states: list[dict[str, Any]]) -> None:
-    answer = revert(api, address, 3)
-    assert (answer.status_code, answer.json()) == (200, states[2])
-    assert answer.headers["ETag"] == api.get(address).headers["ETag"]
+    response = revert(api, address, 3)
+    assert (response.status_code, response.json()) == (200, states[2])
+    assert response.headers["ETag"] == api.get(address).headers["ETag"]
     assert Change.objects.count() == Event.objects.count() == 3
 
 
@@ -92,9 +92,9 @@ def test_a_state_from_before_a_deletion_comes_back(
 ) -> None:
     api.delete(address)
     api.post(f"{address}/restore")
-    answer = revert(api, address, 1)
-    assert (answer.status_code, answer.json()["version"]) == (200, 6)
-    assert select_fields(answer.json()) == select_fields(states[0])
+    response = revert(api, address, 1)
+    assert (response.status_code, response.json()["version"]) == (200, 6)
+    assert select_fields(response.json()) == select_fields(states[0])
 
 
 def test_a_blank_text_of_version_1_comes_back(api: httpx.Client) -> None:
@@ -108,9 +108,9 @@ def test_a_blank_text_of_version_1_comes_back(api: httpx.Client) -> None:
 def test_a_version_that_never_was_is_refused(
     api: httpx.Client, address: str, states: list[dict[str, Any]], version: int
 ) -> None:
-    answer = revert(api, address, version)
-    assert parse_error(answer) == build_validation_error("version")
-    assert answer.json()["error"]["details"][0]["message"] == "No state of the book with this version is known."
+    response = revert(api, address, version)
+    assert parse_error(response) == build_validation_error("version")
+    assert response.json()["error"]["details"][0]["message"] == "No state of the book with this version is known."
     assert api.get(address).json() == states[2]
 
 
@@ -128,9 +128,9 @@ def test_the_version_of_a_deletion_is_refused(api: httpx.Client, address: str) -
     ],
 )  # fmt: skip
 def test_an_invalid_body_is_refused(api: httpx.Client, address: str, book: dict[str, Any], body: Any) -> None:
-    answer = api.post(f"{address}/revert", json=body)
-    assert answer.status_code == 422
-    assert answer.json()["error"]["code"] == "VALIDATION_ERROR"
+    response = api.post(f"{address}/revert", json=body)
+    assert response.status_code == 422
+    assert response.json()["error"]["code"] == "VALIDATION_ERROR"
     assert Change.objects.count() == 1
 
 
@@ -139,23 +139,23 @@ def test_an_integer_may_have_a_fraction_of_zero(api: httpx.Client, address: str,
 
 
 def test_a_body_is_needed(api: httpx.Client, address: str) -> None:
-    answers = [api.post(f"{address}/revert"), api.post(f"{address}/revert", content=b"{")]
-    assert [parse_error(answer) for answer in answers] == [(400, "MALFORMED_REQUEST", ["body"])] * 2
+    responses = [api.post(f"{address}/revert"), api.post(f"{address}/revert", content=b"{")]
+    assert [parse_error(response) for response in responses] == [(400, "MALFORMED_REQUEST", ["body"])] * 2
     text = {"Content-Type": "text/plain"}
     assert api.post(f"{address}/revert", content=b"{}", headers=text).status_code == 415
 
 
 def test_an_unknown_parameter_is_refused(api: httpx.Client, address: str) -> None:
-    answer = revert(api, f"{address}", 1, params={"dry_run": "true"})
-    assert parse_error(answer) == (400, "UNKNOWN_PARAMETER", ["dry_run"])
+    response = revert(api, f"{address}", 1, params={"dry_run": "true"})
+    assert parse_error(response) == (400, "UNKNOWN_PARAMETER", ["dry_run"])
 
 
 @pytest.mark.parametrize("body", [b'{"version": 1}', b'{"version": 99}', b'{"version": "1"}', b"{"])
 def test_a_book_that_is_not_there_is_not_found(api: httpx.Client, address: str, body: bytes) -> None:
     api.delete(address)
     addresses = [address, f"{BOOKS}/0", f"{BOOKS}/{10**30}"]
-    answers = [api.post(f"{address}/revert", content=body) for address in addresses]
-    assert [parse_error(answer) for answer in answers] == [(404, "NOT_FOUND", [])] * 3
+    responses = [api.post(f"{address}/revert", content=body) for address in addresses]
+    assert [parse_error(response) for response in responses] == [(404, "NOT_FOUND", [])] * 3
 
 
 def test_a_malformed_id_is_named(api: httpx.Client) -> None:
@@ -167,9 +167,9 @@ def test_an_isbn_in_use_is_a_conflict_that_links_its_book(
     api: httpx.Client, address: str, states: list[dict[str, Any]]
 ) -> None:
     holder = api.post(BOOKS, json=build_book(isbn=states[0]["isbn"])).json()
-    answer = revert(api, address, 1)
-    assert parse_error(answer) == (409, "CONFLICT", ["isbn"])
-    assert answer.headers["Link"].partition(BOOKS)[2] == f'/{holder["id"]}>; rel="related"'
+    response = revert(api, address, 1)
+    assert parse_error(response) == (409, "CONFLICT", ["isbn"])
+    assert response.headers["Link"].partition(BOOKS)[2] == f'/{holder["id"]}>; rel="related"'
     assert api.get(address).json() == states[2]
     assert Change.objects.count() == 4
 
@@ -183,7 +183,7 @@ def test_the_state_of_the_book_can_be_a_condition(
         revert(api, address, 3, headers={"If-Match": first}),
         revert(api, address, 1, headers={"If-None-Match": "*"}),
     ]
-    assert [parse_error(answer) for answer in refused] == [(412, "PRECONDITION_FAILED", [])] * 3
+    assert [parse_error(response) for response in refused] == [(412, "PRECONDITION_FAILED", [])] * 3
     # An unknown version comes before the condition, and the condition before an isbn in use.
     assert revert(api, address, 9, headers={"If-Match": first}).status_code == 422
     api.post(BOOKS, json=build_book(isbn=states[0]["isbn"]))
@@ -203,8 +203,8 @@ def test_it_needs_what_other_changes_need(
 
 @pytest.mark.parametrize("action", ["revert", "restore"])
 def test_it_is_a_post(api: httpx.Client, address: str, action: str) -> None:
-    answers = [api.request(method, f"{address}/{action}") for method in ("GET", "PUT", "PATCH", "DELETE")]
-    assert [(answer.status_code, answer.headers["Allow"]) for answer in answers] == [(405, "POST, OPTIONS")] * 4
+    responses = [api.request(method, f"{address}/{action}") for method in ("GET", "PUT", "PATCH", "DELETE")]
+    assert [(response.status_code, response.headers["Allow"]) for response in responses] == [(405, "POST, OPTIONS")] * 4
     foreign = {"Origin": "https://elsewhere.example"}
     assert api.post(f"{address}/{action}", json={"version": 1}, headers=foreign).status_code == 403
     assert Book.objects.get().version == 1

@@ -49,7 +49,7 @@ def test_books_and_pages_have_names(document: dict[str, Any], schemas: dict[str,
     assert not VAGUE_NAMES & schemas.keys()
 
 
-def test_an_answer_in_json_is_typed_by_json_alone(document: dict[str, Any]) -> None:
+def test_a_response_in_json_is_typed_by_json_alone(document: dict[str, Any]) -> None:
     for operation in list_operations(document):
         for response in operation["responses"].values():
             assert [*response.get("content", {"application/json": {}})] == ["application/json"]

@@ -105,9 +105,9 @@ def test_every_body_has_an_example_that_is_valid(document: dict[str, Any]) -> No
             assert is_valid(document, content["schema"], example), name
 
 
-def test_real_answers_are_as_documented(api: httpx.Client, document: dict[str, Any], book: dict[str, Any]) -> None:
+def test_real_responses_are_as_documented(api: httpx.Client, document: dict[str, Any], book: dict[str, Any]) -> None:
     address = f"/api/books/{book['id']}"
-    answers = {
+    responses = {
         ("get", "/"): api.get("/"),
         ("get", "/api/books"): api.get("/api/books"),
         ("post", "/api/books"): api.post("/api/books", json={**book, "isbn": "another"}),
@@ -115,14 +115,14 @@ def test_real_answers_are_as_documented(api: httpx.Client, document: dict[str, A
         ("put", "/api/books/{book_id}"): api.put(address, json={"year": 2000}),
         ("delete", "/api/books/{book_id}"): api.delete(address),
     }
-    for (method, path), answer in answers.items():
-        content = document["paths"][path][method]["responses"][str(answer.status_code)]["content"][JSON]
-        assert is_valid(document, content["schema"], answer.json()), path
+    for (method, path), response in responses.items():
+        content = document["paths"][path][method]["responses"][str(response.status_code)]["content"][JSON]
+        assert is_valid(document, content["schema"], response.json()), path
 
 
 def test_the_examples_of_errors_are_real(api: httpx.Client, document: dict[str, Any], book: dict[str, Any]) -> None:
     address = f"/api/books/{book['id']}"
-    answers = {
+    responses = {
         ("get", "/api/books"): [api.get("/api/books?limit=501")],
         ("post", "/api/books"): [
             api.post("/api/books", json=book),
@@ -140,13 +140,13 @@ def test_the_examples_of_errors_are_real(api: httpx.Client, document: dict[str, 
         ],
         ("delete", "/api/books/{book_id}"): [api.delete(address, headers={"If-Match": '"other"'})],
     }
-    for (method, path), operation_answers in answers.items():
-        for answer in operation_answers:
-            documented = document["paths"][path][method]["responses"][str(answer.status_code)]["content"][JSON]
-            assert [example["value"] for example in documented["examples"].values()] == [answer.json()]
+    for (method, path), operation_responses in responses.items():
+        for response in operation_responses:
+            documented = document["paths"][path][method]["responses"][str(response.status_code)]["content"][JSON]
+            assert [example["value"] for example in documented["examples"].values()] == [response.json()]
 
 
 def test_the_document_is_the_same_for_every_client(api: httpx.Client, document: dict[str, Any]) -> None:
-    answer = api.get("/openapi.json", headers={"Accept": "text/html"})
-    assert answer.headers["Content-Type"] == JSON
-    assert answer.json() == document
+    response = api.get("/openapi.json", headers={"Accept": "text/html"})
+    assert response.headers["Content-Type"] == JSON
+    assert response.json() == document

@@ -37,7 +37,7 @@ from tests.support.openapi import (
     get_response,
     is_valid,
     list_contents,
-    list_undocumented_answers,
+    list_undocumented_responses,
 )
 from tests.support.operations import run_operations
 
@@ -287,13 +287,13 @@ def test_every_body_has_an_example_that_is_valid(document: dict[str, Any]) -> No
             assert is_valid(document, content["schema"], example), name
 
 
-def test_real_answers_are_as_documented(api: httpx.Client, document: dict[str, Any], book: dict[str, Any]) -> None:
+def test_real_responses_are_as_documented(api: httpx.Client, document: dict[str, Any], book: dict[str, Any]) -> None:
     book_address = f"{BOOKS}/{book['id']}"
     operations = [
         {"op": "create", "book": build_book()},
         {"op": "update", "id": book["id"], "book": {"year": 1999}},
     ]
-    answers = [
+    responses = [
         ("get", "/", api.get("/")),
         ("get", BOOKS, api.get(f"{BOOKS}?count=true")),
         ("get", BOOKS, api.get(f"{BOOKS}?genre=x")),
@@ -307,20 +307,20 @@ def test_real_answers_are_as_documented(api: httpx.Client, document: dict[str, A
         ("post", BULK, api.post(f"{BULK}?dry_run=true", json={"operations": operations})),
         ("post", BULK, api.post(BULK, json={"operations": [*operations, {"op": "delete", "id": book["id"]}]})),
     ]
-    assert [answer.status_code for _, _, answer in answers] == [200, 200, 200, 304, 201, 201, *[200] * 6]
-    for method, path, answer in answers:
-        documented = get_response(document, method, path, answer.status_code)
-        assert answer.headers.keys() >= {name.lower() for name in documented.get("headers", {})} - {"link"}
-        if answer.content:
-            assert is_valid(document, documented["content"][JSON]["schema"], answer.json()), (method, path)
+    assert [response.status_code for _, _, response in responses] == [200, 200, 200, 304, 201, 201, *[200] * 6]
+    for method, path, response in responses:
+        documented = get_response(document, method, path, response.status_code)
+        assert response.headers.keys() >= {name.lower() for name in documented.get("headers", {})} - {"link"}
+        if response.content:
+            assert is_valid(document, documented["content"][JSON]["schema"], response.json()), (method, path)
 
 
-def test_real_answers_of_the_history_are_as_documented(
+def test_real_responses_of_the_history_are_as_documented(
     api: httpx.Client, document: dict[str, Any], book: dict[str, Any]
 ) -> None:
     key = oauth_flows.create_key_header(oauth_flows.create_librarian())
     book_address = f"{BOOKS}/{book['id']}"
-    answers = [
+    responses = [
         ("patch", BOOK, api.patch(book_address, json={"year": 2000}, headers=key)),
         ("post", REVERT, api.post(f"{book_address}/revert", json={"version": 1})),
         ("delete", BOOK, api.delete(book_address)),
@@ -329,34 +329,34 @@ def test_real_answers_of_the_history_are_as_documented(
         ("get", CHANGES, api.get(CHANGES, headers=key)),
         ("get", CHANGES, api.get(f"{CHANGES}?limit=1&since=2026-01-01T00:00:00Z", headers=key)),
     ]
-    assert [answer.status_code for _, _, answer in answers] == [200, 200, 204, 201, 200, 200, 200]
-    for method, path, answer in answers:
-        documented = get_response(document, method, path, answer.status_code)
-        assert answer.headers.keys() >= {name.lower() for name in documented.get("headers", {})} - {"link"}
-        if answer.content:
-            assert is_valid(document, documented["content"][JSON]["schema"], answer.json()), (method, path)
+    assert [response.status_code for _, _, response in responses] == [200, 200, 204, 201, 200, 200, 200]
+    for method, path, response in responses:
+        documented = get_response(document, method, path, response.status_code)
+        assert response.headers.keys() >= {name.lower() for name in documented.get("headers", {})} - {"link"}
+        if response.content:
+            assert is_valid(document, documented["content"][JSON]["schema"], response.json()), (method, path)
 
 
-def test_answers_about_operations_are_as_documented(
+def test_responses_about_operations_are_as_documented(
     api: httpx.Client, document: dict[str, Any], book: dict[str, Any]
 ) -> None:
     key = oauth_flows.create_key_header(oauth_flows.create_librarian())
     body = {"kind": "edit", "filter": {}, "set": {"year": 1}}
     begun = [api.post(OPERATIONS, json=body, headers=key) for _ in range(2)]
-    [done, waiting] = [answer.headers["Location"] for answer in begun]
+    [done, waiting] = [response.headers["Location"] for response in begun]
     cancelled = api.post(f"{waiting}/cancel", headers=key)
     run_operations()
-    answers = [
+    responses = [
         ("post", OPERATIONS, begun[0]),
         ("post", OPERATIONS, api.post(f"{OPERATIONS}?dry_run=true", json=body, headers=key)),
         ("post", CANCEL, cancelled),
         ("get", OPERATION, api.get(done, headers=key)),
         ("post", UNDO, api.post(f"{done}/undo", headers=key)),
     ]
-    assert [answer.status_code for _, _, answer in answers] == [202, 200, 202, 200, 202]
-    for method, path, answer in answers:
-        documented = get_response(document, method, path, answer.status_code)
-        assert is_valid(document, documented["content"][JSON]["schema"], answer.json()), (method, path)
+    assert [response.status_code for _, _, response in responses] == [202, 200, 202, 200, 202]
+    for method, path, response in responses:
+        documented = get_response(document, method, path, response.status_code)
+        assert is_valid(document, documented["content"][JSON]["schema"], response.json()), (method, path)
     invalid_token = oauth_flows.build_bearer_header("no.token.ofours")
     errors = [
         ("post", OPERATIONS, api.post(OPERATIONS, json=body, headers=invalid_token)),
@@ -367,8 +367,8 @@ def test_answers_about_operations_are_as_documented(
         ("post", CANCEL, api.post(f"{done}/cancel", headers=key)),
         ("post", UNDO, api.post(f"{done}/undo", headers=key)),
     ]
-    assert [answer.status_code for _, _, answer in errors] == [401, 422, 400, 404, 400, 409, 409]
-    assert list_undocumented_answers(document, errors) == []
+    assert [response.status_code for _, _, response in errors] == [401, 422, 400, 404, 400, 409, 409]
+    assert list_undocumented_responses(document, errors) == []
 
 
 def test_the_examples_of_errors_of_the_history_are_real(api: httpx.Client, document: dict[str, Any]) -> None:
@@ -377,7 +377,7 @@ def test_the_examples_of_errors_of_the_history_are_real(api: httpx.Client, docum
     key, reading_key = (oauth_flows.create_key_header(librarian, scopes) for scopes in ("write", "read"))
     book_address, other = f"{BOOKS}/{book['id']}", {"If-Match": '"other"'}
     text, large = {"Content-Type": "text/plain"}, b" " * (1024 * 1024 + 1)
-    answers = [
+    responses = [
         ("get", HISTORY, api.get(f"{book_address}/history?autor=austen", headers=key)),
         ("get", HISTORY, api.get(f"{BOOKS}/0/history", headers=key)),
         ("get", HISTORY, api.get(f"{book_address}/history?limit=501", headers=key)),
@@ -397,12 +397,12 @@ def test_the_examples_of_errors_of_the_history_are_real(api: httpx.Client, docum
         ("post", RESTORE, api.post(f"{book_address}/restore", headers=other)),
         ("post", RESTORE, api.post(f"{BOOKS}/first/restore")),
     ]
-    assert list_undocumented_answers(document, answers) == []
+    assert list_undocumented_responses(document, responses) == []
 
 
 def test_a_deletion_answers_nothing(api: httpx.Client, document: dict[str, Any], book: dict[str, Any]) -> None:
-    answer = api.delete(f"{BOOKS}/{book['id']}")
-    assert (answer.status_code, answer.content) == (204, b"")
+    response = api.delete(f"{BOOKS}/{book['id']}")
+    assert (response.status_code, response.content) == (204, b"")
     assert "content" not in get_response(document, "delete", BOOK, 204)
 
 
@@ -411,7 +411,7 @@ def test_the_examples_of_errors_are_real(api: httpx.Client, document: dict[str, 
     book_address, other = f"{BOOKS}/{book['id']}", {"If-Match": '"other"'}
     text, large = {"Content-Type": "text/plain"}, b" " * (1024 * 1024 + 1)
     deletion = {"op": "delete", "id": book["id"]}
-    answers = [
+    responses = [
         ("get", BOOKS, api.get(f"{BOOKS}?autor=austen")),
         ("get", BOOKS, api.get(BOOKS, headers=other)),
         ("get", BOOKS, api.get(f"{BOOKS}?limit=501")),
@@ -440,7 +440,7 @@ def test_the_examples_of_errors_are_real(api: httpx.Client, document: dict[str, 
         ("post", BULK, api.post(BULK, content=b"{}", headers=text)),
         ("post", BULK, api.post(BULK, json={"operations": [deletion, {"op": "delete", "id": 0}]})),
     ]
-    assert list_undocumented_answers(document, answers) == []
+    assert list_undocumented_responses(document, responses) == []
 
 
 def test_the_examples_of_refused_credentials_are_real(api: httpx.Client, document: dict[str, Any]) -> None:
@@ -451,7 +451,7 @@ def test_the_examples_of_refused_credentials_are_real(api: httpx.Client, documen
     }
     webhooks_key = oauth_flows.create_key_header(oauth_flows.create_librarian("webhooks"), "webhooks")
     invalid_token = oauth_flows.build_bearer_header("no.token.ofours")
-    answers = [
+    responses = [
         ("get", BOOKS, api.get(BOOKS, headers=invalid_token)),
         ("get", BOOKS, api.get(BOOKS, headers=webhooks_key)),
         ("post", BOOKS, api.post(BOOKS, json={}, headers=key)),
@@ -464,8 +464,20 @@ def test_the_examples_of_refused_credentials_are_real(api: httpx.Client, documen
         ("get", KEYS, api.get(f"{KEYS}?autor=5", headers=key)),
         ("post", KEYS, api.post(KEYS, json={"name": "More", "scopes": "all"}, headers=key)),
     ]
-    assert [answer.status_code for *_, answer in answers] == [401, 403, 403, 403, 401, 403, 401, 403, 404, 400, 422]
-    assert list_undocumented_answers(document, answers) == []
+    assert [response.status_code for *_, response in responses] == [
+        401,
+        403,
+        403,
+        403,
+        401,
+        403,
+        401,
+        403,
+        404,
+        400,
+        422,
+    ]
+    assert list_undocumented_responses(document, responses) == []
 
 
 @pytest.mark.parametrize("address", [BOOKS, BULK])
@@ -473,9 +485,9 @@ def test_the_example_of_a_conflict_is_real(api: httpx.Client, document: dict[str
     book = api.post("/api/v2/books", json=build_book()).json()
     duplicate = build_book(isbn=book["isbn"])
     body = duplicate if address == BOOKS else {"operations": [{"op": "create", "book": duplicate}]}
-    answer = api.post(address, json=body).json()
+    response = api.post(address, json=body).json()
     (example,) = get_response(document, "post", address, 409)["content"][JSON]["examples"].values()
-    text = json.dumps(drop_request_id(answer)).replace(f"/books/{book['id']} ", "/books/1 ")
+    text = json.dumps(drop_request_id(response)).replace(f"/books/{book['id']} ", "/books/1 ")
     assert drop_request_id(example["value"]) == json.loads(text)
 
 

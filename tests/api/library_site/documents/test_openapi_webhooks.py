@@ -30,7 +30,7 @@ from tests.support.openapi import (
     get_body_schema,
     get_response,
     is_valid,
-    list_undocumented_answers,
+    list_undocumented_responses,
 )
 from webhooks.encryption import encrypt_secret
 from webhooks.models import Delivery, EndpointSecret, Event, SignatureForm
@@ -133,7 +133,7 @@ def test_a_new_secret_needs_no_body(document: dict[str, Any]) -> None:
     assert [path for path, required in required_bodies.items() if not required] == [SECRET]
 
 
-def test_real_answers_are_as_documented(
+def test_real_responses_are_as_documented(
     api: httpx.Client, document: dict[str, Any], key_header: dict[str, str]
 ) -> None:
     created = api.post(HOOKS, json={"url": URL, "events": ["*"]}, headers=key_header)
@@ -142,7 +142,7 @@ def test_real_answers_are_as_documented(
     delivery = Delivery.objects.get()
     delivery.attempts.create(started_at=timezone.now(), milliseconds=12, status=None, error="No.", answer=b"\xff")
     period = {"events": ["*"], "after": "2026-01-31T00:00:00+01:00"}
-    answers = [
+    responses = [
         ("post", HOOKS, 201, created),
         ("get", HOOKS, 200, api.get(HOOKS, headers=key_header)),
         ("get", HOOK, 200, api.get(webhook, headers=key_header)),
@@ -156,11 +156,11 @@ def test_real_answers_are_as_documented(
         ("post", REDELIVER, 202, api.post(f"{webhook}/deliveries/{delivery.pk}/redeliver", headers=key_header)),
         ("get", EVENTS, 200, api.get(EVENTS, headers=key_header)),
     ]
-    for method, path, status, answer in answers:
-        assert answer.status_code == status, (method, path)
+    for method, path, status, response in responses:
+        assert response.status_code == status, (method, path)
         documented = get_response(document, method, path, status)
-        assert answer.headers.keys() >= {name.lower() for name in documented.get("headers", {})}
-        assert is_valid(document, documented["content"][JSON]["schema"], answer.json()), (method, path)
+        assert response.headers.keys() >= {name.lower() for name in documented.get("headers", {})}
+        assert is_valid(document, documented["content"][JSON]["schema"], response.json()), (method, path)
 
 
 def change_to_form_c(api: httpx.Client, webhook: str, key_header: dict[str, str]) -> httpx.Response:
@@ -178,7 +178,7 @@ def test_the_examples_of_errors_are_real(
     reader = create_key_header(create_owner("reader"), "read")
     private, period = {"url": "https://10.0.0.1/", "events": ["*"]}, {"events": ["*"], "after": "2026-01-31T00:00:00Z"}
     expired = StreamCursor(0, 0, LONG_AGO).encode()
-    answers = [
+    responses = [
         ("get", HOOKS, api.get(f"{HOOKS}?autor=5", headers=key_header)),
         ("get", HOOKS, api.get(HOOKS, headers=reader)),
         ("post", HOOKS, api.post(HOOKS, content=b"{", headers=key_header)),
@@ -201,6 +201,6 @@ def test_the_examples_of_errors_are_real(
         ("post", REPLAY, api.post(f"{webhook}/replay", json=period, headers=key_header)),
         ("post", REDELIVER, api.post(f"{webhook}/deliveries/{delivery.pk}/redeliver", headers=key_header)),
     ]
-    refusals = [(method, path, answer) for method, path, answer in answers if answer.status_code >= 400]
-    assert len(refusals) == len(answers) - 1
-    assert list_undocumented_answers(document, refusals) == []
+    refusals = [(method, path, response) for method, path, response in responses if response.status_code >= 400]
+    assert len(refusals) == len(responses) - 1
+    assert list_undocumented_responses(document, refusals) == []

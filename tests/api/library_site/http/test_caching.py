@@ -22,42 +22,44 @@ def create_token_header(user: User) -> dict[str, str]:
     return build_bearer_header(forge_token(build_claims(user.pk, scope="read write webhooks")))
 
 
-def get_vary(answer: httpx.Response) -> list[str]:
-    return [name.strip() for name in answer.headers.get("Vary", "").split(",")]
+def get_vary(response: httpx.Response) -> list[str]:
+    return [name.strip() for name in response.headers.get("Vary", "").split(",")]
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
 @pytest.mark.parametrize(
     ("create_header", "name"), [(create_token_header, "Authorization"), (create_key_header, "X-API-Key")]
 )
-def test_an_answer_to_a_credential_is_private(api: httpx.Client, address: str, create_header: Any, name: str) -> None:
-    answer = api.get(address, headers=create_header(create_librarian()))
-    assert answer.headers.get_list("Cache-Control") == ["private, no-cache" if "ETag" in answer.headers else "private"]
-    assert get_vary(answer) == ["Accept", name]
+def test_a_response_to_a_credential_is_private(api: httpx.Client, address: str, create_header: Any, name: str) -> None:
+    response = api.get(address, headers=create_header(create_librarian()))
+    assert response.headers.get_list("Cache-Control") == [
+        "private, no-cache" if "ETag" in response.headers else "private"
+    ]
+    assert get_vary(response) == ["Accept", name]
 
 
-def test_an_answer_that_says_no_change_is_private(api: httpx.Client, book: dict[str, Any]) -> None:
+def test_a_response_that_says_no_change_is_private(api: httpx.Client, book: dict[str, Any]) -> None:
     headers = {**create_key_header(create_librarian()), "If-None-Match": "*"}
-    answer = api.get(f"/api/books/{book['id']}", headers=headers)
-    assert (answer.status_code, answer.headers["Cache-Control"]) == (304, "private, no-cache")
+    response = api.get(f"/api/books/{book['id']}", headers=headers)
+    assert (response.status_code, response.headers["Cache-Control"]) == (304, "private, no-cache")
 
 
 def test_a_refused_credential_is_private(api: httpx.Client) -> None:
-    answer = api.get("/api/books", headers={"Authorization": "Bearer x", "X-API-Key": "y"})
-    assert (answer.status_code, answer.headers["Cache-Control"]) == (401, "private")
-    assert get_vary(answer) == ["Accept", "Authorization", "X-API-Key"]
+    response = api.get("/api/books", headers={"Authorization": "Bearer x", "X-API-Key": "y"})
+    assert (response.status_code, response.headers["Cache-Control"]) == (401, "private")
+    assert get_vary(response) == ["Accept", "Authorization", "X-API-Key"]
 
 
-def test_a_stricter_rule_of_the_answer_stays(api: httpx.Client) -> None:
-    answer = api.post("/oauth/token", headers={"Authorization": "Basic x"})
-    assert answer.headers.get_list("Cache-Control") == ["no-store"]
+def test_a_stricter_rule_of_the_response_stays(api: httpx.Client) -> None:
+    response = api.post("/oauth/token", headers={"Authorization": "Basic x"})
+    assert response.headers.get_list("Cache-Control") == ["no-store"]
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
-def test_other_answers_may_be_stored(api: httpx.Client, address: str) -> None:
-    answer = api.get(address)
-    assert answer.headers.get("Cache-Control") == ("no-cache" if "ETag" in answer.headers else None)
-    assert get_vary(answer) == ["Accept"]
+def test_other_responses_may_be_stored(api: httpx.Client, address: str) -> None:
+    response = api.get(address)
+    assert response.headers.get("Cache-Control") == ("no-cache" if "ETag" in response.headers else None)
+    assert get_vary(response) == ["Accept"]
 
 
 @pytest.mark.parametrize("private", [False, True])
@@ -67,16 +69,16 @@ def test_caches_ask_again_for_what_has_an_etag(api: httpx.Client, home: str, pri
     create, change = build_book(), {**build_book(), "genre": "Essay"}
     created = api.post(f"{home}/books", json=create, headers={**key, "Idempotency-Key": "caching"})
     address = f"{home}/books/{created.json()['id']}"
-    answers = [created, api.put(address, json=change, headers=key)]
+    responses = [created, api.put(address, json=change, headers=key)]
     # The compiled path answers GET, Django HEAD.
     for method in ("GET", "HEAD"):
         for url, headers in ((address, {}), (address, {"If-None-Match": "*"}), (f"{home}/books", {})):
-            answers.append(api.request(method, url, headers={**key, **headers}))
-    answers.append(api.post(f"{home}/books", json=create, headers={**key, "Idempotency-Key": "caching"}))
-    tagged = [answer for answer in answers if "ETag" in answer.headers]
+            responses.append(api.request(method, url, headers={**key, **headers}))
+    responses.append(api.post(f"{home}/books", json=create, headers={**key, "Idempotency-Key": "caching"}))
+    tagged = [response for response in responses if "ETag" in response.headers]
     assert len(tagged) == {"/api": 7, "/api/v2": 9}[home]
     expected = ["private, no-cache" if private else "no-cache"]
-    assert [answer.headers.get_list("Cache-Control") for answer in tagged] == [expected] * len(tagged)
+    assert [response.headers.get_list("Cache-Control") for response in tagged] == [expected] * len(tagged)
 
 
 def test_an_etag_gives_way_to_a_stricter_rule(rf: RequestFactory) -> None:

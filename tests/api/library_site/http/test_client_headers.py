@@ -114,8 +114,8 @@ def test_each_client_is_answered_header_for_header(
     differences = []
     compiled, plain = variants
     for client, headers in CLIENTS.items():
-        answers = [list(send_all(variant, headers, library[credential])) for variant in (compiled, plain)]
-        for request, one, other in zip(REQUESTS, *answers, strict=True):
+        responses = [list(send_all(variant, headers, library[credential])) for variant in (compiled, plain)]
+        for request, one, other in zip(REQUESTS, *responses, strict=True):
             if one != other:
                 differences.append((client, request.method, request.path, request.query, one, other))
     assert not differences

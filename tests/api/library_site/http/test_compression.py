@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
-from library_site.http.compression import compress_answers
+from library_site.http.compression import compress_responses
 from tests.support.books import build_book
 from tests.support.oauth_flows import create_key_header, create_librarian
 
@@ -20,7 +20,7 @@ BOOKS = "/api/v2/books"
 
 @pytest.fixture
 def client(api: httpx.Client, application: "WSGIApplication") -> Iterator[httpx.Client]:
-    transport = httpx.WSGITransport(app=compress_answers(application))
+    transport = httpx.WSGITransport(app=compress_responses(application))
     with httpx.Client(transport=transport, base_url="http://127.0.0.1", headers={"Accept-Encoding": "gzip"}) as client:
         yield client
 
@@ -41,7 +41,7 @@ def test_a_list_is_compressed_and_its_etag_is_another_one(api: httpx.Client, cli
     assert "Accept-Encoding" in compressed.headers["Vary"]
 
 
-def test_an_etag_of_a_compressed_answer_is_accepted(client: httpx.Client) -> None:
+def test_an_etag_of_a_compressed_response_is_accepted(client: httpx.Client) -> None:
     add_books(client)
     etag = client.get(BOOKS).headers["ETag"]
     unchanged = client.get(BOOKS, headers={"If-None-Match": etag})
@@ -50,15 +50,15 @@ def test_an_etag_of_a_compressed_answer_is_accepted(client: httpx.Client) -> Non
     assert (other.status_code, other.headers["ETag"]) == (304, etag.replace("-gzip", ""))
 
 
-def test_a_book_is_changed_with_the_etag_of_a_compressed_answer(client: httpx.Client) -> None:
+def test_a_book_is_changed_with_the_etag_of_a_compressed_response(client: httpx.Client) -> None:
     address = f"{BOOKS}/{add_books(client).json()['id']}"
     body = {"title": LONG_TITLE + LONG_TITLE[:50], "author": "J" * 300, "genre": "N" * 90}
     etag = client.patch(address, json=body).headers["ETag"]
     read = client.get(address)
     assert read.headers["ETag"] == etag
     for expected in (200, 412):
-        answer = client.patch(address, json={"year": expected}, headers={"If-Match": etag})
-        assert answer.status_code == expected
+        response = client.patch(address, json={"year": expected}, headers={"If-Match": etag})
+        assert response.status_code == expected
 
 
 def test_head_says_what_get_would(client: httpx.Client) -> None:
@@ -71,18 +71,18 @@ def test_head_says_what_get_would(client: httpx.Client) -> None:
 
 def test_an_export_is_compressed_piece_by_piece(client: httpx.Client) -> None:
     add_books(client)
-    answer = client.get(BOOKS, headers={"Accept": "text/csv"})
-    assert answer.headers["Content-Encoding"] == "gzip"
-    assert answer.text.count(LONG_TITLE.strip()) == 4
+    response = client.get(BOOKS, headers={"Accept": "text/csv"})
+    assert response.headers["Content-Encoding"] == "gzip"
+    assert response.text.count(LONG_TITLE.strip()) == 4
 
 
 @pytest.mark.parametrize("accepted", ["", "identity", "br", "*", "gzip;q=0", "gzip; q=0.0"])
 def test_who_does_not_accept_gzip_gets_none(client: httpx.Client, accepted: str) -> None:
     add_books(client)
-    answer = client.get(BOOKS, headers={"Accept-Encoding": accepted})
-    assert "Content-Encoding" not in answer.headers
-    assert "-gzip" not in answer.headers["ETag"]
-    assert "Accept-Encoding" in answer.headers["Vary"]
+    response = client.get(BOOKS, headers={"Accept-Encoding": accepted})
+    assert "Content-Encoding" not in response.headers
+    assert "-gzip" not in response.headers["ETag"]
+    assert "Accept-Encoding" in response.headers["Vary"]
 
 
 @pytest.mark.parametrize("accepted", ["GZIP", "br, gzip;q=0.1", "deflate,gzip"])
@@ -99,7 +99,7 @@ def test_what_is_small_secret_or_elsewhere_is_not_compressed(client: httpx.Clien
         client.post("/api/v2/api-keys", json={"name": f"{number}" * 100, "scopes": "read"}, headers=key)
     secret = client.get("/api/v2/api-keys", headers=key)
     assert len(secret.content) > 1024
-    assert [answer.headers.get("Content-Encoding") for answer in [*operations, secret]] == [None] * 4
+    assert [response.headers.get("Content-Encoding") for response in [*operations, secret]] == [None] * 4
 
 
 def test_the_layer_closes_what_it_compresses() -> None:
@@ -117,14 +117,14 @@ def test_the_layer_closes_what_it_compresses() -> None:
         return Body()
 
     environ = {"PATH_INFO": "/api/x", "REQUEST_METHOD": "GET", "HTTP_ACCEPT_ENCODING": "gzip"}
-    body = compress_answers(application)(environ, lambda *_: lambda _: None)
+    body = compress_responses(application)(environ, lambda *_: lambda _: None)
     parts = iter(body)
     first = next(parts)
     assert len(first) > 10
     assert gzip.decompress(first + b"".join(parts)) == b"a" * 600 + b"b" * 600
-    unread = compress_answers(application)(environ, lambda *_: lambda _: None)
-    for answer in (body, unread):
-        answer.close()  # type: ignore[attr-defined]
+    unread = compress_responses(application)(environ, lambda *_: lambda _: None)
+    for response in (body, unread):
+        response.close()  # type: ignore[attr-defined]
     assert closed == [True, True]
 
 
@@ -136,4 +136,4 @@ def test_an_empty_body_stays_empty() -> None:
         return []
 
     environ = {"PATH_INFO": "/api/x", "REQUEST_METHOD": "HEAD", "HTTP_ACCEPT_ENCODING": "gzip"}
-    assert compress_answers(application)(environ, lambda *_: lambda _: None) == []
+    assert compress_responses(application)(environ, lambda *_: lambda _: None) == []

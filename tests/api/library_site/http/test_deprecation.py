@@ -1,4 +1,4 @@
-"""A deprecated version announces its end in each of its answers; a retired one is not served."""
+"""A deprecated version announces its end in each of its responses; a retired one is not served."""
 
 import re
 from collections.abc import Iterator
@@ -73,24 +73,24 @@ def all_deprecated(api: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> Iterat
         yield client
 
 
-def list_end_notices(answer: httpx.Response) -> list[str]:
-    """Returns the headers and link relations of the answer that announce an end."""
-    relations = re.findall('rel="([a-z-]+)"', answer.headers.get("Link", ""))
-    return [name for name in END_HEADERS if name in answer.headers] + [
+def list_end_notices(response: httpx.Response) -> list[str]:
+    """Returns the headers and link relations of the response that announce an end."""
+    relations = re.findall('rel="([a-z-]+)"', response.headers.get("Link", ""))
+    return [name for name in END_HEADERS if name in response.headers] + [
         relation for relation in relations if relation in ("deprecation", "describedby", "successor-version")
     ]
 
 
-def has_all_end_notices(answer: httpx.Response) -> bool:
-    return list_end_notices(answer) == [*END_HEADERS, "deprecation", "describedby", "successor-version"]
+def has_all_end_notices(response: httpx.Response) -> bool:
+    return list_end_notices(response) == [*END_HEADERS, "deprecation", "describedby", "successor-version"]
 
 
-def check_unsupported(answer: httpx.Response) -> None:
-    """Checks that the answer refuses the version where only version 2 is served."""
-    error = answer.json()["error"]
-    assert (answer.status_code, error["code"]) == (400, "UNSUPPORTED_VERSION")
+def check_unsupported(response: httpx.Response) -> None:
+    """Checks that the response refuses the version where only version 2 is served."""
+    error = response.json()["error"]
+    assert (response.status_code, error["code"]) == (400, "UNSUPPORTED_VERSION")
     assert re.findall("[0-9]+", error["message"]) == ["2"]
-    assert error["requestId"] == answer.headers["X-Request-ID"]
+    assert error["requestId"] == response.headers["X-Request-ID"]
 
 
 def test_a_deprecated_version_says_when_it_ends_and_what_follows(deprecated_client: httpx.Client) -> None:
@@ -109,10 +109,10 @@ def test_a_deprecated_version_says_when_it_ends_and_what_follows(deprecated_clie
 
 
 @pytest.mark.parametrize("prefix", ["/api", "/api/v1"])
-def test_every_answer_of_a_deprecated_version_announces_its_end(deprecated_client: httpx.Client, prefix: str) -> None:
+def test_every_response_of_a_deprecated_version_announces_its_end(deprecated_client: httpx.Client, prefix: str) -> None:
     book = deprecated_client.post(f"{prefix}/books", json=build_book(isbn=f"isbn of {prefix}"))
     address = f"{prefix}/books/{book.json()['id']}"
-    answers = [
+    responses = [
         book,
         deprecated_client.get(address),
         deprecated_client.head(address),
@@ -133,8 +133,8 @@ def test_every_answer_of_a_deprecated_version_announces_its_end(deprecated_clien
         deprecated_client.delete(address),
     ]
     statuses = [201, 200, 200, 204, 200, 200, 304, 400, 404, 404, 404, 405, 409, 412, 413, 415, 422, 200]
-    assert [answer.status_code for answer in answers] == statuses
-    assert [answer for answer in answers if not has_all_end_notices(answer)] == []
+    assert [response.status_code for response in responses] == statuses
+    assert [response for response in responses if not has_all_end_notices(response)] == []
 
 
 @pytest.mark.parametrize(
@@ -143,9 +143,9 @@ def test_every_answer_of_a_deprecated_version_announces_its_end(deprecated_clien
 def test_a_deprecated_version_announces_its_end_however_it_is_chosen(
     deprecated_client: httpx.Client, address: str, accept: str
 ) -> None:
-    answer = deprecated_client.get(address, headers={"Accept": accept})
-    assert answer.status_code == 200
-    assert has_all_end_notices(answer)
+    response = deprecated_client.get(address, headers={"Accept": accept})
+    assert response.status_code == 200
+    assert has_all_end_notices(response)
 
 
 @pytest.mark.parametrize(
@@ -168,11 +168,11 @@ def test_a_deprecated_version_announces_its_end_however_it_is_chosen(
         ("/nowhere", "*/*", 404),
     ],
 )
-def test_no_other_answer_announces_an_end(
+def test_no_other_response_announces_an_end(
     deprecated_client: httpx.Client, address: str, accept: str, status: int
 ) -> None:
-    answer = deprecated_client.get(address, headers={"Accept": accept})
-    assert (answer.status_code, list_end_notices(answer)) == (status, [])
+    response = deprecated_client.get(address, headers={"Accept": accept})
+    assert (response.status_code, list_end_notices(response)) == (status, [])
 
 
 @pytest.mark.parametrize(
@@ -192,48 +192,48 @@ def test_no_other_answer_announces_an_end(
         ("GET", "/nowhere", "*/*", 404),
     ],
 )
-def test_an_answer_of_no_version_announces_no_end(
+def test_a_response_of_no_version_announces_no_end(
     all_deprecated: httpx.Client, method: str, address: str, accept: str, status: int
 ) -> None:
     """Also where a version is deprecated whose format the refusal has."""
-    answer = all_deprecated.request(method, address, headers={"Accept": accept})
-    assert (answer.status_code, list_end_notices(answer)) == (status, [])
+    response = all_deprecated.request(method, address, headers={"Accept": accept})
+    assert (response.status_code, list_end_notices(response)) == (status, [])
 
 
 @pytest.mark.parametrize(("address", "status"), [("/api/v2/books", 200), ("/api/v2/books/0", 404), ("/api/v2/no", 404)])
 def test_the_latest_version_has_no_successor(all_deprecated: httpx.Client, address: str, status: int) -> None:
-    answer = all_deprecated.get(address)
-    assert (answer.status_code, list_end_notices(answer)) == (status, ["Deprecation", "Warning"])
+    response = all_deprecated.get(address)
+    assert (response.status_code, list_end_notices(response)) == (status, ["Deprecation", "Warning"])
 
 
 def test_the_pages_of_version_2_keep_their_links(deprecated_client: httpx.Client) -> None:
-    answer = deprecated_client.get("/api/v2/books?limit=1")
-    assert re.findall('rel="([^"]*)"', answer.headers["Link"]) == ["next"]
+    response = deprecated_client.get("/api/v2/books?limit=1")
+    assert re.findall('rel="([^"]*)"', response.headers["Link"]) == ["next"]
 
 
 @pytest.mark.parametrize(
     "name", ["a%22%3E%3B,rel=x", "%0D%0AX-Evil:%201", "%E6%97%A5", "%FF", "%00", "é", "a" * 20_000]
 )
 def test_an_address_forges_no_header(deprecated_client: httpx.Client, name: str) -> None:
-    answer = deprecated_client.get(f"/api/books/{name}")
-    assert answer.status_code in (404, 422)
-    assert has_all_end_notices(answer)
-    assert answer.headers["Link"].isprintable()
-    assert "X-Evil" not in answer.headers
+    response = deprecated_client.get(f"/api/books/{name}")
+    assert response.status_code in (404, 422)
+    assert has_all_end_notices(response)
+    assert response.headers["Link"].isprintable()
+    assert "X-Evil" not in response.headers
 
 
 def test_a_version_without_an_end_announces_none(api: httpx.Client, book: dict[str, Any]) -> None:
     address = f"/api/books/{book['id']}"
-    answers = [
+    responses = [
         api.get(address),
         api.get(address, headers={"If-None-Match": "*"}),
         api.get("/api/v1/books"),
         api.get("/api/books/0"),
         api.get("/api/v2/books"),
     ]
-    assert [answer.status_code for answer in answers] == [200, 304, 200, 404, 200]
-    assert [list_end_notices(answer) for answer in answers] == [[]] * 5
-    assert [answer for answer in answers if "Link" in answer.headers] == []
+    assert [response.status_code for response in responses] == [200, 304, 200, 404, 200]
+    assert [list_end_notices(response) for response in responses] == [[]] * 5
+    assert [response for response in responses if "Link" in response.headers] == []
 
 
 def list_deprecated_operations(client: httpx.Client, document: str) -> set[tuple[str, str]]:
@@ -285,10 +285,10 @@ def test_no_operation_is_marked_by_default(api: httpx.Client, document: str) -> 
     ],
 )
 def test_a_retired_version_is_not_served(retired_client: httpx.Client, method: str, address: str, accept: str) -> None:
-    answer = retired_client.request(method, address, headers={"Accept": accept})
-    assert (answer.status_code, list_end_notices(answer)) == (400, [])
+    response = retired_client.request(method, address, headers={"Accept": accept})
+    assert (response.status_code, list_end_notices(response)) == (400, [])
     if method != "HEAD":
-        check_unsupported(answer)
+        check_unsupported(response)
 
 
 @pytest.mark.parametrize(
@@ -301,8 +301,8 @@ def test_a_retired_version_is_not_served(retired_client: httpx.Client, method: s
     ],
 )
 def test_the_other_version_is_still_served(retired_client: httpx.Client, address: str, accept: str) -> None:
-    answer = retired_client.get(address, headers={"Accept": accept})
-    assert (answer.status_code, answer.json()["version"], list_end_notices(answer)) == (200, 1, [])
+    response = retired_client.get(address, headers={"Accept": accept})
+    assert (response.status_code, response.json()["version"], list_end_notices(response)) == (200, 1, [])
 
 
 def test_a_retired_version_is_not_documented(retired_client: httpx.Client) -> None:

@@ -21,28 +21,28 @@ INTERNAL_DETAIL = "could not reach 10.0.0.7"
 AS_BROWSER = {"Accept": BROWSER_ACCEPT}
 
 
-def read_title(answer: Any) -> str:
-    assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
-    match = re.search(r"<title>(.*) \| Library</title>", answer.content.decode())
+def read_title(response: Any) -> str:
+    assert response.headers["Content-Type"] == "text/html; charset=utf-8"
+    match = re.search(r"<title>(.*) \| Library</title>", response.content.decode())
     assert match
     return match[1]
 
 
 @pytest.mark.parametrize("address", ["/nothing", "/docs/v9", "/accounts/nothing", "/admin/r/1/1/", "/apiary", "/API"])
 def test_a_browser_gets_a_page_for_an_unknown_address(api: httpx.Client, address: str) -> None:
-    answer = api.get(address, headers=AS_BROWSER)
-    assert (answer.status_code, read_title(answer)) == (404, "There is no such page")
-    assert "Accept" in answer.headers["Vary"]
-    assert "default-src 'self'" in answer.headers["Content-Security-Policy"]
-    assert not re.search(r"<script|<style|\sstyle=", answer.text)
+    response = api.get(address, headers=AS_BROWSER)
+    assert (response.status_code, read_title(response)) == (404, "There is no such page")
+    assert "Accept" in response.headers["Vary"]
+    assert "default-src 'self'" in response.headers["Content-Security-Policy"]
+    assert not re.search(r"<script|<style|\sstyle=", response.text)
 
 
 @pytest.mark.parametrize("accept", ["*/*", "application/json", "application/json, text/html", "image/png,*/*;q=0.5"])
 @pytest.mark.parametrize("address", ["/nothing", "/admin/r/1/1/"])
 def test_a_program_gets_json_for_an_unknown_address(api: httpx.Client, address: str, accept: str) -> None:
-    answer = api.get(address, headers={"Accept": accept})
-    assert (answer.status_code, answer.json()) == (404, {"detail": "Not Found"})
-    assert "Accept" in answer.headers["Vary"]
+    response = api.get(address, headers={"Accept": accept})
+    assert (response.status_code, response.json()) == (404, {"detail": "Not Found"})
+    assert "Accept" in response.headers["Vary"]
 
 
 @pytest.mark.parametrize(
@@ -53,35 +53,35 @@ def test_a_program_gets_json_for_an_unknown_address(api: httpx.Client, address: 
     ],
 )
 def test_an_address_for_programs_answers_json_to_a_browser_too(api: httpx.Client, address: str) -> None:
-    answer = api.get(address, headers=AS_BROWSER)
-    assert (answer.status_code, answer.headers["Content-Type"]) == (404, "application/json")
-    assert answer.json()
+    response = api.get(address, headers=AS_BROWSER)
+    assert (response.status_code, response.headers["Content-Type"]) == (404, "application/json")
+    assert response.json()
 
 
 def test_a_page_without_permission_is_explained(client: Client, db: None) -> None:
     client.force_login(User.objects.create_user("astrid", is_staff=True))
-    answer = client.get("/admin/auth/user/", headers=AS_BROWSER)
-    assert (answer.status_code, read_title(answer)) == (403, "You may not do this")
+    response = client.get("/admin/auth/user/", headers=AS_BROWSER)
+    assert (response.status_code, read_title(response)) == (403, "You may not do this")
     assert client.get("/admin/auth/user/").json() == {"detail": "Forbidden"}
 
 
 def test_a_form_that_is_too_large_is_explained(api: httpx.Client) -> None:
     form = read_hidden_fields(api.get("/accounts/login").text)
-    answer = api.post("/accounts/login", data={**form, "username": "x" * 1024 * 1024}, headers=AS_BROWSER)
-    assert (answer.status_code, read_title(answer)) == (413, "That is too much at once")
+    response = api.post("/accounts/login", data={**form, "username": "x" * 1024 * 1024}, headers=AS_BROWSER)
+    assert (response.status_code, read_title(response)) == (413, "That is too much at once")
 
 
 def test_an_unknown_host_is_explained(api: httpx.Client) -> None:
-    answer = api.get("/admin/", headers={"Host": "evil.example", **AS_BROWSER})
-    assert (answer.status_code, read_title(answer)) == (400, "The library cannot read this request")
+    response = api.get("/admin/", headers={"Host": "evil.example", **AS_BROWSER})
+    assert (response.status_code, read_title(response)) == (400, "The library cannot read this request")
 
 
 def test_a_database_out_of_reach_is_explained(api: httpx.Client) -> None:
     with break_database(OperationalError(INTERNAL_DETAIL)):
-        answer = api.get("/accounts/apps?page=2", headers={"Cookie": "sessionid=" + "a" * 32, **AS_BROWSER})
-    assert (answer.status_code, read_title(answer)) == (503, "The library is out of reach")
-    assert answer.headers["Retry-After"] == "1"
-    assert 'href="/accounts/apps?page=2">Try again' in answer.text
+        response = api.get("/accounts/apps?page=2", headers={"Cookie": "sessionid=" + "a" * 32, **AS_BROWSER})
+    assert (response.status_code, read_title(response)) == (503, "The library is out of reach")
+    assert response.headers["Retry-After"] == "1"
+    assert 'href="/accounts/apps?page=2">Try again' in response.text
 
 
 def test_a_failure_shows_the_number_of_the_request_and_nothing_internal(
@@ -91,10 +91,10 @@ def test_a_failure_shows_the_number_of_the_request_and_nothing_internal(
         raise OSError(INTERNAL_DETAIL)
 
     monkeypatch.setattr("django.contrib.auth.forms.AuthenticationForm.__init__", fail)
-    answer = api.get("/accounts/login", headers=AS_BROWSER)
-    assert (answer.status_code, read_title(answer)) == (500, "The library failed")
-    assert answer.headers["X-Request-ID"] in answer.text
-    assert INTERNAL_DETAIL not in answer.text
+    response = api.get("/accounts/login", headers=AS_BROWSER)
+    assert (response.status_code, read_title(response)) == (500, "The library failed")
+    assert response.headers["X-Request-ID"] in response.text
+    assert INTERNAL_DETAIL not in response.text
 
 
 @pytest.mark.parametrize(
@@ -106,24 +106,24 @@ def test_a_failure_shows_the_number_of_the_request_and_nothing_internal(
     ],
 )
 def test_an_app_that_cannot_be_let_in_is_explained(api: httpx.Client, parameters: dict[str, str], reason: str) -> None:
-    answer = api.get("/oauth/authorize", params=parameters, headers=AS_BROWSER)
-    assert (answer.status_code, read_title(answer)) == (400, "This app cannot be let in")
-    assert reason in answer.text
-    program_answer = api.get("/oauth/authorize", params=parameters)
-    assert (program_answer.status_code, program_answer.json()["error_description"]) == (400, reason)
+    response = api.get("/oauth/authorize", params=parameters, headers=AS_BROWSER)
+    assert (response.status_code, read_title(response)) == (400, "This app cannot be let in")
+    assert reason in response.text
+    program_response = api.get("/oauth/authorize", params=parameters)
+    assert (program_response.status_code, program_response.json()["error_description"]) == (400, reason)
 
 
 @pytest.mark.parametrize("status", EXPLANATIONS)
 def test_each_error_has_words_of_its_own(status: int) -> None:
     request = RequestFactory().get("/admin/books/book/", headers=AS_BROWSER)
-    answer = render_failure(request, Failure(status, "It is <taken>", headers={"X-Reason": "taken"}))
-    assert (answer.status_code, read_title(answer)) == (status, EXPLANATIONS[status].title)
-    assert answer.headers["X-Reason"] == "taken"
-    assert ("It is &lt;taken&gt;" in answer.content.decode()) == (status in (400, 409))
+    response = render_failure(request, Failure(status, "It is <taken>", headers={"X-Reason": "taken"}))
+    assert (response.status_code, read_title(response)) == (status, EXPLANATIONS[status].title)
+    assert response.headers["X-Reason"] == "taken"
+    assert ("It is &lt;taken&gt;" in response.content.decode()) == (status in (400, 409))
 
 
 @pytest.mark.parametrize("status", sorted(CODES_BY_STATUS.keys() - EXPLANATIONS.keys()))
 def test_an_error_that_no_page_explains_is_still_a_page(status: int) -> None:
     request = RequestFactory().post("/admin/books/book/", headers=AS_BROWSER)
-    answer = render_failure(request, Failure(status, "It is taken"))
-    assert (answer.status_code, read_title(answer)) == (status, "The library cannot read this request")
+    response = render_failure(request, Failure(status, "It is taken"))
+    assert (response.status_code, read_title(response)) == (status, "The library cannot read this request")

@@ -35,12 +35,12 @@ def limited_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servic
 
 
 def request_json(client: httpx.Client, method: str, address: str, **options: Any) -> tuple[int, dict[str, Any]]:
-    """Sends a request with a request id; checks the headers of the answer and returns its status and body."""
+    """Sends a request with a request id; checks the headers of the response and returns its status and body."""
     headers = {"X-Request-ID": REQUEST_ID, **options.pop("headers", {})}
-    answer = client.request(method, address, headers=headers, **options)
-    assert answer.headers["Content-Type"] == "application/json"
-    assert answer.headers.get_list("X-Request-ID") == [REQUEST_ID]
-    return answer.status_code, answer.json()
+    response = client.request(method, address, headers=headers, **options)
+    assert response.headers["Content-Type"] == "application/json"
+    assert response.headers.get_list("X-Request-ID") == [REQUEST_ID]
+    return response.status_code, response.json()
 
 
 @pytest.mark.parametrize(
@@ -56,8 +56,8 @@ def request_json(client: httpx.Client, method: str, address: str, **options: Any
 def test_a_body_that_is_no_json_is_malformed(
     api: httpx.Client, book: dict[str, Any], method: str, end: str, content: bytes, message: str
 ) -> None:
-    answer = request_json(api, method, BOOKS + end.format(**book), content=content)
-    assert answer == (400, build_error("MALFORMED_REQUEST", message, ("body", message)))
+    response = request_json(api, method, BOOKS + end.format(**book), content=content)
+    assert response == (400, build_error("MALFORMED_REQUEST", message, ("body", message)))
 
 
 @pytest.mark.parametrize(
@@ -148,15 +148,15 @@ def test_an_unknown_address_is_not_found(api: httpx.Client, method: str, address
         ("DELETE", "/bulk", {"POST", "OPTIONS"}),
     ],
 )
-def test_the_answer_to_a_wrong_method_lists_the_right_ones(
+def test_the_response_to_a_wrong_method_lists_the_right_ones(
     api: httpx.Client, method: str, end: str, methods: set[str]
 ) -> None:
-    answer = api.request(method, BOOKS + end, content=b"{", headers={"X-Request-ID": REQUEST_ID})
-    assert (answer.status_code, answer.json()) == (
+    response = api.request(method, BOOKS + end, content=b"{", headers={"X-Request-ID": REQUEST_ID})
+    assert (response.status_code, response.json()) == (
         405,
         build_error("METHOD_NOT_ALLOWED", f'Method "{method}" not allowed.'),
     )
-    assert parse_allow(answer) == methods
+    assert parse_allow(response) == methods
 
 
 @pytest.mark.parametrize(("method", "end"), [("POST", ""), ("PUT", "/{id}"), ("PATCH", "/{id}")])
@@ -164,15 +164,15 @@ def test_an_isbn_in_use_is_a_conflict_that_links_the_other_book(
     api: httpx.Client, book: dict[str, Any], method: str, end: str
 ) -> None:
     another = api.post(BOOKS, json=build_book()).json()
-    answer = api.request(
+    response = api.request(
         method, BOOKS + end.format(**another), json=build_book(isbn=book["isbn"]), headers={"X-Request-ID": REQUEST_ID}
     )
     url = f"http://127.0.0.1:8000{BOOKS}/{book['id']}"
-    assert (answer.status_code, answer.json()) == (
+    assert (response.status_code, response.json()) == (
         409,
         build_error("CONFLICT", "Another book has this isbn", ("isbn", f"The book at {url} has it")),
     )
-    assert answer.headers["Link"] == f'<{url}>; rel="related"'
+    assert response.headers["Link"] == f'<{url}>; rel="related"'
 
 
 @pytest.mark.parametrize(
@@ -212,14 +212,14 @@ def test_a_precondition_names_no_book_where_there_is_none(api: httpx.Client, boo
 def test_a_body_that_is_too_large_is_refused(
     api: httpx.Client, book: dict[str, Any], method: str, end: str, size: int
 ) -> None:
-    answer = request_json(api, method, BOOKS + end.format(**book), content=b" " * (size + 1))
-    assert answer == (413, build_error("PAYLOAD_TOO_LARGE", f"The body is over {size} bytes."))
+    response = request_json(api, method, BOOKS + end.format(**book), content=b" " * (size + 1))
+    assert response == (413, build_error("PAYLOAD_TOO_LARGE", f"The body is over {size} bytes."))
 
 
 @pytest.mark.parametrize("prefix", ["/api", "/api/v1"])
 def test_only_version_2_takes_larger_bodies(api: httpx.Client, prefix: str) -> None:
-    answer = request_json(api, "PUT", f"{prefix}/books/bulk", content=OVERSIZED_BODY)
-    assert answer == (413, {"detail": "The body is over 1048576 bytes."})
+    response = request_json(api, "PUT", f"{prefix}/books/bulk", content=OVERSIZED_BODY)
+    assert response == (413, {"detail": "The body is over 1048576 bytes."})
 
 
 @pytest.mark.parametrize(
@@ -236,8 +236,13 @@ def test_only_version_2_takes_larger_bodies(api: httpx.Client, prefix: str) -> N
 def test_a_body_of_another_type_is_refused(
     api: httpx.Client, book: dict[str, Any], method: str, end: str, media_type: str
 ) -> None:
-    answer = request_json(api, method, BOOKS + end.format(**book), content=b"{}", headers={"Content-Type": media_type})
-    assert answer == (415, build_error("UNSUPPORTED_MEDIA_TYPE", f'Unsupported media type "{media_type}" in request.'))
+    response = request_json(
+        api, method, BOOKS + end.format(**book), content=b"{}", headers={"Content-Type": media_type}
+    )
+    assert response == (
+        415,
+        build_error("UNSUPPORTED_MEDIA_TYPE", f'Unsupported media type "{media_type}" in request.'),
+    )
 
 
 @pytest.mark.parametrize("coding", ["gzip", "br, identity", "GZIP"])
@@ -246,9 +251,9 @@ def test_a_compressed_body_is_refused(api: httpx.Client, address: str, coding: s
     """Even one that is readable: what its header says does not fit it."""
     headers = {"Content-Encoding": coding}
     for body in (gzip.compress(json.dumps(build_book()).encode()), json.dumps(build_book()).encode()):
-        answer = api.post(address, content=body, headers={**headers, "Content-Type": "application/json"})
-        assert (answer.status_code, answer.headers["Accept-Encoding"]) == (415, "identity")
-        assert "without Content-Encoding" in answer.text
+        response = api.post(address, content=body, headers={**headers, "Content-Type": "application/json"})
+        assert (response.status_code, response.headers["Accept-Encoding"]) == (415, "identity")
+        assert "without Content-Encoding" in response.text
     assert api.post(address, json=build_book(), headers={"Content-Encoding": "Identity"}).status_code == 201
 
 
@@ -288,18 +293,18 @@ def test_all_problems_of_a_query_are_listed(api: httpx.Client) -> None:
 def test_a_caller_beyond_the_limit_is_told_to_wait(limited_service: Service) -> None:
     with limited_service.open_client() as client:
         client.get(BOOKS)
-        answers = [
+        responses = [
             client.get(f"{BOOKS}/0"),
             client.get(f"{BOOKS}/x"),
             client.post(BOOKS, content=OVERSIZED_BODY),
             client.post(BOOKS, content=b"{}", headers={"Content-Type": "text/plain"}),
         ]
-        for answer in answers:
-            message = f"Request was throttled. Expected available in {answer.headers['Retry-After']} seconds."
-            expected = build_error("RATE_LIMIT", message, request_id=answer.headers["X-Request-ID"])
-            assert (answer.status_code, answer.json()) == (429, expected)
+        for response in responses:
+            message = f"Request was throttled. Expected available in {response.headers['Retry-After']} seconds."
+            expected = build_error("RATE_LIMIT", message, request_id=response.headers["X-Request-ID"])
+            assert (response.status_code, response.json()) == (429, expected)
         earlier_errors = [client.delete(BOOKS), client.get("/api/v9/books"), client.get("/api/v2/nothing")]
-        assert [answer.status_code for answer in earlier_errors] == [405, 400, 404]
+        assert [response.status_code for response in earlier_errors] == [405, 400, 404]
 
 
 @pytest.mark.parametrize(
@@ -318,8 +323,8 @@ def test_a_failure_shows_no_internal_details(
     api: httpx.Client, log: Log, method: str, end: str, content: dict[str, Any]
 ) -> None:
     with break_database(RuntimeError(INTERNAL_DETAIL)):
-        answer = request_json(api, method, BOOKS + end, **content)
-    assert answer == (500, build_error("INTERNAL_ERROR", "Internal Server Error"))
+        response = request_json(api, method, BOOKS + end, **content)
+    assert response == (500, build_error("INTERNAL_ERROR", "Internal Server Error"))
     failure, access = log.parse_lines()
     assert INTERNAL_DETAIL in failure["exception"]
     assert (failure["request_id"], access["request_id"], access["status"]) == (REQUEST_ID, REQUEST_ID, 500)
@@ -334,22 +339,22 @@ def test_a_failure_of_the_clock_shows_no_internal_details(
 
     headers = {"Idempotency-Key": key} if key else {}
     monkeypatch.setattr("django.utils.timezone.now", fail)
-    answer = request_json(api, "POST", BOOKS, json=build_book(), headers=headers)
-    assert answer == (500, build_error("INTERNAL_ERROR", "Internal Server Error"))
+    response = request_json(api, "POST", BOOKS, json=build_book(), headers=headers)
+    assert response == (500, build_error("INTERNAL_ERROR", "Internal Server Error"))
 
 
 def test_a_database_out_of_reach_is_unavailable(api: httpx.Client) -> None:
     with break_database(OperationalError(INTERNAL_DETAIL)):
-        answer = request_json(api, "GET", BOOKS)
-    assert answer == (503, build_error("UNAVAILABLE", "The library is out of reach, try again later"))
+        response = request_json(api, "GET", BOOKS)
+    assert response == (503, build_error("UNAVAILABLE", "The library is out of reach, try again later"))
 
 
 @pytest.mark.parametrize("value", ["", "short", "with space", "a" * 65, '"quoted-id"'])
 def test_an_id_of_another_form_is_replaced_in_the_error_too(api: httpx.Client, value: str) -> None:
-    answer = api.get(f"{BOOKS}/0", headers={"X-Request-ID": value})
-    request_id = answer.headers["X-Request-ID"]
+    response = api.get(f"{BOOKS}/0", headers={"X-Request-ID": value})
+    request_id = response.headers["X-Request-ID"]
     assert request_id != value
-    assert answer.json() == build_error("NOT_FOUND", "Book not found", request_id=request_id)
+    assert response.json() == build_error("NOT_FOUND", "Book not found", request_id=request_id)
 
 
 def test_an_address_of_no_version_is_answered_as_version_1(api: httpx.Client) -> None:

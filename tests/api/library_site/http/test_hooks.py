@@ -105,14 +105,14 @@ def serve(monkeypatch: pytest.MonkeyPatch, library: Credentials) -> Serve:
 
 
 def send(variants: list[ApplicationVariant], version: type[BookViewSet], request: Request) -> list[Any]:
-    """Returns the answers of both variants."""
-    answers = []
+    """Returns the responses of both variants."""
+    responses = []
     for variant in variants:
         restore_books()
         with variant.override_settings():
             spelled = request._replace(spelling=VERSION_2) if version is BookViewSetV2 else request
-            answers.append(variant.send(spelled))
-    return answers
+            responses.append(variant.send(spelled))
+    return responses
 
 
 with_each_version = pytest.mark.parametrize("version", MODULES)
@@ -137,7 +137,7 @@ def is_compiled(view: type[BookViewSet], version: type[BookViewSet]) -> bool:
 def test_a_hook_that_fails_fails_each_request(serve: Serve, version: type[BookViewSet], hook: str) -> None:
     variants = serve(version, type("Failing", (version,), {hook: fail}))
     statuses = {
-        (request.method, request.path): [answer.status for answer in send(variants, version, request)]
+        (request.method, request.path): [response.status for response in send(variants, version, request)]
         for request in HOOKS[hook]
     }
     failure = "500 Internal Server Error"
@@ -151,7 +151,7 @@ def test_a_hook_of_the_filter_set_that_fails_fails_each_list(
 ) -> None:
     filterset = type("FailingFilter", (version.filterset_class,), {hook: property(fail) if hook == "qs" else fail})
     variants = serve(version, type("Filtered", (version,), {"filterset_class": filterset}))
-    assert [answer.status for answer in send(variants, version, LIST)] == ["500 Internal Server Error"] * 2
+    assert [response.status for response in send(variants, version, LIST)] == ["500 Internal Server Error"] * 2
 
 
 @with_each_version
@@ -161,7 +161,7 @@ def test_a_hook_of_the_pagination_that_fails_fails_each_list(
 ) -> None:
     pagination = type("FailingPagination", (cast("Any", version.pagination_class),), {hook: fail})
     variants = serve(version, type("Paged", (version,), {"pagination_class": pagination}))
-    assert [answer.status for answer in send(variants, version, LIST)] == ["500 Internal Server Error"] * 2
+    assert [response.status for response in send(variants, version, LIST)] == ["500 Internal Server Error"] * 2
 
 
 class TitleParser(JSONParser):
@@ -175,7 +175,7 @@ class TitleParser(JSONParser):
 def test_another_parser_reads_bodies(serve: Serve, version: type[BookViewSet]) -> None:
     variants = serve(version, type("Parsing", (version,), {"parser_classes": [TitleParser]}))
     for request in (CREATE, CHANGE):
-        assert [json.loads(answer.body)["title"] for answer in send(variants, version, request)] == ["Emma"] * 2
+        assert [json.loads(response.body)["title"] for response in send(variants, version, request)] == ["Emma"] * 2
 
 
 @with_each_version
@@ -184,9 +184,9 @@ def test_another_field_finds_a_book(serve: Serve, version: type[BookViewSet]) ->
     page = json.loads(send(variants, version, READ._replace(path="/books"))[0].body)
     address = f"/books/{(page['results'] if isinstance(page, dict) else page)[0]['isbn']}"
     for request in (READ, CHANGE, DELETE):
-        answers = send(variants, version, request._replace(path=address))
-        assert [answer.status[:2] for answer in answers] == ["20"] * 2
-    assert [answer.status for answer in send(variants, version, READ)] == ["404 Not Found"] * 2
+        responses = send(variants, version, request._replace(path=address))
+        assert [response.status[:2] for response in responses] == ["20"] * 2
+    assert [response.status for response in send(variants, version, READ)] == ["404 Not Found"] * 2
 
 
 def hide_austen(view: Any) -> QuerySet[Any]:
@@ -197,10 +197,10 @@ def hide_austen(view: Any) -> QuerySet[Any]:
 def test_hidden_books_are_not_there(serve: Serve, version: type[BookViewSet]) -> None:
     variants = serve(version, type("Hiding", (version,), {"get_queryset": hide_austen}))
     for request in (READ, CHANGE, DELETE):
-        assert [answer.status for answer in send(variants, version, request)] == ["404 Not Found"] * 2
-    for answer in send(variants, version, LIST):
-        assert b"Jane Austen" not in answer.body
-        assert b"ausTEN" in answer.body
+        assert [response.status for response in send(variants, version, request)] == ["404 Not Found"] * 2
+    for response in send(variants, version, LIST):
+        assert b"Jane Austen" not in response.body
+        assert b"ausTEN" in response.body
 
 
 class Forbidding(BasePermission):
@@ -212,9 +212,9 @@ class Forbidding(BasePermission):
 def test_another_permission_counts(serve: Serve, version: type[BookViewSet]) -> None:
     variants = serve(version, type("Guarded", (version,), {"permission_classes": [Forbidding]}))
     for request in (READ, CHANGE, DELETE):
-        for answer in send(variants, version, request):
-            assert answer.status == "403 Forbidden"
-            assert b"Pride and Prejudice is not for you" in answer.body
+        for response in send(variants, version, request):
+            assert response.status == "403 Forbidden"
+            assert b"Pride and Prejudice is not for you" in response.body
 
 
 class Refusing(BaseThrottle):
@@ -225,7 +225,7 @@ class Refusing(BaseThrottle):
 @with_each_version
 def test_another_throttle_counts(serve: Serve, version: type[BookViewSet]) -> None:
     variants = serve(version, type("Throttled", (version,), {"throttle_classes": [Refusing]}))
-    assert [answer.status for answer in send(variants, version, READ)] == ["429 Too Many Requests"] * 2
+    assert [response.status for response in send(variants, version, READ)] == ["429 Too Many Requests"] * 2
 
 
 class ShoutingV1(BookSerializerV1):
@@ -245,8 +245,8 @@ def test_a_serializer_of_its_own_shows_the_books(serve: Serve, version: type[Boo
     serializer = ShoutingV1 if version is BookViewSetV1 else ShoutingV2
     variants = serve(version, type("Loud", (version,), {"serializer_class": serializer}))
     for request in (READ, LIST, CREATE, CHANGE):
-        for answer in send(variants, version, request):
-            assert b"PRIDE AND PREJUDICE" in answer.body
+        for response in send(variants, version, request):
+            assert b"PRIDE AND PREJUDICE" in response.body
 
 
 class Numbered(PageNumberPagination):
@@ -256,9 +256,9 @@ class Numbered(PageNumberPagination):
 @with_each_version
 def test_another_pagination_pages(serve: Serve, version: type[BookViewSet]) -> None:
     variants = serve(version, type("Paged", (version,), {"pagination_class": Numbered}))
-    for answer in send(variants, version, LIST._replace(query="page=2&author=aus")):
-        assert b'"count":2' in answer.body
-        assert b"ausTEN" in answer.body
+    for response in send(variants, version, LIST._replace(query="page=2&author=aus")):
+        assert b'"count":2' in response.body
+        assert b"ausTEN" in response.body
 
 
 @with_each_version
@@ -268,9 +268,9 @@ def test_a_view_writes_by_its_own_hook(serve: Serve, version: type[BookViewSet])
         version.perform_create(view, serializer)
 
     variants = serve(version, type("Writing", (version,), {"perform_create": perform_create}))
-    for answer in send(variants, version, CREATE):
-        assert answer.status == "201 Created"
-        assert b'"genre":"Ours"' in answer.body
+    for response in send(variants, version, CREATE):
+        assert response.status == "201 Created"
+        assert b'"genre":"Ours"' in response.body
 
 
 @with_each_version
@@ -280,7 +280,7 @@ def test_a_response_may_be_replaced(serve: Serve, version: type[BookViewSet]) ->
 
     variants = serve(version, type("Replacing", (version,), {"finalize_response": finalize_response}))
     for request in ALL:
-        assert [answer.body for answer in send(variants, version, request)] == [b"ours"] * 2
+        assert [response.body for response in send(variants, version, request)] == [b"ours"] * 2
 
 
 class ConstantField(serializers.CharField):
@@ -310,18 +310,18 @@ class Secret(BookSerializerV2):
 def test_every_response_shows_a_model_object(serve: Serve) -> None:
     variants = serve(BookViewSetV2, type("Noting", (BookViewSetV2,), {"serializer_class": Noted}))
     for request in (READ, LIST, CREATE, CHANGE, READ._replace(query="fields=note,genre")):
-        for answer in send(variants, BookViewSetV2, request):
-            assert b" is a Book" in answer.body
-            assert b'"genre":"Ours"' in answer.body
-            assert b'"isbn":' not in answer.body
+        for response in send(variants, BookViewSetV2, request):
+            assert b" is a Book" in response.body
+            assert b'"genre":"Ours"' in response.body
+            assert b'"isbn":' not in response.body
 
 
 def test_a_field_that_is_only_written_is_not_shown(serve: Serve) -> None:
     variants = serve(BookViewSetV2, type("Keeping", (BookViewSetV2,), {"serializer_class": Secret}))
     for request in (READ, LIST, CREATE, CHANGE):
-        for answer in send(variants, BookViewSetV2, request):
-            assert b'"title":' in answer.body
-            assert b'"isbn":' not in answer.body
+        for response in send(variants, BookViewSetV2, request):
+            assert b'"title":' in response.body
+            assert b'"isbn":' not in response.body
 
 
 class StockSerializer(serializers.ModelSerializer[Book]):
@@ -333,9 +333,9 @@ class StockSerializer(serializers.ModelSerializer[Book]):
 def test_a_serializer_without_a_choice_of_fields_refuses_one(serve: Serve) -> None:
     variants = serve(BookViewSetV2, type("Stock", (BookViewSetV2,), {"serializer_class": StockSerializer}))
     for request in (READ, LIST):
-        for answer in send(variants, BookViewSetV2, request._replace(query="fields=title")):
-            assert answer.status == "400 Bad Request"
-            assert b'"field":"fields"' in answer.body
+        for response in send(variants, BookViewSetV2, request._replace(query="fields=title")):
+            assert response.status == "400 Bad Request"
+            assert b'"field":"fields"' in response.body
 
 
 @with_each_version
@@ -344,18 +344,18 @@ def test_a_view_adds_headers_to_a_new_book(serve: Serve, version: type[BookViewS
         return {"X-Shelf": data["genre"]}
 
     variants = serve(version, type("Heading", (version,), {"get_success_headers": get_success_headers}))
-    for answer in send(variants, version, CREATE):
-        assert answer.get_header("X-Shelf") == "Novel"
-        assert answer.get_header("Location")
+    for response in send(variants, version, CREATE):
+        assert response.get_header("X-Shelf") == "Novel"
+        assert response.get_header("Location")
 
 
 @with_each_version
 def test_another_filter_backend_filters(serve: Serve, version: type[BookViewSet]) -> None:
     hooks = {"filter_backends": [ListFilterBackend, SearchFilter], "search_fields": ["title"]}
     variants = serve(version, type("Searching", (version,), hooks))
-    for answer in send(variants, version, LIST._replace(query="search=pride&author=aus")):
-        assert b"Pride and Prejudice" in answer.body
-        assert b"ausTEN" not in answer.body
+    for response in send(variants, version, LIST._replace(query="search=pride&author=aus")):
+        assert b"Pride and Prejudice" in response.body
+        assert b"ausTEN" not in response.body
 
 
 class NumbersFilter(BaseInFilter, NumberFilter):
@@ -386,10 +386,10 @@ class RefusingForm(forms.Form):
 def test_filters_of_any_kind_filter(serve: Serve, version: type[BookViewSet], filter: Any, query: str) -> None:
     filterset = type("OwnFilter", (version.filterset_class,), {"own": filter})
     variants = serve(version, type("Filtered", (version,), {"filterset_class": filterset}))
-    for answer in send(variants, version, LIST._replace(query=query)):
-        assert answer.status == "200 OK"
-        assert b"Pride and Prejudice" in answer.body
-        assert b"ausTEN" not in answer.body
+    for response in send(variants, version, LIST._replace(query=query)):
+        assert response.status == "200 OK"
+        assert b"Pride and Prejudice" in response.body
+        assert b"ausTEN" not in response.body
 
 
 def test_a_filter_takes_several_parameters(serve: Serve) -> None:
@@ -397,9 +397,9 @@ def test_a_filter_takes_several_parameters(serve: Serve) -> None:
         "OwnFilter", (BookViewSetV1.filterset_class,), {"period": make_filter(RangeFilter, field_name="year")}
     )
     variants = serve(BookViewSetV1, type("Filtered", (BookViewSetV1,), {"filterset_class": filterset}))
-    for answer in send(variants, BookViewSetV1, LIST._replace(query="period_min=1800&period_max=1900")):
-        assert b"Pride and Prejudice" in answer.body
-        assert b"ausTEN" not in answer.body
+    for response in send(variants, BookViewSetV1, LIST._replace(query="period_min=1800&period_max=1900")):
+        assert b"Pride and Prejudice" in response.body
+        assert b"ausTEN" not in response.body
 
 
 def test_a_form_of_the_filter_set_checks_the_query(serve: Serve) -> None:
@@ -407,9 +407,9 @@ def test_a_form_of_the_filter_set_checks_the_query(serve: Serve) -> None:
     hooks = {"Meta": meta, "own": make_filter(CharFilter, field_name="title")}
     filterset = type("OwnFilter", (BookViewSetV1.filterset_class,), hooks)
     variants = serve(BookViewSetV1, type("Filtered", (BookViewSetV1,), {"filterset_class": filterset}))
-    for answer in send(variants, BookViewSetV1, LIST):
-        assert answer.status == "422 Unprocessable Entity"
-        assert b"Not like this" in answer.body
+    for response in send(variants, BookViewSetV1, LIST):
+        assert response.status == "422 Unprocessable Entity"
+        assert b"Not like this" in response.body
 
 
 def keep(hook: Any) -> Any:
@@ -478,7 +478,7 @@ def test_a_body_with_a_rule_of_its_own_is_left_to_the_framework() -> None:
 @with_each_version
 def test_another_renderer_renders(serve: Serve, version: type[BookViewSet]) -> None:
     stock = serve(version, version)
-    answers = [(request, json.loads(send(stock, version, request)[0].body)) for request in (READ, LIST)]
+    responses = [(request, json.loads(send(stock, version, request)[0].body)) for request in (READ, LIST)]
     variants = serve(version, type("Rendered", (version,), {"renderer_classes": [StockJSONRenderer]}))
-    for request, expected in answers:
-        assert [json.loads(answer.body) for answer in send(variants, version, request)] == [expected] * 2
+    for request, expected in responses:
+        assert [json.loads(response.body) for response in send(variants, version, request)] == [expected] * 2

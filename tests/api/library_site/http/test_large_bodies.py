@@ -1,4 +1,4 @@
-"""Large bodies of any address: their values are gone with the answer, and are parsed one after the other."""
+"""Large bodies of any address: their values are gone with the response, and are parsed one after the other."""
 
 import json
 from collections.abc import Iterator
@@ -33,9 +33,9 @@ def test_the_values_of_a_body_are_gone_with_its_answer(
     # One of the requests may be the one after which garbage is collected.
     for _ in range(2):
         with memory.measure():
-            answer = api.request(method, address, content=body)
+            response = api.request(method, address, content=body)
         rests.append(memory.rest)
-        assert answer.is_client_error
+        assert response.is_client_error
     assert max(rests) < 2**20
 
 

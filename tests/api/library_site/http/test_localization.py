@@ -51,9 +51,9 @@ def read_language(page: httpx.Response) -> str:
 
 def answer_programs(api: httpx.Client, **headers: str) -> Iterator[tuple[int, bytes, str | None, str | None]]:
     for method, path, body in PROGRAM_REQUESTS:
-        answer = api.request(method, path, json=body, headers=headers)
-        content = answer.content.replace(answer.headers["X-Request-ID"].encode(), b"")
-        yield answer.status_code, content, answer.headers.get("Vary"), answer.headers.get("Content-Language")
+        response = api.request(method, path, json=body, headers=headers)
+        content = response.content.replace(response.headers["X-Request-ID"].encode(), b"")
+        yield response.status_code, content, response.headers.get("Vary"), response.headers.get("Content-Language")
 
 
 @pytest.mark.usefixtures("book")
@@ -95,21 +95,21 @@ def test_an_unknown_language_of_a_cookie_is_ignored(api: httpx.Client, cookie: s
 
 
 def test_a_person_chooses_the_language_before_signing_in(api: httpx.Client) -> None:
-    answer = submit(api, "/accounts/language?next=/accounts/login", "/accounts/login", language="de")
-    assert answer.headers["Location"] == "/accounts/login"
+    response = submit(api, "/accounts/language?next=/accounts/login", "/accounts/login", language="de")
+    assert response.headers["Location"] == "/accounts/login"
     assert read_language(api.get("/accounts/login", headers={"Accept-Language": "en"})) == "de"
     assert not Profile.objects.exists()
 
 
 @pytest.mark.parametrize("next_page", ["https://elsewhere.example/", "//elsewhere.example", "javascript:alert()"])
 def test_the_choice_of_a_language_leads_to_no_other_site(api: httpx.Client, next_page: str) -> None:
-    answer = submit(api, f"/accounts/language?next={next_page}", "/accounts/login", language="de")
-    assert answer.headers["Location"] == "/accounts/apps"
+    response = submit(api, f"/accounts/language?next={next_page}", "/accounts/login", language="de")
+    assert response.headers["Location"] == "/accounts/apps"
 
 
 def test_an_unknown_language_is_not_chosen(api: httpx.Client) -> None:
-    answer = submit(api, "/accounts/language", "/accounts/login", language="fr")
-    assert (answer.status_code, answer.headers.get("Set-Cookie")) == (302, None)
+    response = submit(api, "/accounts/language", "/accounts/login", language="fr")
+    assert (response.status_code, response.headers.get("Set-Cookie")) == (302, None)
 
 
 def test_only_a_form_of_the_library_changes_the_language(api: httpx.Client) -> None:

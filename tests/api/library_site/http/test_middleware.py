@@ -93,9 +93,12 @@ def test_process_view_answers_for_one_route(install: Install, book: dict[str, An
     client = install(Teapot)
     # More than once: the compiled path answers what it has seen before.
     for _ in range(3):
-        answers = [client.get(f"{books}/{book['id']}"), client.put(f"{books}/{book['id']}", json=build_book(title="x"))]
-        assert [(answer.status_code, answer.text) for answer in answers] == [(418, "short and stout")] * 2
-        assert answers[0].headers["Content-Length"] == "15"
+        responses = [
+            client.get(f"{books}/{book['id']}"),
+            client.put(f"{books}/{book['id']}", json=build_book(title="x")),
+        ]
+        assert [(response.status_code, response.text) for response in responses] == [(418, "short and stout")] * 2
+        assert responses[0].headers["Content-Length"] == "15"
         assert client.get(books).status_code == 200
     assert client.get("/api/books").json()[0]["title"] == book["title"]
 

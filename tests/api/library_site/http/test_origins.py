@@ -45,9 +45,9 @@ def test_a_page_of_another_origin_changes_nothing(
     settings.COMPILED_PATH = compiled
     for method, address, body in build_writes(book):
         # As `fetch` sends a Blob in the mode no-cors: without a Content-Type.
-        answer = api.request(method, address, content=json.dumps(body), headers={"Origin": origin})
-        assert answer.status_code == 403
-        assert MESSAGE in (answer.json().get("detail"), answer.json().get("error", {}).get("message"))
+        response = api.request(method, address, content=json.dumps(body), headers={"Origin": origin})
+        assert response.status_code == 403
+        assert MESSAGE in (response.json().get("detail"), response.json().get("error", {}).get("message"))
     assert [api.get("/api/books").json(), Book.objects.count()] == [[book], 1]
 
 
@@ -68,15 +68,15 @@ def test_pages_of_other_origins_may_read(api: httpx.Client, method: str, address
 def test_a_credential_and_its_scope_are_checked_before_the_origin(api: httpx.Client, settings: Settings) -> None:
     settings.LIBRARY_ACCESS = "protected"
     headers = [{}, create_key_header(create_librarian(), "read"), create_key_header(create_librarian("eve"), "write")]
-    answers = [api.post("/api/books", json=build_book(), headers={"Origin": "null", **header}) for header in headers]
-    assert [answer.status_code for answer in answers] == [401, 403, 403]
-    assert ["WWW-Authenticate" in answer.headers for answer in answers] == [True, True, False]
+    responses = [api.post("/api/books", json=build_book(), headers={"Origin": "null", **header}) for header in headers]
+    assert [response.status_code for response in responses] == [401, 403, 403]
+    assert ["WWW-Authenticate" in response.headers for response in responses] == [True, True, False]
 
 
 def test_the_origin_is_checked_before_the_content(api: httpx.Client) -> None:
-    answers = [
+    responses = [
         api.patch("/api/books", headers={"Origin": "null"}),
         api.put("/api/books/99999999", content=b"{", headers={"Origin": "null"}),
         api.post("/api/v2/books", content=b"<book/>", headers={"Origin": "null", "Content-Type": "text/xml"}),
     ]
-    assert [answer.status_code for answer in answers] == [405, 403, 403]
+    assert [response.status_code for response in responses] == [405, 403, 403]

@@ -1,4 +1,4 @@
-"""How many requests a caller may send, and what each answer says about the limit."""
+"""How many requests a caller may send, and what each response says about the limit."""
 
 import logging
 import signal
@@ -106,9 +106,9 @@ def uses_up_limit(client: httpx.Client, **options: Any) -> bool:
     return statuses == [200, 200, 200, 429]
 
 
-def parse_limit_headers(answer: httpx.Response) -> tuple[str | None, str | None, str | None]:
+def parse_limit_headers(response: httpx.Response) -> tuple[str | None, str | None, str | None]:
     """Returns RateLimit-Policy, RateLimit and Retry-After."""
-    headers = answer.headers
+    headers = response.headers
     return headers.get("RateLimit-Policy"), headers.get("RateLimit"), headers.get("Retry-After")
 
 
@@ -116,7 +116,7 @@ def test_no_limit_is_set_by_default(api: httpx.Client) -> None:
     assert parse_limit_headers(api.get("/api/books")) == (None, None, None)
 
 
-def test_each_answer_says_how_many_requests_remain(limited: httpx.Client, clock: Clock) -> None:
+def test_each_response_says_how_many_requests_remain(limited: httpx.Client, clock: Clock) -> None:
     first = limited.get("/api/books")
     clock.now += 17.5
     second = limited.get("/api/books")
@@ -134,9 +134,9 @@ def test_a_caller_beyond_the_limit_is_refused(limited: httpx.Client, clock: Cloc
 
 
 def test_a_file_of_all_books_is_one_request(limited: httpx.Client) -> None:
-    answers = [limited.get("/api/v2/books", headers={"Accept": "text/csv"}) for _ in range(4)]
-    assert [answer.status_code for answer in answers] == [200, 200, 200, 429]
-    assert answers[3].json()["error"]["code"] == "RATE_LIMIT"
+    responses = [limited.get("/api/v2/books", headers={"Accept": "text/csv"}) for _ in range(4)]
+    assert [response.status_code for response in responses] == [200, 200, 200, 429]
+    assert responses[3].json()["error"]["code"] == "RATE_LIMIT"
 
 
 def test_a_caller_who_waits_for_retry_after_is_answered(limited: httpx.Client, clock: Clock) -> None:
@@ -163,19 +163,19 @@ def test_a_window_begins_with_its_first_request(limited: httpx.Client, clock: Cl
         ("OPTIONS", "/api/books", b"", "application/json", 204),
     ],
 )
-def test_every_answer_counts_and_has_the_headers(
+def test_every_response_counts_and_has_the_headers(
     limited: httpx.Client, method: str, address: str, content: bytes, media_type: str, status: int
 ) -> None:
     headers = {"Content-Type": media_type}
-    answers = [limited.request(method, address, content=content, headers=headers) for _ in range(4)]
-    assert [answer.status_code for answer in answers] == [status, status, status, 429]
-    assert parse_limit_headers(answers[0]) == (POLICY, '"default";r=2;t=60', None)
+    responses = [limited.request(method, address, content=content, headers=headers) for _ in range(4)]
+    assert [response.status_code for response in responses] == [status, status, status, 429]
+    assert parse_limit_headers(responses[0]) == (POLICY, '"default";r=2;t=60', None)
 
 
 def test_a_304_has_the_headers_too(limited: httpx.Client) -> None:
     created = limited.post("/api/books", json=build_book())
-    answer = limited.get(created.headers["Location"], headers={"If-None-Match": created.headers["ETag"]})
-    assert (answer.status_code, *parse_limit_headers(answer)) == (304, POLICY, '"default";r=1;t=60', None)
+    response = limited.get(created.headers["Location"], headers={"If-None-Match": created.headers["ETag"]})
+    assert (response.status_code, *parse_limit_headers(response)) == (304, POLICY, '"default";r=1;t=60', None)
 
 
 def test_each_address_has_its_own_count(limited: httpx.Client) -> None:
@@ -225,8 +225,8 @@ def test_with_fewer_forwarded_addresses_than_proxies_the_peer_counts(
     client_addresses.report_missing_proxies.cache_clear()
     settings.REST_FRAMEWORK = settings.REST_FRAMEWORK | {"NUM_PROXIES": 2}
     addresses = ["192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"]
-    answers = [limited.get("/api/books", headers={"X-Forwarded-For": address}) for address in addresses]
-    assert [answer.status_code for answer in answers] == [200, 200, 200, 429]
+    responses = [limited.get("/api/books", headers={"X-Forwarded-For": address}) for address in addresses]
+    assert [response.status_code for response in responses] == [200, 200, 200, 429]
     assert caplog.text.count("fewer proxies than NUM_PROXIES, which is 2") == 1
 
 
@@ -254,11 +254,11 @@ REFUSED: dict[str, tuple[str, str, dict[str, str], int]] = {
 @pytest.mark.parametrize("refused", REFUSED.values(), ids=REFUSED)
 def test_refusals_count_by_address(public: httpx.Client, refused: tuple[str, str, dict[str, str], int]) -> None:
     method, address, headers, status = refused
-    answers = [public.request(method, address, headers=headers) for _ in range(4)]
+    responses = [public.request(method, address, headers=headers) for _ in range(4)]
     # The refusal comes before the limit.
-    assert [answer.status_code for answer in answers] == [status] * 4
+    assert [response.status_code for response in responses] == [status] * 4
     remaining = ['"default";r=2;t=60', '"default";r=1;t=60', '"default";r=0;t=60', '"default";r=0;t=60']
-    assert [parse_limit_headers(answer) for answer in answers] == [(POLICY, limit, None) for limit in remaining]
+    assert [parse_limit_headers(response) for response in responses] == [(POLICY, limit, None) for limit in remaining]
     assert public.get("/api/books").status_code == 429
     assert make_client("192.0.2.7").get("/api/books").status_code == 200
 
@@ -379,7 +379,7 @@ def test_one_thread_in_a_second_waits_for_a_redis_that_hangs() -> None:
 
 
 def test_redis_is_told_of_a_request_once() -> None:
-    """A second try would count it twice, where Redis has counted it and its answer is lost."""
+    """A second try would count it twice, where Redis has counted it and its response is lost."""
     with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as pool:
         told = pool.submit(count_scripts, listener)
         counter = RedisCounter(f"redis://127.0.0.1:{listener.getsockname()[1]}", 60)
@@ -405,17 +405,17 @@ def count_scripts(listener: socket.socket) -> int:
 
 
 def exhaust_limit(service: Service, amount: int, **headers: str) -> list[httpx.Response]:
-    """Sends three times the allowed number of requests in sixteen threads; returns the answers that are not 429."""
+    """Sends three times the allowed number of requests in sixteen threads; returns the responses that are not 429."""
     with service.open_client() as client, ThreadPoolExecutor(16) as pool:
         client.headers.update(headers)
-        answers = list(pool.map(lambda _: client.get("/api/books/1"), range(3 * amount)))
-    assert Counter(answer.status_code for answer in answers) == {200: amount, 429: 2 * amount}
-    return [answer for answer in answers if answer.status_code == 200]
+        responses = list(pool.map(lambda _: client.get("/api/books/1"), range(3 * amount)))
+    assert Counter(response.status_code for response in responses) == {200: amount, 429: 2 * amount}
+    return [response for response in responses if response.status_code == 200]
 
 
-def read_remaining(answers: list[httpx.Response]) -> list[int]:
-    """Returns the `r` of each answer, sorted."""
-    return sorted(int(answer.headers["RateLimit"].split(";")[1].removeprefix("r=")) for answer in answers)
+def read_remaining(responses: list[httpx.Response]) -> list[int]:
+    """Returns the `r` of each response, sorted."""
+    return sorted(int(response.headers["RateLimit"].split(";")[1].removeprefix("r=")) for response in responses)
 
 
 @pytest.fixture(scope="module")
@@ -429,8 +429,8 @@ def local_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]
 
 
 def test_threads_together_keep_the_limit_exactly(local_service: Service) -> None:
-    answers = exhaust_limit(local_service, 100, **{"X-Forwarded-For": "192.0.2.10, 198.51.100.1"})
-    assert read_remaining(answers) == list(range(100))
+    responses = exhaust_limit(local_service, 100, **{"X-Forwarded-For": "192.0.2.10, 198.51.100.1"})
+    assert read_remaining(responses) == list(range(100))
 
 
 def test_processes_together_keep_the_limit_exactly(tmp_path: Path, redis: RedisServer) -> None:
@@ -459,8 +459,8 @@ def test_lines_of_forwarded_addresses_are_one_list(local_service: Service) -> No
     """The server joins them; with the last line alone, a client could choose its address."""
     with local_service.open_client() as client:
         addresses = ["192.0.2.1", "192.0.2.2", "192.0.2.3"]
-        answers = [
+        responses = [
             client.get("/api/books", headers=[("X-Forwarded-For", address), ("X-Forwarded-For", "198.51.100.1")])
             for address in [*addresses, *addresses]
         ]
-    assert [answer.headers["RateLimit"].split(";")[1] for answer in answers] == ["r=99"] * 3 + ["r=98"] * 3
+    assert [response.headers["RateLimit"].split(";")[1] for response in responses] == ["r=99"] * 3 + ["r=98"] * 3

@@ -54,8 +54,8 @@ def test_a_parameter_of_one_value_is_not_repeated(api: httpx.Client, key: dict[s
     refused = []
     for method, address, name, _ in singles:
         path = address.format(book_id=changed_book, webhook_id=endpoint.pk)
-        answer = api.request(method, f"{path}?{name}=1&{name}=1", headers=key)
-        if parse_error(answer) == build_validation_error(name) and "more than once" in answer.text:
+        response = api.request(method, f"{path}?{name}=1&{name}=1", headers=key)
+        if parse_error(response) == build_validation_error(name) and "more than once" in response.text:
             refused.append((method, address, name))
     assert refused == [(method, address, name) for method, address, name, _ in singles]
 
@@ -81,8 +81,8 @@ def test_the_link_to_the_next_page_has_the_union(api: httpx.Client, changed_book
 
 @pytest.mark.parametrize("query", ["fields=id&fields=titel", "fields=id&fields="])
 def test_each_of_several_values_is_checked(api: httpx.Client, changed_book: int, query: str) -> None:
-    answer = api.get(f"{BOOKS}?{query}")
-    assert (answer.status_code, answer.json()["error"]["details"][0]["field"]) == (422, "fields")
+    response = api.get(f"{BOOKS}?{query}")
+    assert (response.status_code, response.json()["error"]["details"][0]["field"]) == (422, "fields")
 
 
 def test_what_is_repeated_comes_after_what_is_unknown(api: httpx.Client) -> None:

@@ -1,4 +1,4 @@
-"""Every answer carries a request id, and all code that works for the request can read it."""
+"""Every response carries a request id, and all code that works for the request can read it."""
 
 import re
 from collections.abc import Iterator
@@ -34,23 +34,23 @@ ADDRESSES = {
 }
 
 
-def get_request_id(answer: httpx.Response) -> str:
-    """Returns the request id of an answer, which must have exactly one."""
-    (request_id,) = answer.headers.get_list("X-Request-ID")
+def get_request_id(response: httpx.Response) -> str:
+    """Returns the request id of a response, which must have exactly one."""
+    (request_id,) = response.headers.get_list("X-Request-ID")
     assert isinstance(request_id, str)
     return request_id
 
 
 @pytest.mark.parametrize(("address", "status"), ADDRESSES.items())
-def test_every_answer_carries_the_callers_id(api: httpx.Client, address: str, status: int) -> None:
-    answer = api.get(address, headers={"X-Request-ID": REQUEST_ID})
-    assert (answer.status_code, get_request_id(answer)) == (status, REQUEST_ID)
+def test_every_response_carries_the_callers_id(api: httpx.Client, address: str, status: int) -> None:
+    response = api.get(address, headers={"X-Request-ID": REQUEST_ID})
+    assert (response.status_code, get_request_id(response)) == (status, REQUEST_ID)
 
 
 def test_refusals_and_304s_carry_the_callers_id(api: httpx.Client, book: dict[str, Any]) -> None:
     address = f"/api/books/{book['id']}"
     api.headers["X-Request-ID"] = REQUEST_ID
-    answers = [
+    responses = [
         api.get("/", headers={"Host": "evil.example"}),
         api.get("/api/books", headers={"Host": "evil.example"}),
         api.post("/api/books", content=b"{}", headers={"Content-Length": "3"}),
@@ -59,15 +59,15 @@ def test_refusals_and_304s_carry_the_callers_id(api: httpx.Client, book: dict[st
         api.get(address, headers={"If-None-Match": api.get(address).headers["ETag"]}),
         api.head(address),
     ]
-    assert [answer.status_code for answer in answers] == [400, 400, 400, 415, 405, 304, 200]
-    assert {get_request_id(answer) for answer in answers} == {REQUEST_ID}
+    assert [response.status_code for response in responses] == [400, 400, 400, 415, 405, 304, 200]
+    assert {get_request_id(response) for response in responses} == {REQUEST_ID}
 
 
 def test_a_failure_carries_the_callers_id(api: httpx.Client) -> None:
     with connection.cursor() as cursor:
         cursor.execute("ALTER TABLE books_book ADD COLUMN cellar integer DEFAULT 0 CHECK (cellar > 0)")
-    answer = api.post("/api/books", json=build_book(), headers={"X-Request-ID": REQUEST_ID})
-    assert (answer.status_code, get_request_id(answer)) == (500, REQUEST_ID)
+    response = api.post("/api/books", json=build_book(), headers={"X-Request-ID": REQUEST_ID})
+    assert (response.status_code, get_request_id(response)) == (500, REQUEST_ID)
 
 
 @pytest.mark.parametrize("value", ["a" * 8, "a" * 64, "a.b_C-09"])
@@ -101,8 +101,8 @@ def raise_error(environ: "WSGIEnvironment", start_response: "StartResponse") -> 
 
 def test_the_id_can_be_read_until_the_body_is_sent() -> None:
     with httpx.Client(transport=httpx.WSGITransport(log_requests(stream_request_id))) as client:
-        answer = client.get("http://library", headers={"X-Request-ID": REQUEST_ID})
-    assert answer.text == REQUEST_ID
+        response = client.get("http://library", headers={"X-Request-ID": REQUEST_ID})
+    assert response.text == REQUEST_ID
     assert request_log.current_request_id.get() == "-"
 
 

@@ -141,8 +141,8 @@ def test_others_are_answered_while_bodies_do_not_arrive(
     api: httpx.Client, book: dict[str, Any], fill: Any, address: str
 ) -> None:
     fill(get_body_slots())
-    answer = api.post(address, json=build_book(isbn="refused"))
-    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
+    response = api.post(address, json=build_book(isbn="refused"))
+    assert (response.status_code, response.headers["Retry-After"]) == (503, "5")
     assert api.get("/api/books").json() == [book]
 
 
@@ -239,6 +239,6 @@ def test_unfinished_bodies_refuse_nobody_elses_writes(tmp_path: Path) -> None:
         send_unfinished_bodies(service, clients=2, count=12),
         service.open_client() as client,
     ):
-        answers = [client.post("/api/books", json=build_book(isbn=f"{number}")) for number in range(10)]
-        assert [answer.status_code for answer in answers] == [201] * 10
+        responses = [client.post("/api/books", json=build_book(isbn=f"{number}")) for number in range(10)]
+        assert [response.status_code for response in responses] == [201] * 10
         assert client.post("/accounts/login/", data={}).status_code == 403

@@ -25,9 +25,9 @@ INVALID_VERSIONS = ["", "0", "3", "-1", "x", "1.0", "2,1", "%2B2", "%C2%B2", "%0
 SELECTORS = {"path": ("/api/v1", "", "*/*"), "query": ("/api", "version=1", "*/*"), "header": ("/api", "", TYPES[1])}
 
 
-def detect_version(answer: httpx.Response) -> int:
-    """Returns the version whose structure an answer has: a list, a book or an error."""
-    body = answer.json()
+def detect_version(response: httpx.Response) -> int:
+    """Returns the version whose structure a response has: a list, a book or an error."""
+    body = response.json()
     if isinstance(body, list):
         assert all(book.keys() == V1_BOOK for book in body)
         return 1
@@ -39,25 +39,25 @@ def detect_version(answer: httpx.Response) -> int:
     ]
 
 
-def is_refused(answer: httpx.Response) -> bool:
-    """Tells whether the answer refuses the version and names 1 and 2 as those that are served."""
-    if answer.status_code != 400:
+def is_refused(response: httpx.Response) -> bool:
+    """Tells whether the response refuses the version and names 1 and 2 as those that are served."""
+    if response.status_code != 400:
         return False
-    error = answer.json()["error"]
+    error = response.json()["error"]
     assert error.keys() == {"code", "message", "requestId"}
-    assert error["requestId"] == answer.headers["X-Request-ID"]
+    assert error["requestId"] == response.headers["X-Request-ID"]
     assert re.findall("[0-9]+", error["message"]) == ["1", "2"]
     return bool(error["code"] == "UNSUPPORTED_VERSION")
 
 
-def varies_by_accept(answer: httpx.Response) -> bool:
+def varies_by_accept(response: httpx.Response) -> bool:
     """Tells whether the header Vary names Accept."""
-    return "accept" in [name.strip().lower() for name in answer.headers.get("Vary", "").split(",")]
+    return "accept" in [name.strip().lower() for name in response.headers.get("Vary", "").split(",")]
 
 
-def drop_varying_headers(answer: httpx.Response) -> dict[str, str]:
+def drop_varying_headers(response: httpx.Response) -> dict[str, str]:
     """Returns the headers that do not depend on how a version is chosen."""
-    return {name: value for name, value in answer.headers.items() if name not in ("x-request-id", "content-type")}
+    return {name: value for name, value in response.headers.items() if name not in ("x-request-id", "content-type")}
 
 
 @pytest.fixture
@@ -73,28 +73,28 @@ def broken_clock(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("address", ["/api/v2/books", "/api/books?version=2", "/api/v2/books?version=2"])
 @pytest.mark.parametrize("accept", ["*/*", LATEST, TYPES[2]])
 def test_selectors_of_version_2_agree(api: httpx.Client, book: dict[str, Any], address: str, accept: str) -> None:
-    answer = api.get(address, headers={"Accept": accept})
-    assert [book["id"] for book in answer.json()["results"]] == [book["id"]]
-    assert detect_version(answer) == 2
+    response = api.get(address, headers={"Accept": accept})
+    assert [book["id"] for book in response.json()["results"]] == [book["id"]]
+    assert detect_version(response) == 2
 
 
 @pytest.mark.parametrize("address", ["/api/v1/books", "/api/books?version=1", "/api/v1/books?version=1", "/api/books"])
 @pytest.mark.parametrize("accept", ["*/*", TYPES[1]])
 def test_selectors_of_version_1_agree(api: httpx.Client, book: dict[str, Any], address: str, accept: str) -> None:
-    answer = api.get(address, headers={"Accept": accept})
-    assert answer.json() == [book]
+    response = api.get(address, headers={"Accept": accept})
+    assert response.json() == [book]
 
 
 def test_an_address_without_a_version_is_version_1(api: httpx.Client, book: dict[str, Any]) -> None:
-    answer = api.get("/api/books")
-    assert answer.json() == [book]
-    assert answer.headers["Content-Type"] == JSON
+    response = api.get("/api/books")
+    assert response.json() == [book]
+    assert response.headers["Content-Type"] == JSON
 
 
 def test_the_vendor_type_without_a_number_is_the_latest_version(api: httpx.Client, book: dict[str, Any]) -> None:
-    answer = api.get(f"/api/books/{book['id']}", headers={"Accept": LATEST})
-    assert detect_version(answer) == 2
-    assert answer.headers["Content-Type"] == LATEST
+    response = api.get(f"/api/books/{book['id']}", headers={"Accept": LATEST})
+    assert detect_version(response) == 2
+    assert response.headers["Content-Type"] == LATEST
 
 
 @pytest.mark.parametrize(
@@ -141,17 +141,17 @@ def test_a_version_is_read_from_a_query_however_it_is_written(api: httpx.Client,
 
 
 def test_the_version_is_no_parameter_of_the_list(api: httpx.Client) -> None:
-    answer = api.get("/api/books?version=2&verison=2")
-    assert answer.json()["error"]["code"] == "UNKNOWN_PARAMETER"
-    assert [problem["field"] for problem in answer.json()["error"]["details"]] == ["verison"]
+    response = api.get("/api/books?version=2&verison=2")
+    assert response.json()["error"]["code"] == "UNKNOWN_PARAMETER"
+    assert [problem["field"] for problem in response.json()["error"]["details"]] == ["verison"]
 
 
 @pytest.mark.parametrize("text", ["Émile", "a&b=c", "100%", "a+b", "日本", "a;b", "#"])
 def test_the_version_leaves_the_rest_of_the_query_unchanged(api: httpx.Client, text: str) -> None:
     book = api.post("/api/books", json=build_book(author=f"<{text}>")).json()
     api.post("/api/books", json=build_book())
-    answer = api.get("/api/books", params={"author": text, "version": "2", "limit": "5"})
-    assert [book["id"] for book in answer.json()["results"]] == [book["id"]]
+    response = api.get("/api/books", params={"author": text, "version": "2", "limit": "5"})
+    assert [book["id"] for book in response.json()["results"]] == [book["id"]]
 
 
 @pytest.mark.parametrize(
@@ -195,8 +195,12 @@ def test_the_pages_of_a_list_stay_in_its_version(api: httpx.Client, address: str
     ],
 )
 def test_the_preferred_vendor_type_is_served(api: httpx.Client, accept: str, version: int, media_type: str) -> None:
-    answer = api.get("/api/books", headers={"Accept": accept})
-    assert (answer.status_code, detect_version(answer), answer.headers["Content-Type"]) == (200, version, media_type)
+    response = api.get("/api/books", headers={"Accept": accept})
+    assert (response.status_code, detect_version(response), response.headers["Content-Type"]) == (
+        200,
+        version,
+        media_type,
+    )
 
 
 @pytest.mark.parametrize(
@@ -219,15 +223,15 @@ def test_the_preferred_vendor_type_is_served(api: httpx.Client, accept: str, ver
     ],
 )
 def test_other_media_types_choose_no_version(api: httpx.Client, accept: str) -> None:
-    answer = api.get("/api/books", headers={"Accept": accept})
-    assert (answer.status_code, detect_version(answer), answer.headers["Content-Type"]) == (200, 1, JSON)
+    response = api.get("/api/books", headers={"Accept": accept})
+    assert (response.status_code, detect_version(response), response.headers["Content-Type"]) == (200, 1, JSON)
 
 
 @pytest.mark.parametrize("version", [1, 2])
 def test_every_json_answer_has_the_vendor_type(api: httpx.Client, book: dict[str, Any], version: int) -> None:
     address = f"/api/books/{book['id']}"
     api.headers["Accept"] = TYPES[version]
-    answers = [
+    responses = [
         api.get("/api/books"),
         api.get(address),
         api.head(address),
@@ -244,41 +248,41 @@ def test_every_json_answer_has_the_vendor_type(api: httpx.Client, book: dict[str
         api.post("/api/books", json=build_book(year="1984")),
     ]
     statuses = [200, 200, 200, 201, 200, 400, 404, 404, 405, 409, 412, 413, 415, 422]
-    assert [answer.status_code for answer in answers] == statuses
-    assert {answer.headers["Content-Type"] for answer in answers} == {TYPES[version]}
+    assert [response.status_code for response in responses] == statuses
+    assert {response.headers["Content-Type"] for response in responses} == {TYPES[version]}
 
 
 @pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.usefixtures("broken_clock")
 def test_a_failure_has_the_vendor_type_and_varies(api: httpx.Client, version: int) -> None:
-    answer = api.post("/api/books", json=build_book(), headers={"Accept": TYPES[version]})
-    assert (answer.status_code, detect_version(answer), answer.headers["Content-Type"]) == (
+    response = api.post("/api/books", json=build_book(), headers={"Accept": TYPES[version]})
+    assert (response.status_code, detect_version(response), response.headers["Content-Type"]) == (
         500,
         version,
         TYPES[version],
     )
-    assert varies_by_accept(answer)
+    assert varies_by_accept(response)
 
 
 @pytest.mark.parametrize("accept", [LATEST, TYPES[2]])
-def test_an_answer_without_a_body_has_no_vendor_type(api: httpx.Client, book: dict[str, Any], accept: str) -> None:
+def test_a_response_without_a_body_has_no_vendor_type(api: httpx.Client, book: dict[str, Any], accept: str) -> None:
     address = f"/api/books/{book['id']}"
     api.headers["Accept"] = accept
-    answers = [
+    responses = [
         api.get(address, headers={"If-None-Match": "*"}),
         api.get("/api/books", headers={"If-None-Match": "*"}),
         api.options(address),
         api.delete(address),
     ]
-    assert [answer.status_code for answer in answers] == [304, 304, 204, 204]
-    assert [answer.content for answer in answers] == [b""] * 4
-    assert [answer for answer in answers if "vnd" in answer.headers.get("Content-Type", "")] == []
+    assert [response.status_code for response in responses] == [304, 304, 204, 204]
+    assert [response.content for response in responses] == [b""] * 4
+    assert [response for response in responses if "vnd" in response.headers.get("Content-Type", "")] == []
 
 
 @pytest.mark.parametrize("prefix", ["/api", "/api/v1", "/api/v2"])
-def test_every_answer_of_the_api_varies_by_accept(api: httpx.Client, book: dict[str, Any], prefix: str) -> None:
+def test_every_response_of_the_api_varies_by_accept(api: httpx.Client, book: dict[str, Any], prefix: str) -> None:
     address = f"{prefix}/books/{book['id']}"
-    answers = [
+    responses = [
         api.get(f"{prefix}/books"),
         api.get(f"{prefix}/books/"),
         api.head(address),
@@ -295,12 +299,12 @@ def test_every_answer_of_the_api_varies_by_accept(api: httpx.Client, book: dict[
         api.get(f"{prefix}/books/x"),
     ]
     statuses = [200, 200, 200, 204, 201, 304, 400, 400, 404, 404, 404, 405, 415, 422]
-    assert [answer.status_code for answer in answers] == statuses
-    assert [answer for answer in answers if not varies_by_accept(answer)] == []
+    assert [response.status_code for response in responses] == statuses
+    assert [response for response in responses if not varies_by_accept(response)] == []
 
 
 @pytest.mark.parametrize("address", ["/", "/docs", "/docs/v2", "/openapi.json", "/openapi/v2.json", "/admin/login/"])
-def test_other_answers_are_the_same_for_every_accept(api: httpx.Client, address: str) -> None:
+def test_other_responses_are_the_same_for_every_accept(api: httpx.Client, address: str) -> None:
     plain, vendor_answer = api.get(address), api.get(address, headers={"Accept": TYPES[2]})
     assert not varies_by_accept(plain)
     assert (vendor_answer.status_code, vendor_answer.headers["Content-Type"]) == (
@@ -388,9 +392,9 @@ def test_the_versions_share_their_books(api: httpx.Client) -> None:
     ],
 )
 def test_a_wrong_method_outranks_a_wrong_version(api: httpx.Client, method: str, address: str) -> None:
-    answer = api.request(method, address, content=b"{")
-    assert (answer.status_code, detect_version(answer)) == (405, 2)
-    assert "Allow" in answer.headers
+    response = api.request(method, address, content=b"{")
+    assert (response.status_code, detect_version(response)) == (405, 2)
+    assert "Allow" in response.headers
 
 
 @pytest.mark.parametrize(
@@ -483,15 +487,15 @@ def test_a_strange_address_is_answered_in_its_version(
     service: Service, address: str, status: int, version: int
 ) -> None:
     with service.open_client() as client:
-        answer = client.get(httpx.URL(service.url + address))
-    assert (answer.status_code, detect_version(answer)) == (status, version)
-    assert varies_by_accept(answer)
+        response = client.get(httpx.URL(service.url + address))
+    assert (response.status_code, detect_version(response)) == (status, version)
+    assert varies_by_accept(response)
 
 
 @pytest.mark.parametrize("second", ["v1", "v2", "v9", "v1x"])
 def test_the_first_segment_of_an_address_is_its_version(api: httpx.Client, second: str) -> None:
-    answers = [api.get(f"/api/{first}/{second}/books") for first in ("v1", "v2")]
-    assert [(answer.status_code, detect_version(answer)) for answer in answers] == [(404, 1), (404, 2)]
+    responses = [api.get(f"/api/{first}/{second}/books") for first in ("v1", "v2")]
+    assert [(response.status_code, detect_version(response)) for response in responses] == [(404, 1), (404, 2)]
     assert is_refused(api.get(f"/api/v9/{second}/books"))
     assert is_refused(api.get(f"/api/v1/{second}/books?version=2"))
 
@@ -560,10 +564,10 @@ def test_any_selectors_agree_on_one_version_or_are_refused(
     accept = ", ".join([before, *([] if vendor is None else [media_type]), after])
     prefix = "/api" if segment is None else f"/api/v{segment}"
     versions = {*query, *({segment} - {None}), *({"2" if vendor == "latest" else vendor} - {None})}
-    answer = api.get(f"{prefix}/books", params={"version": query}, headers={"Accept": accept})
-    assert varies_by_accept(answer)
+    response = api.get(f"{prefix}/books", params={"version": query}, headers={"Accept": accept})
+    assert varies_by_accept(response)
     if versions <= {"1"} or versions == {"2"}:
-        assert (answer.status_code, detect_version(answer)) == (200, 2 if versions == {"2"} else 1)
-        assert answer.headers["Content-Type"] == (JSON if vendor is None else media_type)
+        assert (response.status_code, detect_version(response)) == (200, 2 if versions == {"2"} else 1)
+        assert response.headers["Content-Type"] == (JSON if vendor is None else media_type)
     else:
-        assert is_refused(answer)
+        assert is_refused(response)

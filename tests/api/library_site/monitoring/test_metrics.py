@@ -47,8 +47,8 @@ def test_without_a_token_there_are_no_metrics(api: httpx.Client) -> None:
 
 @pytest.mark.parametrize("value", [None, "", "Bearer ", TOKEN, f"Basic {TOKEN}", f"Bearer {TOKEN}x"])
 def test_only_the_token_opens_the_metrics(client: httpx.Client, value: Any) -> None:
-    answer = client.get("/metrics", headers={} if value is None else {"Authorization": value})
-    assert (answer.status_code, answer.headers["WWW-Authenticate"], answer.content) == (401, "Bearer", b"")
+    response = client.get("/metrics", headers={} if value is None else {"Authorization": value})
+    assert (response.status_code, response.headers["WWW-Authenticate"], response.content) == (401, "Bearer", b"")
 
 
 def test_every_request_is_counted_by_its_route(client: httpx.Client) -> None:

@@ -80,8 +80,8 @@ def test_only_a_superuser_does(client: Client, db: None) -> None:
 )
 def test_an_invalid_invitation_is_explained(root: Client, field: str, value: str) -> None:
     User.objects.update(email="root@library.example")
-    answer = invite(root, "Librarians", **{field: value})
-    assert list(answer.context["adminform"].form.errors) == [field]
+    response = invite(root, "Librarians", **{field: value})
+    assert list(response.context["adminform"].form.errors) == [field]
     assert not AccountMail.objects.exists()
 
 

@@ -101,7 +101,7 @@ def test_the_mail_is_in_the_language_of_the_person_or_of_the_page(api: httpx.Cli
 
 
 @pytest.mark.parametrize("address", [ADDRESS, "nobody@library.example", "JANE@LIBRARY.EXAMPLE"])
-def test_the_answer_does_not_tell_who_has_an_account(api: httpx.Client, jane: User, address: str) -> None:
+def test_the_response_does_not_tell_who_has_an_account(api: httpx.Client, jane: User, address: str) -> None:
     known, pages = [], []
     for email in (ADDRESS, address):
         api.cookies.clear()

@@ -80,11 +80,11 @@ def submit_setup(client: httpx.Client, **form: str) -> httpx.Response:
 
 
 def test_a_code_is_asked_for_after_the_password(api: httpx.Client, phone: Phone) -> None:
-    answer = enter_password(api, "/accounts/login?next=/admin/books/")
-    assert (answer.status_code, answer.headers["Location"]) == (302, f"{CODE_PAGE}?next=/admin/books/")
+    response = enter_password(api, "/accounts/login?next=/admin/books/")
+    assert (response.status_code, response.headers["Location"]) == (302, f"{CODE_PAGE}?next=/admin/books/")
     assert not is_signed_in(api)
-    answer = enter_code(api, phone.show_code(), answer.headers["Location"])
-    assert (answer.status_code, answer.headers["Location"]) == (302, "/admin/books/")
+    response = enter_code(api, phone.show_code(), response.headers["Location"])
+    assert (response.status_code, response.headers["Location"]) == (302, "/admin/books/")
     assert is_signed_in(api)
 
 
@@ -188,8 +188,8 @@ def test_a_sign_in_does_not_wait_for_its_code_for_ever(
 
 def test_a_wrong_code_leads_to_no_other_site(api: httpx.Client, phone: Phone) -> None:
     enter_password(api)
-    answer = enter_code(api, phone.show_code(), f"{CODE_PAGE}?next=https://evil.example/")
-    assert answer.headers["Location"] == APPS_PAGE
+    response = enter_code(api, phone.show_code(), f"{CODE_PAGE}?next=https://evil.example/")
+    assert response.headers["Location"] == APPS_PAGE
 
 
 def test_the_admin_has_no_page_that_signs_in_without_a_code(api: httpx.Client, phone: Phone) -> None:
@@ -217,8 +217,8 @@ def test_wrong_codes_lock_out_like_wrong_passwords(api: httpx.Client, phone: Pho
     enter_password(api)
     wrong_code = find_wrong_code(phone)
     assert [enter_code(api, wrong_code).status_code for _ in range(5)] == [200] * 4 + [429]
-    answer = enter_code(api, phone.show_code())
-    assert (answer.status_code, answer.headers["Retry-After"]) == (429, "300")
+    response = enter_code(api, phone.show_code())
+    assert (response.status_code, response.headers["Retry-After"]) == (429, "300")
     assert submit_sign_in(api, "margaret", PASSWORD).status_code == 429
 
 
@@ -372,8 +372,8 @@ def test_guesses_in_a_stolen_session_are_counted(api: httpx.Client, phone: Phone
 
 def test_staff_must_set_it_up_before_they_are_signed_in(api: httpx.Client, margaret: User, settings: Settings) -> None:
     settings.TWO_FACTOR_FOR_STAFF = True
-    answer = enter_password(api, "/accounts/login?next=/admin/")
-    assert answer.headers["Location"] == f"{SETUP_PAGE}?next=/admin/"
+    response = enter_password(api, "/accounts/login?next=/admin/")
+    assert response.headers["Location"] == f"{SETUP_PAGE}?next=/admin/"
     assert not is_signed_in(api)
     page = submit_setup(api)
     assert len(read_recovery_codes(page)) == 10

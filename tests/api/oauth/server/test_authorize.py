@@ -1,4 +1,4 @@
-"""The answers of /oauth/authorize before and after sign-in (specification, Section 5; RFC 6749, 4.1)."""
+"""The responses of /oauth/authorize before and after sign-in (specification, Section 5; RFC 6749, 4.1)."""
 
 from datetime import timedelta
 from typing import Any
@@ -70,9 +70,9 @@ def create_superuser(name: str = "director") -> User:
 def test_a_wrong_client_or_response_type_is_answered_without_a_redirect(
     visitor: httpx.Client, changes: dict[str, str | None], error: str
 ) -> None:
-    answer = visitor.get(PAGE, params=build_authorization_request(create_confidential_app(), **changes))
-    assert parse_oauth_error(answer) == (400, error)
-    assert "Location" not in answer.headers
+    response = visitor.get(PAGE, params=build_authorization_request(create_confidential_app(), **changes))
+    assert parse_oauth_error(response) == (400, error)
+    assert "Location" not in response.headers
 
 
 @pytest.mark.parametrize("grant_type", ["client-credentials", "password", "implicit"])
@@ -115,9 +115,11 @@ def test_an_app_for_another_grant_is_refused(visitor: httpx.Client, grant_type: 
     ],
 )
 def test_nobody_is_sent_to_an_address_that_the_app_has_not_registered(visitor: httpx.Client, redirect_uri: str) -> None:
-    answer = visitor.get(PAGE, params=build_authorization_request(create_confidential_app(), redirect_uri=redirect_uri))
-    assert parse_oauth_error(answer) == (400, "invalid_request")
-    assert "Location" not in answer.headers
+    response = visitor.get(
+        PAGE, params=build_authorization_request(create_confidential_app(), redirect_uri=redirect_uri)
+    )
+    assert parse_oauth_error(response) == (400, "invalid_request")
+    assert "Location" not in response.headers
 
 
 @pytest.mark.parametrize(
@@ -136,9 +138,9 @@ def test_nobody_is_sent_to_an_address_that_the_app_has_not_registered(visitor: h
 def test_a_registered_address_is_redirected_to(api: httpx.Client, registered: str, requested: str) -> None:
     shelf = create_app("shelf", "public", registered, "read", client_secret="")
     sign_in(api, create_reader())
-    answer = submit_consent(api, build_authorization_request(shelf, redirect_uri=requested))
-    assert parse_redirect(answer).keys() - {"shop"} == {"code", "state", "iss"}
-    assert answer.headers["Location"].startswith(requested)
+    response = submit_consent(api, build_authorization_request(shelf, redirect_uri=requested))
+    assert parse_redirect(response).keys() - {"shop"} == {"code", "state", "iss"}
+    assert response.headers["Location"].startswith(requested)
 
 
 @pytest.mark.parametrize(
@@ -172,8 +174,8 @@ def test_only_the_port_of_a_loopback_address_is_free(visitor: httpx.Client, regi
 
 def test_the_redirect_uri_may_be_omitted_where_the_app_has_one(api: httpx.Client) -> None:
     sign_in(api, create_reader())
-    answer = submit_consent(api, build_authorization_request(create_confidential_app(), redirect_uri=None))
-    assert answer.headers["Location"].startswith(f"{CALLBACK}?code=")
+    response = submit_consent(api, build_authorization_request(create_confidential_app(), redirect_uri=None))
+    assert response.headers["Location"].startswith(f"{CALLBACK}?code=")
 
 
 def test_the_redirect_uri_is_required_where_the_app_has_two(visitor: httpx.Client) -> None:
@@ -189,9 +191,9 @@ def test_the_redirect_uri_is_required_where_the_app_has_two(visitor: httpx.Clien
 )
 def test_a_repeated_parameter_is_refused(visitor: httpx.Client, name: str) -> None:
     requested = build_authorization_request(create_public_app())
-    answer = visitor.get(f"{PAGE}?{urlencode([*requested.items(), (name, requested[name])])}")
-    assert parse_oauth_error(answer) == (400, "invalid_request")
-    assert "Location" not in answer.headers
+    response = visitor.get(f"{PAGE}?{urlencode([*requested.items(), (name, requested[name])])}")
+    assert parse_oauth_error(response) == (400, "invalid_request")
+    assert "Location" not in response.headers
 
 
 @pytest.mark.parametrize(
@@ -208,8 +210,8 @@ def test_a_repeated_parameter_is_refused(visitor: httpx.Client, name: str) -> No
     ],
 )
 def test_nul_is_refused_in_every_parameter(visitor: httpx.Client, name: str) -> None:
-    answer = visitor.get(PAGE, params=build_authorization_request(create_public_app(), **{name: "a\0b"}))
-    assert parse_oauth_error(answer) == (400, "invalid_request")
+    response = visitor.get(PAGE, params=build_authorization_request(create_public_app(), **{name: "a\0b"}))
+    assert parse_oauth_error(response) == (400, "invalid_request")
 
 
 def test_a_client_of_undecodable_bytes_is_unknown(visitor: httpx.Client) -> None:
@@ -258,12 +260,12 @@ def test_the_app_receives_all_other_errors(
     if kind == "public" and "code_challenge" not in changes:
         requested |= CHALLENGE_PARAMETERS
     application = create_confidential_app() if kind == "confidential" else create_public_app()
-    answer = visitor.get(PAGE, params=build_authorization_request(application, **requested))
-    query = parse_redirect(answer)
+    response = visitor.get(PAGE, params=build_authorization_request(application, **requested))
+    query = parse_redirect(response)
     query.pop("error_description", None)
-    assert answer.headers["Location"].startswith(f"{LOOPBACK if kind == 'public' else CALLBACK}?")
+    assert response.headers["Location"].startswith(f"{LOOPBACK if kind == 'public' else CALLBACK}?")
     assert query == {"error": error, "state": "from-the-app", "iss": ISSUER}
-    assert urlsplit(answer.headers["Location"]).fragment == ""
+    assert urlsplit(response.headers["Location"]).fragment == ""
 
 
 def test_a_public_app_must_send_a_challenge(visitor: httpx.Client) -> None:
@@ -289,9 +291,9 @@ def test_an_error_is_added_to_the_query_of_the_redirect_uri(visitor: httpx.Clien
 
 def test_a_user_who_is_not_signed_in_is_led_to_sign_in_and_back(api: httpx.Client) -> None:
     requested = build_authorization_request(create_confidential_app(), state="a&b=c /?é")
-    answer = api.get(PAGE, params=requested)
-    assert answer.headers["Location"].startswith("/accounts/login?next=/oauth/authorize")
-    next_address = parse_redirect(answer)["next"]
+    response = api.get(PAGE, params=requested)
+    assert response.headers["Location"].startswith("/accounts/login?next=/oauth/authorize")
+    next_address = parse_redirect(response)["next"]
     sign_in(api, create_reader())
     page = api.get(next_address)
     assert page.status_code == 200
@@ -303,8 +305,8 @@ def test_a_deactivated_user_must_sign_in(api: httpx.Client) -> None:
     sign_in(api, user)
     user.is_active = False
     user.save()
-    answer = api.get(PAGE, params=build_authorization_request(create_confidential_app()))
-    assert answer.headers["Location"].startswith("/accounts/login?next=")
+    response = api.get(PAGE, params=build_authorization_request(create_confidential_app()))
+    assert response.headers["Location"].startswith("/accounts/login?next=")
 
 
 @pytest.mark.parametrize("challenge", [{}, CHALLENGE_PARAMETERS])
@@ -312,12 +314,12 @@ def test_a_deactivated_user_must_sign_in(api: httpx.Client) -> None:
 def test_consent_answers_code_state_and_issuer(api: httpx.Client, challenge: dict[str, str | None], kind: str) -> None:
     application = create_confidential_app() if kind == "confidential" else create_public_app()
     sign_in(api, create_librarian())
-    answer = submit_consent(api, build_authorization_request(application, **challenge))
-    query = parse_redirect(answer)
+    response = submit_consent(api, build_authorization_request(application, **challenge))
+    query = parse_redirect(response)
     assert query == {"code": query["code"], "state": "from-the-app", "iss": ISSUER}
-    assert answer.headers["Location"].startswith(f"{LOOPBACK if kind == 'public' else CALLBACK}?")
-    assert answer.headers["Cache-Control"] == "max-age=0, no-cache, no-store, must-revalidate, private"
-    assert answer.text == ""
+    assert response.headers["Location"].startswith(f"{LOOPBACK if kind == 'public' else CALLBACK}?")
+    assert response.headers["Cache-Control"] == "max-age=0, no-cache, no-store, must-revalidate, private"
+    assert response.text == ""
 
 
 def test_codes_cannot_be_guessed_and_are_not_stored(api: httpx.Client) -> None:
@@ -347,10 +349,10 @@ def test_unknown_parameters_are_ignored(api: httpx.Client, name: str, value: str
 
 def test_a_denial_is_reported_to_the_app(api: httpx.Client) -> None:
     sign_in(api, create_reader())
-    answer = submit_consent(api, build_authorization_request(create_confidential_app()), allow=False)
-    query = parse_redirect(answer)
+    response = submit_consent(api, build_authorization_request(create_confidential_app()), allow=False)
+    query = parse_redirect(response)
     query.pop("error_description", None)
-    assert answer.headers["Location"].startswith(f"{CALLBACK}?")
+    assert response.headers["Location"].startswith(f"{CALLBACK}?")
     assert query == {"error": "access_denied", "state": "from-the-app", "iss": ISSUER}
     assert not Grant.objects.exists()
 
@@ -383,9 +385,9 @@ def test_other_fields_of_the_form_change_nothing(api: httpx.Client, allow: bool,
     create_public_app()
     requested = build_authorization_request(create_confidential_app(), scope="read")
     sign_in(api, create_librarian())
-    answer = submit_consent(api, requested, allow, form={name: TAMPERED_FIELDS[name] for name in names})
-    query = parse_redirect(answer)
-    assert answer.headers["Location"].startswith(f"{CALLBACK}?")
+    response = submit_consent(api, requested, allow, form={name: TAMPERED_FIELDS[name] for name in names})
+    query = parse_redirect(response)
+    assert response.headers["Location"].startswith(f"{CALLBACK}?")
     assert (query["state"], query["iss"], "code" in query, "error" in query) == (
         "from-the-app",
         ISSUER,
@@ -418,14 +420,14 @@ def test_consent_is_validated_like_the_page(
 ) -> None:
     application = create_confidential_app()
     sign_in(api, create_reader())
-    answer = submit_consent(
+    response = submit_consent(
         api,
         build_authorization_request(application),
         allow,
         submit_parameters=build_authorization_request(application, **changes),
     )
-    assert parse_oauth_error(answer) == (400, error)
-    assert "Location" not in answer.headers
+    assert parse_oauth_error(response) == (400, error)
+    assert "Location" not in response.headers
     assert not Grant.objects.exists()
 
 
@@ -492,7 +494,7 @@ def test_the_page_is_neither_framed_nor_cached(api: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize("requested", [{}, {"client_id": "nobody"}])
-def test_no_answer_is_cached(api: httpx.Client, requested: dict[str, str | None]) -> None:
+def test_no_response_is_cached(api: httpx.Client, requested: dict[str, str | None]) -> None:
     assert (
         "no-store"
         in api.get(PAGE, params=build_authorization_request(create_confidential_app(), **requested)).headers[
@@ -561,5 +563,5 @@ def test_other_methods_are_not_allowed(api: httpx.Client, method: str) -> None:
     api.cookies.set("csrftoken", "a" * 32)
     parameters = build_authorization_request(create_confidential_app())
     for headers in ({"X-CSRFToken": "a" * 32}, {}):
-        answer = api.request(method, PAGE, params=parameters, headers=headers)
-        assert (answer.status_code, parse_allow(answer)) == (405, {"GET", "HEAD", "OPTIONS", "POST"})
+        response = api.request(method, PAGE, params=parameters, headers=headers)
+        assert (response.status_code, parse_allow(response)) == (405, {"GET", "HEAD", "OPTIONS", "POST"})

@@ -41,9 +41,9 @@ def user(db: None) -> User:
 
 
 def introspect(api: httpx.Client, token: str, **fields: str) -> dict[str, Any]:
-    answer = api.post(ENDPOINT, data={**FORM, "token": token, **fields})
-    assert answer.status_code == 200, answer.text
-    description: dict[str, Any] = answer.json()
+    response = api.post(ENDPOINT, data={**FORM, "token": token, **fields})
+    assert response.status_code == 200, response.text
+    description: dict[str, Any] = response.json()
     return description
 
 
@@ -84,10 +84,10 @@ def test_a_refresh_token_is_described_to_its_app(
     assert abs(description["iat"] - time.time()) < 60
 
 
-def test_answers_are_not_cached(api: httpx.Client, bookshop: Application) -> None:
-    answer = api.post(ENDPOINT, data={**FORM, "token": "nonsense"})
-    assert answer.headers["Cache-Control"] == "no-store"
-    assert answer.headers["Content-Type"] == "application/json"
+def test_responses_are_not_cached(api: httpx.Client, bookshop: Application) -> None:
+    response = api.post(ENDPOINT, data={**FORM, "token": "nonsense"})
+    assert response.headers["Cache-Control"] == "no-store"
+    assert response.headers["Content-Type"] == "application/json"
 
 
 def test_an_access_token_of_another_app_is_described(api: httpx.Client, bookshop: Application, user: User) -> None:
@@ -180,9 +180,9 @@ def test_only_confidential_apps_may_ask(
     api: httpx.Client, bookshop: Application, user: User, client: dict[str, str]
 ) -> None:
     token = obtain_tokens(api, user, create_public_app())["access_token"]
-    answer = api.post(ENDPOINT, data={**client, "token": token})
-    assert (answer.status_code, answer.json()) == (401, {"error": "invalid_client"})
-    assert "WWW-Authenticate" not in answer.headers
+    response = api.post(ENDPOINT, data={**client, "token": token})
+    assert (response.status_code, response.json()) == (401, {"error": "invalid_client"})
+    assert "WWW-Authenticate" not in response.headers
 
 
 @pytest.mark.parametrize("credentials", ["shelf:", "shelf:guess", "bookshop:wrong", "nobody:", ":"])
@@ -191,9 +191,9 @@ def test_a_failed_basic_authentication_is_challenged_with_basic(
 ) -> None:
     token = obtain_tokens(api, user, create_public_app())["access_token"]
     headers = {"Authorization": f"Basic {base64.b64encode(credentials.encode()).decode()}"}
-    answer = api.post(ENDPOINT, data={"token": token}, headers=headers)
-    assert (answer.status_code, answer.json()) == (401, {"error": "invalid_client"})
-    assert answer.headers["WWW-Authenticate"].startswith("Basic ")
+    response = api.post(ENDPOINT, data={"token": token}, headers=headers)
+    assert (response.status_code, response.json()) == (401, {"error": "invalid_client"})
+    assert response.headers["WWW-Authenticate"].startswith("Basic ")
 
 
 def test_a_confidential_app_may_ask_with_basic(api: httpx.Client, bookshop: Application, user: User) -> None:
@@ -204,14 +204,14 @@ def test_a_confidential_app_may_ask_with_basic(api: httpx.Client, bookshop: Appl
 
 def test_credentials_in_header_and_body_are_refused(api: httpx.Client, bookshop: Application) -> None:
     headers = {"Authorization": f"Basic {base64.b64encode(f'bookshop:{SECRET}'.encode()).decode()}"}
-    answer = api.post(ENDPOINT, data={**FORM, "token": "nonsense"}, headers=headers)
-    assert parse_oauth_error(answer) == (400, "invalid_request")
+    response = api.post(ENDPOINT, data={**FORM, "token": "nonsense"}, headers=headers)
+    assert parse_oauth_error(response) == (400, "invalid_request")
 
 
 def test_a_bearer_token_is_no_credential_of_an_app(api: httpx.Client, bookshop: Application) -> None:
     token = obtain_tokens(api, create_reader(), bookshop)["access_token"]
-    answer = api.post(ENDPOINT, data={"token": token}, headers={"Authorization": f"Bearer {token}"})
-    assert parse_oauth_error(answer) == (401, "invalid_client")
+    response = api.post(ENDPOINT, data={"token": token}, headers={"Authorization": f"Bearer {token}"})
+    assert parse_oauth_error(response) == (401, "invalid_client")
 
 
 @pytest.mark.parametrize("form", [FORM, {**FORM, "token": ""}])

@@ -20,10 +20,10 @@ JWKS = "/.well-known/jwks.json"
 
 
 def test_the_server_describes_itself(api: httpx.Client) -> None:
-    answer = api.get(METADATA)
-    assert answer.status_code == 200
-    assert answer.headers["Content-Type"] == "application/json"
-    assert answer.json() == {
+    response = api.get(METADATA)
+    assert response.status_code == 200
+    assert response.headers["Content-Type"] == "application/json"
+    assert response.json() == {
         "issuer": ISSUER,
         "authorization_endpoint": f"{ISSUER}/oauth/authorize",
         "token_endpoint": f"{ISSUER}/oauth/token",
@@ -60,9 +60,9 @@ def test_a_refusal_leads_to_the_authorization_server(api: httpx.Client) -> None:
 def test_a_token_is_for_the_resource_at_both_of_its_addresses(api: httpx.Client) -> None:
     """A resource server that compares them refuses the token otherwise (RFC 9728, 3.3; RFC 9068, 4)."""
     token = obtain_tokens(api, create_reader(), create_confidential_app())["access_token"]
-    answers = [api.get(address) for address in (PROTECTED_RESOURCE, PROTECTED_RESOURCE.removesuffix("/api"))]
-    assert [answer.status_code for answer in answers] == [200, 200]
-    assert {answer.json()["resource"] for answer in answers} == {decode_token(token)[1]["aud"]}
+    responses = [api.get(address) for address in (PROTECTED_RESOURCE, PROTECTED_RESOURCE.removesuffix("/api"))]
+    assert [response.status_code for response in responses] == [200, 200]
+    assert {response.json()["resource"] for response in responses} == {decode_token(token)[1]["aud"]}
 
 
 def test_the_issuer_comes_from_the_settings_not_from_the_request(api: httpx.Client) -> None:
@@ -81,10 +81,10 @@ def test_every_endpoint_in_the_metadata_exists(api: httpx.Client) -> None:
 
 
 def test_the_keys_are_public(api: httpx.Client) -> None:
-    answer = api.get(JWKS)
+    response = api.get(JWKS)
     public_key = jwks.get_keys().signing_key.as_dict(private=False)
-    assert answer.status_code == 200
-    assert answer.json() == {
+    assert response.status_code == 200
+    assert response.json() == {
         "keys": [
             {
                 "kty": "RSA",
@@ -96,7 +96,7 @@ def test_the_keys_are_public(api: httpx.Client) -> None:
             }
         ]
     }
-    assert answer.headers["Cache-Control"] == "public, max-age=300"
+    assert response.headers["Cache-Control"] == "public, max-age=300"
 
 
 def test_a_token_is_verified_by_the_published_keys(api: httpx.Client) -> None:
@@ -123,6 +123,6 @@ def test_metadata_and_keys_can_only_be_read(api: httpx.Client, address: str, met
 
 @pytest.mark.parametrize("address", [METADATA, JWKS])
 def test_metadata_and_keys_ignore_session_and_query(api: httpx.Client, address: str) -> None:
-    answer = api.get(address)
-    assert "Set-Cookie" not in answer.headers
-    assert api.get(address, params={"version": "9", "format": "html"}).json() == answer.json()
+    response = api.get(address)
+    assert "Set-Cookie" not in response.headers
+    assert api.get(address, params={"version": "9", "format": "html"}).json() == response.json()

@@ -45,17 +45,17 @@ def send_refresh(api: httpx.Client, application: Application, token: str, **chan
 
 
 def refresh(api: httpx.Client, application: Application, token: str, **changes: str | None) -> dict[str, Any]:
-    answer = send_refresh(api, application, token, **changes)
-    assert answer.status_code == 200, answer.text
-    fields: dict[str, Any] = answer.json()
+    response = send_refresh(api, application, token, **changes)
+    assert response.status_code == 200, response.text
+    fields: dict[str, Any] = response.json()
     return fields
 
 
 def read_scope(api: httpx.Client, tokens: dict[str, Any]) -> str:
     """Returns the scopes that an access token has."""
-    answer = api.get("/oauth/resource", headers=build_bearer_header(tokens["access_token"]))
-    assert answer.status_code == 200, answer.text
-    scope_text: str = answer.json()["scope"]
+    response = api.get("/oauth/resource", headers=build_bearer_header(tokens["access_token"]))
+    assert response.status_code == 200, response.text
+    scope_text: str = response.json()["scope"]
     return scope_text
 
 
@@ -63,9 +63,9 @@ def test_a_confidential_app_gets_three_fields_and_keeps_its_token(api: httpx.Cli
     application = create_confidential_app()
     first = obtain_tokens(api, create_librarian(), application)
     for _ in range(2):
-        answer = api.post(endpoint, data=build_refresh_request(application, first["refresh_token"]))
-        body = answer.json()
-        assert answer.status_code == 200
+        response = api.post(endpoint, data=build_refresh_request(application, first["refresh_token"]))
+        body = response.json()
+        assert response.status_code == 200
         assert body == {"access_token": body["access_token"], "token_type": "Bearer", "expires_in": 3600}
         assert body["access_token"] != first["access_token"]
         assert read_scope(api, body) == "read write"
@@ -74,9 +74,9 @@ def test_a_confidential_app_gets_three_fields_and_keeps_its_token(api: httpx.Cli
 def test_a_public_app_gets_a_new_refresh_token_too(api: httpx.Client, endpoint: str) -> None:
     application = create_public_app()
     first = obtain_tokens(api, create_librarian(), application)
-    answer = api.post(endpoint, data=build_refresh_request(application, first["refresh_token"]))
-    body = answer.json()
-    assert answer.status_code == 200
+    response = api.post(endpoint, data=build_refresh_request(application, first["refresh_token"]))
+    body = response.json()
+    assert response.status_code == 200
     assert body == {
         "access_token": body["access_token"],
         "token_type": "Bearer",
@@ -114,16 +114,16 @@ def test_an_earlier_access_token_stays_valid_until_it_expires(api: httpx.Client,
 @pytest.mark.parametrize("grant_type", ["authorization_code", "password", "client_credentials", "Refresh_Token"])
 def test_other_grants_are_not_supported_here(api: httpx.Client, app: Application, grant_type: str) -> None:
     token = obtain_tokens(api, create_reader(), app)["refresh_token"]
-    answer = send_refresh(api, app, token, grant_type=grant_type, code="x")
-    assert parse_oauth_error(answer) == (400, "unsupported_grant_type")
+    response = send_refresh(api, app, token, grant_type=grant_type, code="x")
+    assert parse_oauth_error(response) == (400, "unsupported_grant_type")
 
 
 @pytest.mark.parametrize("changes", [{"grant_type": None}, {"refresh_token": None}])
 def test_a_missing_parameter_is_refused(
     api: httpx.Client, endpoint: str, app: Application, changes: dict[str, str | None]
 ) -> None:
-    answer = api.post(endpoint, data=build_refresh_request(app, "nonsense", **changes))
-    assert parse_oauth_error(answer) == (400, "invalid_request")
+    response = api.post(endpoint, data=build_refresh_request(app, "nonsense", **changes))
+    assert parse_oauth_error(response) == (400, "invalid_request")
 
 
 @pytest.mark.parametrize("token", ["nonsense", "é", "x" * 100_000])
@@ -146,15 +146,15 @@ def test_an_access_token_refreshes_nothing(api: httpx.Client, endpoint: str, app
 def test_a_confidential_app_must_send_its_secret(api: httpx.Client, endpoint: str, secret: str | None) -> None:
     application = create_confidential_app()
     token = obtain_tokens(api, create_reader(), application)["refresh_token"]
-    answer = api.post(endpoint, data=build_refresh_request(application, token, client_secret=secret))
-    assert (answer.status_code, answer.json()) == (401, {"error": "invalid_client"})
+    response = api.post(endpoint, data=build_refresh_request(application, token, client_secret=secret))
+    assert (response.status_code, response.json()) == (401, {"error": "invalid_client"})
 
 
 def test_a_public_app_has_no_secret(api: httpx.Client, endpoint: str) -> None:
     application = create_public_app()
     token = obtain_tokens(api, create_reader(), application)["refresh_token"]
-    answer = api.post(endpoint, data=build_refresh_request(application, token, client_secret="guess"))
-    assert (answer.status_code, answer.json()) == (401, {"error": "invalid_client"})
+    response = api.post(endpoint, data=build_refresh_request(application, token, client_secret="guess"))
+    assert (response.status_code, response.json()) == (401, {"error": "invalid_client"})
 
 
 def test_a_token_of_another_app_is_refused_and_stays_valid(api: httpx.Client, app: Application) -> None:
@@ -167,8 +167,8 @@ def test_a_token_of_another_app_is_refused_and_stays_valid(api: httpx.Client, ap
 def test_no_more_is_granted_than_before(api: httpx.Client, endpoint: str, app: Application) -> None:
     token = obtain_tokens(api, create_librarian(), app, scope="read")["refresh_token"]
     for wider in ("read write", "write", "nonsense", "read nonsense"):
-        answer = api.post(endpoint, data=build_refresh_request(app, token, scope=wider))
-        assert parse_oauth_error(answer) == (400, "invalid_scope")
+        response = api.post(endpoint, data=build_refresh_request(app, token, scope=wider))
+        assert parse_oauth_error(response) == (400, "invalid_scope")
     assert read_scope(api, refresh(api, app, token)) == "read"
 
 
@@ -226,8 +226,8 @@ def test_a_reused_token_ends_its_family(
         assert parse_oauth_error(send_refresh(api, application, first["refresh_token"])) == (400, "invalid_grant")
     assert parse_oauth_error(send_refresh(api, application, third["refresh_token"])) == (400, "invalid_grant")
     for tokens in (first, second, third):
-        answer = api.get("/oauth/resource", headers=build_bearer_header(tokens["access_token"]))
-        assert parse_oauth_error(answer) == (401, "invalid_token")
+        response = api.get("/oauth/resource", headers=build_bearer_header(tokens["access_token"]))
+        assert parse_oauth_error(response) == (401, "invalid_token")
 
 
 def test_a_reused_token_ends_no_other_grant(

@@ -53,8 +53,8 @@ def test_a_registered_app_gets_tokens(api: httpx.Client) -> None:
     application = build_app()
     secret = registration.register_app(application, SCOPES)
     code = oauth_flows.obtain_code(api, oauth_flows.create_librarian(), application)
-    answer = api.post("/oauth/token", data=oauth_flows.build_code_request(application, code, client_secret=secret))
-    assert answer.json()["scope"] == "read write"
+    response = api.post("/oauth/token", data=oauth_flows.build_code_request(application, code, client_secret=secret))
+    assert response.json()["scope"] == "read write"
 
 
 def test_a_public_app_gets_tokens_without_a_secret(api: httpx.Client) -> None:
@@ -64,8 +64,8 @@ def test_a_public_app_gets_tokens_without_a_secret(api: httpx.Client) -> None:
 
 def test_a_blank_secret_does_not_authenticate_a_public_app(api: httpx.Client) -> None:
     application = register_app(client_type="public")
-    answer = api.post("/oauth/introspect", data={"token": "any"}, auth=(application.client_id, ""))
-    assert answer.status_code == 401
+    response = api.post("/oauth/introspect", data={"token": "any"}, auth=(application.client_id, ""))
+    assert response.status_code == 401
 
 
 def test_a_new_secret_replaces_the_old(api: httpx.Client) -> None:
@@ -180,5 +180,5 @@ def test_a_change_keeps_access_and_secret(api: httpx.Client) -> None:
     tokens = oauth_flows.obtain_tokens(api, oauth_flows.create_librarian(), app)
     app.name = "Bookshop and Café"
     registration.change_app(app, SCOPES | {"webhooks"}, timezone.now())
-    answer = api.post("/oauth/refresh", data=oauth_flows.build_refresh_request(app, tokens["refresh_token"]))
-    assert answer.status_code == 200
+    response = api.post("/oauth/refresh", data=oauth_flows.build_refresh_request(app, tokens["refresh_token"]))
+    assert response.status_code == 200

@@ -1,4 +1,4 @@
-"""The answers of /oauth/resource (specification, Section 5), and which tokens are valid (RFC 9068, 4)."""
+"""The responses of /oauth/resource (specification, Section 5), and which tokens are valid (RFC 9068, 4)."""
 
 import json
 import time
@@ -36,17 +36,17 @@ def request_resource(api: httpx.Client, token: str) -> tuple[int, str | None]:
     return parse_oauth_error(api.get(RESOURCE, headers=build_bearer_header(token)))
 
 
-def test_the_answer_names_the_user_and_the_scopes(api: httpx.Client, user: User) -> None:
+def test_the_response_names_the_user_and_the_scopes(api: httpx.Client, user: User) -> None:
     token = obtain_tokens(api, user, create_confidential_app())["access_token"]
-    answer = api.get(RESOURCE, headers=build_bearer_header(token))
-    assert answer.status_code == 200
-    assert answer.json() == {
+    response = api.get(RESOURCE, headers=build_bearer_header(token))
+    assert response.status_code == 200
+    assert response.json() == {
         "user_id": str(user.pk),
         "scope": "read write",
         "message": "This token is good for the library.",
     }
-    assert answer.headers["Cache-Control"] == "no-store"
-    assert "WWW-Authenticate" not in answer.headers
+    assert response.headers["Cache-Control"] == "no-store"
+    assert "WWW-Authenticate" not in response.headers
 
 
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
@@ -68,10 +68,10 @@ def test_the_scheme_is_read_in_any_case(api: httpx.Client, user: User, scheme: s
     ],
 )
 def test_a_missing_token_is_reported(api: httpx.Client, headers: dict[str, str]) -> None:
-    answer = api.get(RESOURCE, headers=headers)
-    assert parse_oauth_error(answer) == (401, "missing_token")
-    assert answer.headers["WWW-Authenticate"] == CHALLENGE
-    assert answer.headers["Cache-Control"] == "no-store"
+    response = api.get(RESOURCE, headers=headers)
+    assert parse_oauth_error(response) == (401, "missing_token")
+    assert response.headers["WWW-Authenticate"] == CHALLENGE
+    assert response.headers["Cache-Control"] == "no-store"
 
 
 @pytest.mark.parametrize("name", ["access_token", "token", "Authorization"])
@@ -89,11 +89,11 @@ def test_only_reading_is_allowed(api: httpx.Client, user: User, method: str) -> 
 @pytest.mark.parametrize("age", [3600, 3601, 10**6])
 def test_an_expired_token_is_reported(api: httpx.Client, user: User, age: int) -> None:
     now = int(time.time())
-    answer = api.get(
+    response = api.get(
         RESOURCE, headers=build_bearer_header(forge_token(build_claims(user.pk, iat=now - age, exp=now - age + 3600)))
     )
-    assert parse_oauth_error(answer) == (401, "token_expired")
-    assert answer.headers["WWW-Authenticate"] == INVALID
+    assert parse_oauth_error(response) == (401, "token_expired")
+    assert response.headers["WWW-Authenticate"] == INVALID
 
 
 @pytest.mark.parametrize(
@@ -119,9 +119,9 @@ def test_an_expired_token_is_reported(api: httpx.Client, user: User, age: int) -
     ],
 )
 def test_a_text_that_is_no_token_is_refused(api: httpx.Client, db: None, token: str) -> None:
-    answer = api.get(RESOURCE, headers=build_bearer_header(token))
-    assert parse_oauth_error(answer) == (401, "invalid_token")
-    assert answer.headers["WWW-Authenticate"] == INVALID
+    response = api.get(RESOURCE, headers=build_bearer_header(token))
+    assert parse_oauth_error(response) == (401, "invalid_token")
+    assert response.headers["WWW-Authenticate"] == INVALID
 
 
 def test_an_unchanged_forged_token_is_accepted(api: httpx.Client, user: User) -> None:

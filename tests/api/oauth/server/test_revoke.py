@@ -60,9 +60,9 @@ def test_either_token_ends_both(
     tokens = obtain_tokens(api, user, app)
     hint_field = {} if hint is None else {"token_type_hint": hint}
     with django_capture_on_commit_callbacks(execute=True):
-        answer = api.post(ENDPOINT, data=build_form(app, tokens[kind], **hint_field))
-    assert (answer.status_code, answer.text) == (200, "")
-    assert answer.headers["Cache-Control"] == "no-store"
+        response = api.post(ENDPOINT, data=build_form(app, tokens[kind], **hint_field))
+    assert (response.status_code, response.text) == (200, "")
+    assert response.headers["Cache-Control"] == "no-store"
     assert check_tokens(api, app, tokens) == (False, False)
 
 
@@ -92,8 +92,8 @@ def test_a_revocation_ends_no_other_grant(
 
 @pytest.mark.parametrize("token", ["nonsense", "a.b.c", "é", "x" * 100_000])
 def test_the_revocation_of_an_unknown_token_succeeds(api: httpx.Client, app: Application, token: str) -> None:
-    answer = api.post(ENDPOINT, data=build_form(app, token))
-    assert (answer.status_code, answer.text) == (200, "")
+    response = api.post(ENDPOINT, data=build_form(app, token))
+    assert (response.status_code, response.text) == (200, "")
 
 
 def test_a_token_can_be_revoked_twice(api: httpx.Client, app: Application, user: User) -> None:
@@ -132,8 +132,8 @@ def test_an_app_cannot_revoke_the_token_of_another(
 ) -> None:
     tokens = obtain_tokens(api, user, app)
     with django_capture_on_commit_callbacks(execute=True):
-        answer = api.post(ENDPOINT, data=build_form(make("stranger"), tokens[kind]))
-    assert answer.status_code == 200
+        response = api.post(ENDPOINT, data=build_form(make("stranger"), tokens[kind]))
+    assert response.status_code == 200
     assert check_tokens(api, app, tokens) == (True, True)
 
 
@@ -167,8 +167,8 @@ def test_a_client_that_does_not_authenticate_revokes_nothing(
     bookshop, _ = create_confidential_app(), create_public_app()
     tokens = obtain_tokens(api, user, bookshop)
     with django_capture_on_commit_callbacks(execute=True):
-        answer = api.post(ENDPOINT, data={**build_form(bookshop, tokens["access_token"]), **changes})
-    assert (answer.status_code, answer.json()) == (401, {"error": "invalid_client"})
+        response = api.post(ENDPOINT, data={**build_form(bookshop, tokens["access_token"]), **changes})
+    assert (response.status_code, response.json()) == (401, {"error": "invalid_client"})
     assert check_tokens(api, bookshop, tokens) == (True, True)
 
 
@@ -186,15 +186,15 @@ def test_an_app_may_send_its_secret_in_the_header(
 def test_a_failed_basic_authentication_is_challenged_with_basic(api: httpx.Client, db: None) -> None:
     create_confidential_app()
     headers = {"Authorization": f"Basic {base64.b64encode(b'bookshop:wrong').decode()}"}
-    answer = api.post(ENDPOINT, data={"token": "nonsense"}, headers=headers)
-    assert parse_oauth_error(answer) == (401, "invalid_client")
-    assert answer.headers["WWW-Authenticate"].startswith("Basic ")
+    response = api.post(ENDPOINT, data={"token": "nonsense"}, headers=headers)
+    assert parse_oauth_error(response) == (401, "invalid_client")
+    assert response.headers["WWW-Authenticate"].startswith("Basic ")
 
 
 def test_credentials_in_header_and_body_are_refused(api: httpx.Client, db: None) -> None:
     headers = {"Authorization": f"Basic {base64.b64encode(f'bookshop:{SECRET}'.encode()).decode()}"}
-    answer = api.post(ENDPOINT, data=build_form(create_confidential_app(), "nonsense"), headers=headers)
-    assert parse_oauth_error(answer) == (400, "invalid_request")
+    response = api.post(ENDPOINT, data=build_form(create_confidential_app(), "nonsense"), headers=headers)
+    assert parse_oauth_error(response) == (400, "invalid_request")
 
 
 @pytest.mark.parametrize("token", [None, ""])

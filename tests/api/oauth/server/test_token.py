@@ -1,4 +1,4 @@
-"""The answers of /oauth/token to a code (specification, Section 5; RFC 6749, 4.1.3 and 5; RFC 7636, 4.6)."""
+"""The responses of /oauth/token to a code (specification, Section 5; RFC 6749, 4.1.3 and 5; RFC 7636, 4.6)."""
 
 import base64
 import json
@@ -77,9 +77,9 @@ def request_resource(api: httpx.Client, access_token: str) -> int:
 def test_a_code_is_redeemed_for_tokens(api: httpx.Client, make: Any, challenge: dict[str, str | None]) -> None:
     application = make()
     code = obtain_code(api, create_librarian(), application, **challenge)
-    answer = post(api, build_code_request(application, code, **({"code_verifier": VERIFIER} if challenge else {})))
-    body = answer.json()
-    assert answer.status_code == 200
+    response = post(api, build_code_request(application, code, **({"code_verifier": VERIFIER} if challenge else {})))
+    body = response.json()
+    assert response.status_code == 200
     assert body == {
         "access_token": body["access_token"],
         "token_type": "Bearer",
@@ -113,15 +113,15 @@ def test_tokens_are_not_cached(api: httpx.Client, bookshop: Application) -> None
     """RFC 6749, 5.1."""
     granted = post(api, build_code_request(bookshop, obtain_code(api, create_reader(), bookshop)))
     refused = post(api, build_code_request(bookshop, "nonsense"))
-    for answer in (granted, refused):
-        assert answer.headers["Cache-Control"] == "no-store"
-        assert answer.headers["Content-Type"] == "application/json"
+    for response in (granted, refused):
+        assert response.headers["Cache-Control"] == "no-store"
+        assert response.headers["Content-Type"] == "application/json"
 
 
 def test_tokens_are_not_cached_by_http_1_0_proxies(api: httpx.Client, bookshop: Application) -> None:
-    """RFC 6749, 5.1: the answer also has Pragma."""
-    answer = post(api, build_code_request(bookshop, obtain_code(api, create_reader(), bookshop)))
-    assert answer.headers["Pragma"] == "no-cache"
+    """RFC 6749, 5.1: the response also has Pragma."""
+    response = post(api, build_code_request(bookshop, obtain_code(api, create_reader(), bookshop)))
+    assert response.headers["Pragma"] == "no-cache"
 
 
 def test_a_confidential_app_may_send_its_secret_in_the_header(api: httpx.Client, bookshop: Application) -> None:
@@ -177,10 +177,10 @@ def test_two_ways_to_authenticate_are_refused(api: httpx.Client, bookshop: Appli
 def test_a_client_that_is_not_known_gets_nothing(
     api: httpx.Client, bookshop: Application, shelf: Application, changes: dict[str, str | None]
 ) -> None:
-    answer = post(api, build_code_request(bookshop, obtain_code(api, create_reader(), bookshop), **changes))
-    assert (answer.status_code, answer.json()) == (401, {"error": "invalid_client"})
-    assert "WWW-Authenticate" not in answer.headers
-    assert answer.headers["Cache-Control"] == "no-store"
+    response = post(api, build_code_request(bookshop, obtain_code(api, create_reader(), bookshop), **changes))
+    assert (response.status_code, response.json()) == (401, {"error": "invalid_client"})
+    assert "WWW-Authenticate" not in response.headers
+    assert response.headers["Cache-Control"] == "no-store"
 
 
 @pytest.mark.parametrize(
@@ -208,16 +208,16 @@ def test_a_failed_basic_authentication_is_challenged_with_basic(
 ) -> None:
     """RFC 6749, 5.2."""
     form = build_code_request(bookshop, obtain_code(api, create_reader(), bookshop), client_secret=None, client_id=None)
-    answer = post(api, form, headers=headers)
-    assert (answer.status_code, answer.json()) == (401, {"error": "invalid_client"})
-    assert answer.headers["WWW-Authenticate"] == BASIC
+    response = post(api, form, headers=headers)
+    assert (response.status_code, response.json()) == (401, {"error": "invalid_client"})
+    assert response.headers["WWW-Authenticate"] == BASIC
 
 
 def test_the_ids_in_header_and_body_must_agree(api: httpx.Client, bookshop: Application) -> None:
     other = create_confidential_app("reseller")
     form = build_code_request(bookshop, obtain_code(api, create_reader(), bookshop), client_secret=None)
-    answer = post(api, form, headers=build_basic_header(other.client_id, SECRET))
-    assert parse_oauth_error(answer) == (401, "invalid_client")
+    response = post(api, form, headers=build_basic_header(other.client_id, SECRET))
+    assert parse_oauth_error(response) == (401, "invalid_client")
 
 
 @pytest.mark.parametrize(
@@ -236,8 +236,8 @@ def test_the_ids_in_header_and_body_must_agree(api: httpx.Client, bookshop: Appl
 )
 def test_other_grants_are_not_supported(api: httpx.Client, bookshop: Application, grant_type: str) -> None:
     form = build_code_request(bookshop, obtain_code(api, create_reader(), bookshop), grant_type=grant_type)
-    answer = post(api, form | {"username": "reader", "password": "reader"})
-    assert (answer.status_code, answer.json()) == (400, {"error": "unsupported_grant_type"})
+    response = post(api, form | {"username": "reader", "password": "reader"})
+    assert (response.status_code, response.json()) == (400, {"error": "unsupported_grant_type"})
 
 
 @pytest.mark.parametrize("changes", [{"grant_type": None}, {"grant_type": ""}, {"code": None}])
@@ -303,8 +303,8 @@ def test_a_code_of_another_app_is_refused_and_stays_valid(
 def test_an_expired_code_has_its_own_error(api: httpx.Client, bookshop: Application) -> None:
     code = obtain_code(api, create_reader(), bookshop)
     Grant.objects.update(expires=F("expires") - timedelta(minutes=10))
-    answer = post(api, build_code_request(bookshop, code))
-    assert parse_oauth_error(answer) == (400, "code_expired")
+    response = post(api, build_code_request(bookshop, code))
+    assert parse_oauth_error(response) == (400, "code_expired")
 
 
 def test_another_app_does_not_learn_that_a_code_expired(api: httpx.Client, bookshop: Application) -> None:
@@ -452,8 +452,8 @@ def test_a_repeated_parameter_is_refused(api: httpx.Client, bookshop: Applicatio
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
 @pytest.mark.parametrize("name", ["grant_type", "client_id", "client_secret", "code", "refresh_token", "token"])
 def test_nul_is_refused_in_every_parameter(api: httpx.Client, bookshop: Application, endpoint: str, name: str) -> None:
-    answer = api.post(endpoint, data={**build_code_request(bookshop, "code"), name: "a\0b"})
-    assert parse_oauth_error(answer) == (400, "invalid_request")
+    response = api.post(endpoint, data={**build_code_request(bookshop, "code"), name: "a\0b"})
+    assert parse_oauth_error(response) == (400, "invalid_request")
 
 
 @pytest.mark.parametrize("name", ["client_id", "client_secret", "code", "redirect_uri", "grant_type", "scope"])
@@ -461,9 +461,9 @@ def test_nul_is_refused_in_every_parameter(api: httpx.Client, bookshop: Applicat
 def test_no_value_of_a_form_causes_a_failure(api: httpx.Client, bookshop: Application, name: str, value: str) -> None:
     others = urlencode(build_code_request(bookshop, "nonsense", **{name: None}))
     headers = {"Content-Type": "application/x-www-form-urlencoded"}
-    answer = api.post(ENDPOINT, content=f"{others}&{name}={value}", headers=headers)
-    assert answer.status_code in (400, 401)
-    assert answer.json()["error"] in ("invalid_client", "invalid_grant", "invalid_request", "unsupported_grant_type")
+    response = api.post(ENDPOINT, content=f"{others}&{name}={value}", headers=headers)
+    assert response.status_code in (400, 401)
+    assert response.json()["error"] in ("invalid_client", "invalid_grant", "invalid_request", "unsupported_grant_type")
 
 
 def test_a_form_over_the_limit_is_refused(api: httpx.Client, bookshop: Application) -> None:
@@ -474,8 +474,8 @@ def test_a_form_over_the_limit_is_refused(api: httpx.Client, bookshop: Applicati
 @pytest.mark.parametrize("media_type", ["application/json", "multipart/form-data; boundary=b", "text/plain", ""])
 def test_only_forms_are_read(api: httpx.Client, bookshop: Application, endpoint: str, media_type: str) -> None:
     form = build_code_request(bookshop, obtain_code(api, create_reader(), bookshop))
-    answer = api.post(endpoint, content=json.dumps(form), headers={"Content-Type": media_type})
-    assert parse_oauth_error(answer) == (400, "invalid_request")
+    response = api.post(endpoint, content=json.dumps(form), headers={"Content-Type": media_type})
+    assert parse_oauth_error(response) == (400, "invalid_request")
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
@@ -492,10 +492,10 @@ def test_parameters_in_the_query_are_refused(
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
 @pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "PATCH", "DELETE"])
 def test_only_post_is_allowed(api: httpx.Client, bookshop: Application, endpoint: str, method: str) -> None:
-    answer = api.request(
+    response = api.request(
         method, endpoint, params=build_code_request(bookshop, obtain_code(api, create_reader(), bookshop))
     )
-    assert (answer.status_code, answer.headers["Allow"]) == (405, "POST")
+    assert (response.status_code, response.headers["Allow"]) == (405, "POST")
 
 
 def test_a_refused_request_leaves_the_code_valid(api: httpx.Client, bookshop: Application, shelf: Application) -> None:

@@ -1,4 +1,4 @@
-"""Reads answers with the models that datamodel-code-generator makes of the document: `read_models.py URL`."""
+"""Reads responses with the models that datamodel-code-generator makes of the document: `read_models.py URL`."""
 
 import sys
 import urllib.request
@@ -9,8 +9,8 @@ url = sys.argv[1]
 
 
 def read(path: str) -> bytes:
-    with urllib.request.urlopen(f"{url}{path}") as answer:  # noqa: S310  # the library's own address
-        return answer.read()
+    with urllib.request.urlopen(f"{url}{path}") as response:  # noqa: S310  # the library's own address
+        return response.read()
 
 
 page = BookPage.model_validate_json(read("/api/v2/books?limit=5"))

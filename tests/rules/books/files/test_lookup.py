@@ -36,8 +36,8 @@ def look_up(seconds: float = SECONDS) -> CatalogueLookup:
     return lookup.look_up(ISBN, seconds)
 
 
-def look_up_at(settings: Settings, answer: Callable[[Any], None], seconds: float = SECONDS) -> CatalogueLookup:
-    with start_catalogue(answer) as catalogue:
+def look_up_at(settings: Settings, response: Callable[[Any], None], seconds: float = SECONDS) -> CatalogueLookup:
+    with start_catalogue(response) as catalogue:
         settings.SRU_SERVERS = [catalogue.template]
         return look_up(seconds)
 
@@ -74,7 +74,7 @@ def test_the_reason_is_in_the_language_of_who_asks_and_the_log_in_english(
 
 
 @pytest.mark.parametrize(
-    ("answer", "seconds", "reason"),
+    ("response", "seconds", "reason"),
     [
         (drip, 0.3, "It did not answer in time."),
         (stay_silent, 0.3, "It did not answer in time."),
@@ -86,15 +86,17 @@ def test_the_reason_is_in_the_language_of_who_asks_and_the_log_in_english(
         (respond_with(200, b"", Content_Length="9"), SECONDS, "It cannot be reached, or the connection broke."),
     ],
 )
-def test_a_failure_has_a_reason(settings: Settings, answer: Callable[[Any], None], seconds: float, reason: str) -> None:
-    assert look_up_at(settings, answer, seconds) == CatalogueLookup(None, (f"127.0.0.1: {reason}",))
+def test_a_failure_has_a_reason(
+    settings: Settings, response: Callable[[Any], None], seconds: float, reason: str
+) -> None:
+    assert look_up_at(settings, response, seconds) == CatalogueLookup(None, (f"127.0.0.1: {reason}",))
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
 def test_no_redirect_is_followed(settings: Settings, status: int) -> None:
     with start_catalogue(respond_with_records(build_record())) as inside:
-        answer = respond_with(status, Location=inside.template.format(isbn=ISBN))
-        found = look_up_at(settings, answer)
+        response = respond_with(status, Location=inside.template.format(isbn=ISBN))
+        found = look_up_at(settings, response)
     assert found.problems == ("127.0.0.1: It refers to another address, which is not followed.",)
     assert inside.paths == []
 
@@ -122,7 +124,7 @@ def test_the_next_server_is_asked_if_one_fails_or_has_nothing(settings: Settings
         assert look_up(2.0).entry == FOUND
 
 
-def test_the_first_answer_counts(settings: Settings) -> None:
+def test_the_first_response_counts(settings: Settings) -> None:
     with (
         start_catalogue(respond_with_records(build_record())) as first,
         start_catalogue(respond_with_records(build_record(m245a="Other"))) as second,
@@ -152,7 +154,7 @@ def test_what_was_found_is_remembered_and_no_failure(
 
 
 @pytest.mark.parametrize(("records", "hours"), [([build_record()], 7 * 24), ([], 1)])
-def test_an_answer_counts_for_a_while(
+def test_a_response_counts_for_a_while(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, records: list[str], hours: int
 ) -> None:
     look_up_at(settings, respond_with_records(*records))

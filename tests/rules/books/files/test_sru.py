@@ -1,11 +1,11 @@
-"""What is read of an answer of SRU: the values of the book that was asked for, or why nothing is."""
+"""What is read of a response of SRU: the values of the book that was asked for, or why nothing is."""
 
 from typing import Any
 
 import pytest
 
 from books.files.catalogues.entries import CatalogueFailed
-from books.files.catalogues.sru import read_answer
+from books.files.catalogues.sru import read_response
 from tests.support.sru_servers import DIAGNOSTICS, ISBN, build_record, build_response
 
 VALUES = {"title": "Emma", "author": "Austen, Jane", "year": 1815, "genre": "Novel"}
@@ -15,12 +15,12 @@ ENTITIES = '<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa">{}]>'.format(
 
 
 def read(*records: str) -> dict[str, Any]:
-    return read_answer(build_response(*records), ISBN)
+    return read_response(build_response(*records), ISBN)
 
 
 def read_failure(content: bytes) -> str:
     with pytest.raises(CatalogueFailed) as failure:
-        read_answer(content, ISBN)
+        read_response(content, ISBN)
     return str(failure.value)
 
 
@@ -91,8 +91,8 @@ def test_version_2_and_a_missing_number_are_read_as_well() -> None:
     content = build_response(build_record()).replace(
         b"http://www.loc.gov/zing/srw/", b"http://docs.oasis-open.org/ns/search-ws/sruResponse"
     )
-    assert read_answer(content.replace(b"numberOfRecords>", b"resultCount>"), ISBN) == VALUES
-    assert read_answer(build_response().replace(b"numberOfRecords>", b"resultCount>"), ISBN) == {}
+    assert read_response(content.replace(b"numberOfRecords>", b"resultCount>"), ISBN) == VALUES
+    assert read_response(build_response().replace(b"numberOfRecords>", b"resultCount>"), ISBN) == {}
 
 
 def test_a_refusal_is_passed_on() -> None:
@@ -100,7 +100,7 @@ def test_a_refusal_is_passed_on() -> None:
 
 
 def test_a_warning_beside_records_refuses_nothing() -> None:
-    assert read_answer(build_response(build_record(), diagnostics=DIAGNOSTICS), ISBN) == VALUES
+    assert read_response(build_response(build_record(), diagnostics=DIAGNOSTICS), ISBN) == VALUES
 
 
 def test_an_accent_is_a_part_of_its_letter() -> None:
@@ -138,4 +138,4 @@ def test_another_xml_is_a_failure(content: bytes) -> None:
 
 def test_another_encoding_may_be_named() -> None:
     content = build_response(build_record(m245a="Café")).decode().replace("UTF-8", "ISO-8859-1").encode("latin-1")
-    assert read_answer(content, ISBN)["title"] == "Café"
+    assert read_response(content, ISBN)["title"] == "Café"

@@ -118,11 +118,11 @@ async def start_server(address: str, paths: list[str]) -> AsyncIterator[int]:
         await runner.cleanup()
 
 
-async def post(listener: str, host: str, answers: Iterable[str], allow_private: bool, paths: list[str]) -> None:
+async def post(listener: str, host: str, responses: Iterable[str], allow_private: bool, paths: list[str]) -> None:
     """Posts to a server on `listener`, under a name that the name server resolves to `answers`."""
     async with start_server(listener, paths) as port:
         connector = aiohttp.TCPConnector(
-            socket_factory=make_socket_factory(allow_private), resolver=StaticResolver(answers), force_close=True
+            socket_factory=make_socket_factory(allow_private), resolver=StaticResolver(responses), force_close=True
         )
         async with (
             aiohttp.ClientSession(connector=connector) as session,
@@ -141,17 +141,17 @@ PRIVATE_ROUTES = [
 ]
 
 
-@pytest.mark.parametrize(("listener", "host", "answers"), PRIVATE_ROUTES)
-def test_no_name_leads_to_a_private_address(listener: str, host: str, answers: list[str]) -> None:
+@pytest.mark.parametrize(("listener", "host", "responses"), PRIVATE_ROUTES)
+def test_no_name_leads_to_a_private_address(listener: str, host: str, responses: list[str]) -> None:
     paths: list[str] = []
     with pytest.raises(aiohttp.ClientConnectorError) as error:
-        asyncio.run(post(listener, host, answers, allow_private=False, paths=paths))
+        asyncio.run(post(listener, host, responses, allow_private=False, paths=paths))
     assert isinstance(error.value.os_error, ForbiddenAddress)
     assert paths == []
 
 
-@pytest.mark.parametrize(("listener", "host", "answers"), PRIVATE_ROUTES)
-def test_every_name_is_reached_if_private_addresses_are_allowed(listener: str, host: str, answers: list[str]) -> None:
+@pytest.mark.parametrize(("listener", "host", "responses"), PRIVATE_ROUTES)
+def test_every_name_is_reached_if_private_addresses_are_allowed(listener: str, host: str, responses: list[str]) -> None:
     paths: list[str] = []
-    asyncio.run(post(listener, host, answers, allow_private=True, paths=paths))
+    asyncio.run(post(listener, host, responses, allow_private=True, paths=paths))
     assert paths == ["/hook"]

@@ -33,16 +33,16 @@ print(json.dumps([[answer.status_code, answer.json()] for answer in answers]))
 def test_an_unexpected_failure_shows_no_internals(api: httpx.Client) -> None:
     with connection.cursor() as cursor:
         cursor.execute("ALTER TABLE books_book ADD COLUMN cellar integer DEFAULT 0 CHECK (cellar > 0)")
-    answer = api.post("/api/books", json=build_book())
-    assert (answer.status_code, answer.json()) == (500, {"detail": "Internal Server Error"})
-    assert answer.headers["Content-Type"] == "application/json"
+    response = api.post("/api/books", json=build_book())
+    assert (response.status_code, response.json()) == (500, {"detail": "Internal Server Error"})
+    assert response.headers["Content-Type"] == "application/json"
 
 
 def test_a_failure_leaves_nothing_behind(api: httpx.Client, book: dict[str, Any]) -> None:
     with connection.cursor() as cursor:
         cursor.execute("ALTER TABLE books_book ADD COLUMN cellar integer CHECK (title <> 'Dracula')")
-    answer = api.put(f"/api/books/{book['id']}", json={"author": "Bram Stoker", "title": "Dracula"})
-    assert answer.status_code == 500
+    response = api.put(f"/api/books/{book['id']}", json={"author": "Bram Stoker", "title": "Dracula"})
+    assert response.status_code == 500
     assert api.get("/api/books").json() == [book]
 
 
@@ -51,13 +51,13 @@ def test_writes_to_a_read_only_database_are_answered_503(api: httpx.Client, book
     address = f"/api/books/{book['id']}"
     with connection.cursor() as cursor:
         cursor.execute("SET TRANSACTION READ ONLY")
-    answers = [
+    responses = [
         api.post("/api/books", json=build_book()),
         api.put(address, json={"title": "Otherwise"}),
         api.delete(address),
     ]
     out_of_reach = {"detail": "The library is out of reach, try again later"}
-    assert [(answer.status_code, answer.json()) for answer in answers] == [(503, out_of_reach)] * 3
+    assert [(response.status_code, response.json()) for response in responses] == [(503, out_of_reach)] * 3
     assert api.get(address).json() == book
 
 

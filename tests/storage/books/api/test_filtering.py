@@ -47,8 +47,8 @@ def test_a_filter_finds_a_part_in_any_case(api: httpx.Client, stored: str, text:
 )
 def test_a_filter_takes_every_character_as_itself(api: httpx.Client, name: str, stored: str, text: str) -> None:
     api.post("/api/books", json=build_book(**{name: stored}))
-    answer = api.get("/api/books", params={name: text})
-    assert (answer.status_code, answer.json()) == (200, [])
+    response = api.get("/api/books", params={name: text})
+    assert (response.status_code, response.json()) == (200, [])
 
 
 @pytest.mark.parametrize("query", ["author=", "genre=", "author=&genre=", "author"])
@@ -77,8 +77,8 @@ def test_the_author_filter_searches_authors_only(api: httpx.Client) -> None:
 
 def test_a_filtered_list_is_paged_too(api: httpx.Client) -> None:
     books = [api.post("/api/books", json=build_book(author=author)).json() for author in ("Ann", "Bo", "ANNE", "Hanna")]
-    answer = api.get("/api/books", params={"author": "ann", "skip": 1, "limit": 1})
-    assert answer.json() == [books[2]]
+    response = api.get("/api/books", params={"author": "ann", "skip": 1, "limit": 1})
+    assert response.json() == [books[2]]
 
 
 def test_a_filtered_list_is_ordered_by_id(api: httpx.Client) -> None:
@@ -97,19 +97,19 @@ def test_a_filter_follows_a_change(api: httpx.Client, book: dict[str, Any]) -> N
     "character", ["a", "ΐ", "𐐨", "%", "\\"], ids=["ASCII", "three folded", "beyond the BMP", "%", "\\"]
 )
 def test_a_filter_may_have_500_characters(api: httpx.Client, book: dict[str, Any], name: str, character: str) -> None:
-    answer = api.get("/api/books", params={name: character * 500})
-    assert (answer.status_code, answer.json()) == (200, [])
+    response = api.get("/api/books", params={name: character * 500})
+    assert (response.status_code, response.json()) == (200, [])
 
 
 @pytest.mark.parametrize("name", FILTERS)
 @pytest.mark.parametrize("character", ["a", " ", "ΐ", "𐐨"], ids=["ASCII", "blank", "three folded", "beyond the BMP"])
 def test_a_filter_of_501_characters_is_refused(api: httpx.Client, name: str, character: str) -> None:
-    answer = api.get("/api/books", params={name: character * 501})
-    assert (answer.status_code, list_problems(answer)) == (422, [(f"query.{name}", "string_too_long")])
+    response = api.get("/api/books", params={name: character * 501})
+    assert (response.status_code, list_problems(response)) == (422, [(f"query.{name}", "string_too_long")])
 
 
 @pytest.mark.parametrize("name", FILTERS)
 @pytest.mark.parametrize("text", ["%00", "a%00", "%00a"])
 def test_a_filter_with_nul_is_refused(api: httpx.Client, name: str, text: str) -> None:
-    answer = api.get(f"/api/books?{name}={text}")
-    assert (answer.status_code, list_problems(answer)) == (422, [(f"query.{name}", "value_error")])
+    response = api.get(f"/api/books?{name}={text}")
+    assert (response.status_code, list_problems(response)) == (422, [(f"query.{name}", "value_error")])

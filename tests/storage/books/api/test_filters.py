@@ -24,16 +24,16 @@ TEXT_FILTERS = ["title", "author", "genre"]
 
 def create_book(api: httpx.Client, **fields: Any) -> int:
     """Creates a book through version 1, which accepts any text, and returns its id."""
-    answer = api.post("/api/books", json=build_book(**fields))
-    assert answer.status_code == 201
-    book_id: int = answer.json()["id"]
+    response = api.post("/api/books", json=build_book(**fields))
+    assert response.status_code == 201
+    book_id: int = response.json()["id"]
     return book_id
 
 
 def find_ids(api: httpx.Client, **query: str) -> list[int]:
-    answer = api.get(LIST_URL, params={"limit": "500", **query})
-    assert answer.status_code == 200
-    return list_ids(answer)
+    response = api.get(LIST_URL, params={"limit": "500", **query})
+    assert response.status_code == 200
+    return list_ids(response)
 
 
 @pytest.mark.parametrize(("stored", "text"), TEXT_MATCHES)
@@ -238,10 +238,10 @@ def test_years_are_bounded_inclusively(api: httpx.Client, query: str, years: lis
     for year in (-(2**31), -44, 0, 1813, 2**31 - 1):
         create_book(api, year=year)
     for other_parameters in ("", "&count=true&sort=-title&q=jane"):
-        answer = api.get(f"{LIST_URL}?{query}{other_parameters}")
-        assert answer.status_code == 200
-        assert sorted(book["year"] for book in answer.json()["results"]) == years
-        assert answer.json().get("count", len(years)) == len(years)
+        response = api.get(f"{LIST_URL}?{query}{other_parameters}")
+        assert response.status_code == 200
+        assert sorted(book["year"] for book in response.json()["results"]) == years
+        assert response.json().get("count", len(years)) == len(years)
 
 
 @pytest.mark.parametrize(

@@ -120,9 +120,9 @@ def test_each_change_of_a_book_is_an_entry(api: httpx.Client, key: dict[str, str
             "after": None,
         },
     ]
-    answer = api.get(f"{address}/history", headers=key)
-    assert (answer.status_code, answer.json()) == (200, {"results": expected, "next": None, "previous": None})
-    assert [list(entry["before"] or {}) for entry in answer.json()["results"][:2]] == [
+    response = api.get(f"{address}/history", headers=key)
+    assert (response.status_code, response.json()) == (200, {"results": expected, "next": None, "previous": None})
+    assert [list(entry["before"] or {}) for entry in response.json()["results"][:2]] == [
         list(fields),
         ["title", "year", "available"],
     ]
@@ -170,16 +170,16 @@ def test_a_book_without_history_has_no_entries(api: httpx.Client, key: dict[str,
 
 @pytest.mark.parametrize("pk", ["0", "-1", "987654321", "9" * 30])
 def test_a_book_that_never_existed_has_no_history(api: httpx.Client, key: dict[str, str], pk: str) -> None:
-    answers = [
+    responses = [
         api.get(f"{BOOKS}/{pk}/history{query}", headers=key)
         for query in ("", "?limit=0", "?kind=deleted", "?cursor=none")
     ]
-    assert [parse_error(answer) for answer in answers] == [(404, "NOT_FOUND", [])] * 4
+    assert [parse_error(response) for response in responses] == [(404, "NOT_FOUND", [])] * 4
 
 
 def test_a_malformed_id_is_named(api: httpx.Client, key: dict[str, str]) -> None:
-    answers = [api.get(f"{BOOKS}/{pk}/history?limit=0", headers=key) for pk in ("first", "1.5", "bulk")]
-    assert [parse_error(answer) for answer in answers] == [build_validation_error("book_id", "limit")] * 3
+    responses = [api.get(f"{BOOKS}/{pk}/history?limit=0", headers=key) for pk in ("first", "1.5", "bulk")]
+    assert [parse_error(response) for response in responses] == [build_validation_error("book_id", "limit")] * 3
 
 
 def test_an_id_may_have_zeros_before_it(api: httpx.Client, key: dict[str, str], book: dict[str, Any]) -> None:
@@ -260,8 +260,10 @@ def test_the_page_after_the_last_leads_back(
 
 def test_an_invalid_limit_is_named(api: httpx.Client, key: dict[str, str], history_address: str) -> None:
     limits = ["0", "501", "-1", "1.5", "", "ten", "9" * 40]
-    answers = [api.get(f"{history_address}?limit={limit}&cursor=none", headers=key) for limit in limits]
-    assert [parse_error(answer) for answer in answers] == [build_validation_error("limit", "cursor")] * len(limits)
+    responses = [api.get(f"{history_address}?limit={limit}&cursor=none", headers=key) for limit in limits]
+    assert [parse_error(response) for response in responses] == [build_validation_error("limit", "cursor")] * len(
+        limits
+    )
 
 
 def test_an_invalid_cursor_is_named(api: httpx.Client, key: dict[str, str], history_address: str) -> None:
@@ -272,8 +274,8 @@ def test_an_invalid_cursor_is_named(api: httpx.Client, key: dict[str, str], hist
         ["id", False, 1, 1],
     ]  # fmt: skip
     texts = ["", "é", "a" * 201, "%00", *map(forge_cursor, contents)]
-    answers = [api.get(history_address, params={"cursor": text}, headers=key) for text in texts]
-    assert [parse_error(answer) for answer in answers] == [build_validation_error("cursor")] * len(texts)
+    responses = [api.get(history_address, params={"cursor": text}, headers=key) for text in texts]
+    assert [parse_error(response) for response in responses] == [build_validation_error("cursor")] * len(texts)
 
 
 @pytest.mark.parametrize(
@@ -291,9 +293,9 @@ def test_the_ends_of_the_world_are_cursors(
 def test_an_unknown_parameter_is_named_with_the_nearest_one(
     api: httpx.Client, key: dict[str, str], address: str, name: str, nearest: str
 ) -> None:
-    answer = api.get(f"{address}/history?{name}=1", headers=key)
-    assert parse_error(answer) == (400, "UNKNOWN_PARAMETER", [name])
-    assert answer.json()["error"]["details"][0]["message"] == f"It is not known here; the nearest name is {nearest}."
+    response = api.get(f"{address}/history?{name}=1", headers=key)
+    assert parse_error(response) == (400, "UNKNOWN_PARAMETER", [name])
+    assert response.json()["error"]["details"][0]["message"] == f"It is not known here; the nearest name is {nearest}."
 
 
 def test_each_filter_selects_changes(api: httpx.Client, librarian: User, key: dict[str, str]) -> None:
@@ -305,9 +307,9 @@ def test_each_filter_selects_changes(api: httpx.Client, librarian: User, key: di
     times = {change.version: get_time(change) for change in Change.objects.filter(book_id=created[0]["id"])}
 
     def list_filtered(**filters: str) -> list[tuple[int, int]]:
-        answer = api.get(CHANGES, params=filters, headers=key)
-        assert answer.status_code == 200, answer.text
-        return [(entry["book"] - created[0]["id"], entry["version"]) for entry in answer.json()["results"]]
+        response = api.get(CHANGES, params=filters, headers=key)
+        assert response.status_code == 200, response.text
+        return [(entry["book"] - created[0]["id"], entry["version"]) for entry in response.json()["results"]]
 
     assert list_filtered(actor="ada") == [(1, 2), (1, 1), (0, 1)]
     assert list_filtered(actor="grace") == [(0, 3), (0, 2)]
@@ -361,14 +363,14 @@ def test_times_may_have_any_offset(api: httpx.Client, key: dict[str, str], since
     ],
 )
 def test_an_invalid_filter_is_named(api: httpx.Client, key: dict[str, str], name: str, values: list[str]) -> None:
-    answers = [api.get(CHANGES, params={name: value, "limit": "0"}, headers=key) for value in values]
-    assert [parse_error(answer) for answer in answers] == [build_validation_error(name, "limit")] * len(values)
+    responses = [api.get(CHANGES, params={name: value, "limit": "0"}, headers=key) for value in values]
+    assert [parse_error(response) for response in responses] == [build_validation_error(name, "limit")] * len(values)
 
 
 def test_an_unknown_filter_is_named_with_the_nearest_one(api: httpx.Client, key: dict[str, str]) -> None:
-    answer = api.get(f"{CHANGES}?chanel=v2&count=true", headers=key)
-    assert parse_error(answer) == (400, "UNKNOWN_PARAMETER", ["chanel", "count"])
-    assert answer.json()["error"]["details"][0]["message"] == "It is not known here; the nearest name is channel."
+    response = api.get(f"{CHANGES}?chanel=v2&count=true", headers=key)
+    assert parse_error(response) == (400, "UNKNOWN_PARAMETER", ["chanel", "count"])
+    assert response.json()["error"]["details"][0]["message"] == "It is not known here; the nearest name is channel."
 
 
 @pytest.mark.parametrize("policy", ["open", "protect-writes", "protected"])
@@ -385,9 +387,9 @@ def test_the_history_needs_a_credential_that_may_write(
         create_key_header(librarian, "write"),
         create_token_header(librarian),
     ]
-    answers = [api.get(history_address, headers=header) for header in headers]
-    assert [answer.status_code for answer in answers] == [401, 401, 403, 403, 200, 200]
-    assert [answer.headers.get("WWW-Authenticate") for answer in answers] == [
+    responses = [api.get(history_address, headers=header) for header in headers]
+    assert [response.status_code for response in responses] == [401, 401, 403, 403, 200, 200]
+    assert [response.headers.get("WWW-Authenticate") for response in responses] == [
         build_challenge(),
         build_challenge(error="invalid_token"),
         *[build_challenge(error="insufficient_scope", scope="write")] * 2,
@@ -403,8 +405,8 @@ def test_the_history_is_stored_by_no_cache(api: httpx.Client, key: dict[str, str
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
 def test_the_history_is_only_read(api: httpx.Client, key: dict[str, str], history_address: str, method: str) -> None:
-    answer = api.request(method, history_address, headers=key)
-    assert (answer.status_code, answer.headers["Allow"]) == (405, "GET, HEAD, OPTIONS")
+    response = api.request(method, history_address, headers=key)
+    assert (response.status_code, response.headers["Allow"]) == (405, "GET, HEAD, OPTIONS")
 
 
 def test_version_1_has_no_history(api: httpx.Client, key: dict[str, str], book: dict[str, Any]) -> None:

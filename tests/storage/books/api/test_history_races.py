@@ -55,9 +55,9 @@ def client(service: Service) -> Iterator[httpx.Client]:
 
 
 def create_book(client: httpx.Client) -> tuple[str, dict[str, Any]]:
-    """Returns the address of a book, and the answer to its creation."""
-    answer = create()(client)
-    return answer.headers["Location"], answer.json()
+    """Returns the address of a book, and the response to its creation."""
+    response = create()(client)
+    return response.headers["Location"], response.json()
 
 
 def read_history(service: Service, address: str) -> list[Change.Kind]:
@@ -75,8 +75,8 @@ def test_one_of_many_restorations_succeeds(service: Service, client: httpx.Clien
     for _ in ROUNDS:
         address, _ = create_book(client)
         delete(address)(client)
-        answers = run_concurrently(service, [restore(address)] * 6)
-        assert count_statuses(answers) == {201: 1, 409: 5}
+        responses = run_concurrently(service, [restore(address)] * 6)
+        assert count_statuses(responses) == {201: 1, 409: 5}
         assert client.get(address).json()["version"] == 3
         assert read_history(service, address) == [Change.Kind.CREATED, Change.Kind.DELETED, Change.Kind.RESTORED]
 
@@ -96,9 +96,9 @@ def test_a_restoration_and_a_book_with_its_isbn_exclude_each_other(service: Serv
 def test_restorations_and_deletions_take_turns(service: Service, client: httpx.Client) -> None:
     address, _ = create_book(client)
     for _ in ROUNDS:
-        answers = run_concurrently(service, [*[restore(address)] * 4, *[delete(address)] * 4])
-        assert count_statuses(answers[:4]).keys() <= {201, 409}
-        assert count_statuses(answers[4:]).keys() <= {204, 404, 409}
+        responses = run_concurrently(service, [*[restore(address)] * 4, *[delete(address)] * 4])
+        assert count_statuses(responses[:4]).keys() <= {201, 409}
+        assert count_statuses(responses[4:]).keys() <= {204, 404, 409}
     first, *others = read_history(service, address)
     assert first == Change.Kind.CREATED
     assert set(others[::2]) == {Change.Kind.DELETED}
@@ -110,12 +110,12 @@ def test_one_of_many_changes_and_reversions_of_one_state_succeeds(service: Servi
     for _ in ROUNDS:
         address, book = create_book(client)
         etag = patch(address, year=1)(client).headers["ETag"]
-        answers = run_concurrently(
+        responses = run_concurrently(
             service,
             [*[revert(address, 1, etag)] * 3, *(patch(address, etag, title=str(number)) for number in range(3))],
         )
-        assert count_statuses(answers) == {200: 1, 412: 5}
-        (success,) = [answer for answer in answers if answer.is_success]
+        assert count_statuses(responses) == {200: 1, 412: 5}
+        (success,) = [response for response in responses if response.is_success]
         after = client.get(address).json()
         assert after == success.json()
         assert (after["version"], after["year"] == book["year"]) == (3, after["title"] == book["title"])
@@ -149,8 +149,8 @@ def test_reversions_and_changes_are_all_counted(service: Service, client: httpx.
     address, book = create_book(client)
     patch(address, title="Emma")(client)
     calls = [revert(address, 1), *(patch(address, year=number) for number in range(5))]
-    answers = run_concurrently(service, calls)
-    assert count_statuses(answers) == {200: 6}
+    responses = run_concurrently(service, calls)
+    assert count_statuses(responses) == {200: 6}
     after = client.get(address).json()
     # The reversion set the title back, whatever the years did meanwhile.
     assert (after["title"], after["version"]) == (book["title"], 8)

@@ -86,15 +86,17 @@ def network_client(service: Service) -> Iterator[httpx.Client]:
 @hypothesis_settings
 @given(query=queries)
 def test_any_query_may_be_asked(network_client: httpx.Client, query: list[tuple[str, str]]) -> None:
-    answer = network_client.get(f"/api/books?{urlencode(query)}")
-    {200: LIST_VALIDATOR, 422: PROBLEMS_VALIDATOR}[answer.status_code].validate(answer.json())
+    response = network_client.get(f"/api/books?{urlencode(query)}")
+    {200: LIST_VALIDATOR, 422: PROBLEMS_VALIDATOR}[response.status_code].validate(response.json())
 
 
 @hypothesis_settings
 @given(book_id=(st.integers().map(str) | st.text(min_size=1, max_size=30)).filter(lambda text: "/" not in text))
 def test_any_book_may_be_asked_for(network_client: httpx.Client, book_id: str) -> None:
-    answer = network_client.get(f"/api/books/{quote(book_id, safe='')}")
-    {200: BOOK_VALIDATOR, 404: MESSAGE_VALIDATOR, 422: PROBLEMS_VALIDATOR}[answer.status_code].validate(answer.json())
+    response = network_client.get(f"/api/books/{quote(book_id, safe='')}")
+    {200: BOOK_VALIDATOR, 404: MESSAGE_VALIDATOR, 422: PROBLEMS_VALIDATOR}[response.status_code].validate(
+        response.json()
+    )
 
 
 @hypothesis_settings

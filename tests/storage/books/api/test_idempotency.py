@@ -72,14 +72,14 @@ def build_operations(*books: dict[str, Any]) -> dict[str, Any]:
     return {"operations": [{"op": "create", "book": book} for book in books]}
 
 
-def is_replayed(answer: httpx.Response) -> bool:
-    return bool(answer.headers.get("Idempotent-Replayed") == "true")
+def is_replayed(response: httpx.Response) -> bool:
+    return bool(response.headers.get("Idempotent-Replayed") == "true")
 
 
-def get_replayed_parts(answer: httpx.Response) -> tuple[object, ...]:
-    """The parts of an answer that are the same when it is repeated."""
+def get_replayed_parts(response: httpx.Response) -> tuple[object, ...]:
+    """The parts of a response that are the same when it is repeated."""
     names = ("Content-Type", "Location", "ETag", "Link")
-    return answer.status_code, answer.content, *(answer.headers.get(name) for name in names)
+    return response.status_code, response.content, *(response.headers.get(name) for name in names)
 
 
 def require_replay(first: httpx.Response, repetition: httpx.Response) -> None:
@@ -117,7 +117,7 @@ def test_a_bulk_sent_again_is_answered_again(api: httpx.Client, address: str, co
     assert count_books(api) == count
 
 
-def test_the_first_answer_is_repeated_whatever_changed_since(api: httpx.Client) -> None:
+def test_the_first_response_is_repeated_whatever_changed_since(api: httpx.Client) -> None:
     body = build_book()
     first = api.post(BOOKS, json=body, headers=KEY)
     api.patch(first.headers["Location"], json={"year": 2000})
@@ -134,8 +134,8 @@ def test_without_a_key_a_request_is_new(api: httpx.Client) -> None:
 
 def test_different_keys_are_different_requests(api: httpx.Client, librarian_key: dict[str, str]) -> None:
     keys = ["a", "A", "a-", "~" * 255, "~" * 254, '"quoted"', "a,b"]
-    answers = [api.post(BOOKS, json=build_book(), headers={**librarian_key, "Idempotency-Key": key}) for key in keys]
-    assert [(answer.status_code, is_replayed(answer)) for answer in answers] == [(201, False)] * len(keys)
+    responses = [api.post(BOOKS, json=build_book(), headers={**librarian_key, "Idempotency-Key": key}) for key in keys]
+    assert [(response.status_code, is_replayed(response)) for response in responses] == [(201, False)] * len(keys)
 
 
 @pytest.mark.parametrize("address", [BOOKS, BULK])
@@ -143,7 +143,7 @@ def test_a_key_is_not_for_another_request(api: httpx.Client, librarian_key: dict
     book = build_book()
     body = build_operations(book) if address == BULK else book
     first = api.post(address, json=body, headers=librarian_key)
-    answers = [
+    responses = [
         api.post(address, json={**body, "shelf": 1}, headers=librarian_key),
         api.post(address, content=b"{", headers=librarian_key),
         api.post(address, headers=librarian_key),
@@ -151,21 +151,21 @@ def test_a_key_is_not_for_another_request(api: httpx.Client, librarian_key: dict
         api.post(BULK if address == BOOKS else f"{BULK}?dry_run=true", json=body, headers=librarian_key),
         api.post(f"{address}?shelf=1", json=body, headers=librarian_key),
     ]
-    assert [parse_error(answer) for answer in answers] == [KEY_REUSED] * 6
-    assert not any(is_replayed(answer) for answer in answers)
+    assert [parse_error(response) for response in responses] == [KEY_REUSED] * 6
+    assert not any(is_replayed(response) for response in responses)
     assert count_books(api) == 1
     require_replay(first, api.post(address, json=body, headers=librarian_key))
 
 
-def test_the_answer_to_a_reused_key_is_whole(api: httpx.Client, librarian_key: dict[str, str]) -> None:
+def test_the_response_to_a_reused_key_is_whole(api: httpx.Client, librarian_key: dict[str, str]) -> None:
     api.post(BOOKS, json=build_book(), headers=librarian_key)
-    answer = api.post(BOOKS, json=build_book(), headers=librarian_key)
-    assert answer.status_code == 422
-    assert answer.json() == {
+    response = api.post(BOOKS, json=build_book(), headers=librarian_key)
+    assert response.status_code == 422
+    assert response.json() == {
         "error": {
             "code": "VALIDATION_ERROR",
             "message": "This Idempotency-Key came with another request before",
-            "requestId": answer.headers["X-Request-ID"],
+            "requestId": response.headers["X-Request-ID"],
         }
     }
 
@@ -176,7 +176,9 @@ def test_anonymous_callers_of_one_address_may_use_the_same_key(api: httpx.Client
     bodies = [book if address == BOOKS else build_operations(book) for book in (build_book(), build_book())]
     first, second = [api.post(address, json=body, headers=KEY) for body in bodies]
     rehearsal = api.post(f"{BULK}?dry_run=true", json=build_operations(build_book()), headers=KEY)
-    assert [(answer.is_success, is_replayed(answer)) for answer in (first, second, rehearsal)] == [(True, False)] * 3
+    assert [(response.is_success, is_replayed(response)) for response in (first, second, rehearsal)] == [
+        (True, False)
+    ] * 3
     assert count_books(api) == 2
     require_replay(first, api.post(address, json=bodies[0], headers=KEY))
     require_replay(second, api.post(address, json=bodies[1], headers=KEY))
@@ -215,13 +217,13 @@ def test_a_conflict_of_any_kind_is_stored_unless_it_passes(
     rf: RequestFactory, db: None, refusal: type[Refusal], is_stored: bool
 ) -> None:
     view = ShelfViewSet.as_view({"post": "create"}, refusals=iter([refusal(), refusal()]))
-    answers = []
+    responses = []
     for _ in range(2):
         request = rf.post("/api/v2/shelves", {}, "application/json", headers=KEY)
         request.META["wsgi.input"] = BytesIO(b"{}")
-        answers.append(view(request))
-    assert [answer.status_code for answer in answers] == [409, 409]
-    assert ["Idempotent-Replayed" in answer for answer in answers] == [False, is_stored]
+        responses.append(view(request))
+    assert [response.status_code for response in responses] == [409, 409]
+    assert ["Idempotent-Replayed" in response for response in responses] == [False, is_stored]
 
 
 def test_a_conflict_of_a_bulk_is_stored(api: httpx.Client) -> None:
@@ -264,7 +266,7 @@ def test_a_failure_of_the_library_is_not_stored(api: httpx.Client, address: str)
     with connection.cursor() as cursor:
         cursor.execute("ALTER TABLE books_book DROP COLUMN cellar")
     success = api.post(address, json=body, headers=KEY)
-    assert [parse_error(answer) for answer in failures] == [(500, "INTERNAL_ERROR", [])] * 2
+    assert [parse_error(response) for response in failures] == [(500, "INTERNAL_ERROR", [])] * 2
     assert (success.is_success, is_replayed(success)) == (True, False)
     require_replay(success, api.post(address, json=body, headers=KEY))
     assert count_books(api) == 1
@@ -272,13 +274,13 @@ def test_a_failure_of_the_library_is_not_stored(api: httpx.Client, address: str)
 
 def test_clients_of_different_addresses_may_use_the_same_key(api: httpx.Client, open_client: OpenClient) -> None:
     addresses = ["127.0.0.1", "192.0.2.1", "192.0.2.2", "2001:db8::1", "2001:db8:0:1::1"]
-    answers = [open_client(address).post(BOOKS, json=build_book(), headers=KEY) for address in addresses]
-    assert [(answer.status_code, is_replayed(answer)) for answer in answers] == [(201, False)] * 5
+    responses = [open_client(address).post(BOOKS, json=build_book(), headers=KEY) for address in addresses]
+    assert [(response.status_code, is_replayed(response)) for response in responses] == [(201, False)] * 5
     assert count_books(api) == 5
     # Even if they send the same.
     body = build_book()
-    answers = [open_client(address).post(BOOKS, json=body, headers=KEY) for address in addresses[:2]]
-    assert [(answer.status_code, is_replayed(answer)) for answer in answers] == [(201, False), (409, False)]
+    responses = [open_client(address).post(BOOKS, json=body, headers=KEY) for address in addresses[:2]]
+    assert [(response.status_code, is_replayed(response)) for response in responses] == [(201, False), (409, False)]
 
 
 @pytest.mark.parametrize(
@@ -303,11 +305,11 @@ def test_a_forwarded_address_is_not_trusted(api: httpx.Client) -> None:
 def test_a_forwarded_address_of_a_known_proxy_is_trusted(api: httpx.Client, settings: Settings) -> None:
     settings.REST_FRAMEWORK = {**settings.REST_FRAMEWORK, "NUM_PROXIES": 1}
     header_sets = [{**KEY, "X-Forwarded-For": address} for address in ("192.0.2.1", "192.0.2.2")]
-    answers = [api.post(BOOKS, json=build_book(), headers=headers) for headers in header_sets]
-    assert [(answer.status_code, is_replayed(answer)) for answer in answers] == [(201, False)] * 2
+    responses = [api.post(BOOKS, json=build_book(), headers=headers) for headers in header_sets]
+    assert [(response.status_code, is_replayed(response)) for response in responses] == [(201, False)] * 2
 
 
-def test_an_answer_is_kept_for_a_day(api: httpx.Client) -> None:
+def test_a_response_is_kept_for_a_day(api: httpx.Client) -> None:
     body = build_book()
     first = api.post(BOOKS, json=body, headers=KEY)
     age_responses(timedelta(hours=24, minutes=-1))
@@ -315,7 +317,7 @@ def test_an_answer_is_kept_for_a_day(api: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize(("age", "count"), [(timedelta(hours=24, minutes=-1), 0), (timedelta(hours=24), 1)])
-def test_an_answer_is_cleared_after_a_day(api: httpx.Client, age: timedelta, count: int) -> None:
+def test_a_response_is_cleared_after_a_day(api: httpx.Client, age: timedelta, count: int) -> None:
     body = build_book()
     first = api.post(BOOKS, json=body, headers=KEY)
     age_responses(age)
@@ -325,7 +327,7 @@ def test_an_answer_is_cleared_after_a_day(api: httpx.Client, age: timedelta, cou
 
 
 def test_after_a_day_a_request_is_new(api: httpx.Client, librarian_key: dict[str, str]) -> None:
-    """The key of a librarian leads to the first answer, whatever is sent with it."""
+    """The key of a librarian leads to the first response, whatever is sent with it."""
     first = api.post(BOOKS, json=build_book(), headers=librarian_key)
     age_responses(timedelta(hours=24))
     body = build_book()
@@ -349,23 +351,23 @@ def test_after_a_day_a_request_is_new(api: httpx.Client, librarian_key: dict[str
 )
 def test_a_bad_key_is_refused(api: httpx.Client, address: str, key: bytes) -> None:
     body = build_book() if address == BOOKS else build_operations(build_book())
-    answer = api.post(address, json=body, headers={b"Idempotency-Key": key})
-    assert parse_error(answer) == (422, "VALIDATION_ERROR", ["Idempotency-Key"])
+    response = api.post(address, json=body, headers={b"Idempotency-Key": key})
+    assert parse_error(response) == (422, "VALIDATION_ERROR", ["Idempotency-Key"])
     assert count_books(api) == 0
 
 
 @pytest.mark.parametrize("key", [b"", "é".encode(), b"\xff", b"a" * 256], ids=["empty", "UTF-8", "Latin-1", "long"])
 def test_the_server_refuses_a_bad_key(service: Service, key: bytes) -> None:
     with service.open_client() as client:
-        answer = client.post(BOOKS, json=build_book(), headers={b"Idempotency-Key": key})
-    assert parse_error(answer) == (422, "VALIDATION_ERROR", ["Idempotency-Key"])
+        response = client.post(BOOKS, json=build_book(), headers={b"Idempotency-Key": key})
+    assert parse_error(response) == (422, "VALIDATION_ERROR", ["Idempotency-Key"])
 
 
 @pytest.mark.parametrize("key", ["one", "a bad one"])
 def test_a_key_on_another_method_is_ignored(api: httpx.Client, key: str) -> None:
     headers = {"Idempotency-Key": key}
     address = api.post(BOOKS, json=build_book()).headers["Location"]
-    answers = [
+    responses = [
         api.get(address, headers=headers),
         api.put(address, json=build_book(), headers=headers),
         api.patch(address, json={"year": 2000}, headers=headers),
@@ -373,15 +375,15 @@ def test_a_key_on_another_method_is_ignored(api: httpx.Client, key: str) -> None
         api.delete(address, headers=headers),
         api.delete(address, headers=headers),
     ]
-    assert [answer.status_code for answer in answers] == [200, 200, 200, 200, 204, 404]
-    assert not any(is_replayed(answer) for answer in answers)
-    assert answers[3].json()["year"] == 3000
+    assert [response.status_code for response in responses] == [200, 200, 200, 200, 204, 404]
+    assert not any(is_replayed(response) for response in responses)
+    assert responses[3].json()["year"] == 3000
 
 
 def test_version_1_ignores_keys(api: httpx.Client) -> None:
     body = build_book()
-    answers = [api.post("/api/books", json=body, headers=KEY) for _ in range(2)]
-    assert [answer.status_code for answer in answers] == [201, 409]
+    responses = [api.post("/api/books", json=body, headers=KEY) for _ in range(2)]
+    assert [response.status_code for response in responses] == [201, 409]
 
 
 def test_a_request_whose_body_is_not_read_does_not_use_up_its_key(api: httpx.Client) -> None:
@@ -389,7 +391,7 @@ def test_a_request_whose_body_is_not_read_does_not_use_up_its_key(api: httpx.Cli
         api.post(BOOKS, content=b"a", headers={**KEY, "Content-Type": "text/plain"}),
         api.post(BOOKS, content=b" " * 2 * 2**20, headers=KEY),
     ]
-    assert [answer.status_code for answer in refusals] == [415, 413]
+    assert [response.status_code for response in refusals] == [415, 413]
     assert api.post(BOOKS, json=build_book(), headers=KEY).status_code == 201
 
 
@@ -404,12 +406,12 @@ def test_one_of_many_requests_with_one_key_is_carried_out(service: Service, addr
         book, headers = build_book(), {"Idempotency-Key": f"{address}-{number}"}
         body = book if address == BOOKS else build_operations(book)
         post = partial(httpx.Client.post, url=address, json=body, headers=headers)
-        answers = run_concurrently(service, [post] * 12)
-        successes = [answer for answer in answers if answer.is_success]
-        refusals = [parse_error(answer) for answer in answers if not answer.is_success]
+        responses = run_concurrently(service, [post] * 12)
+        successes = [response for response in responses if response.is_success]
+        refusals = [parse_error(response) for response in responses if not response.is_success]
         assert refusals == [(409, "CONFLICT", [])] * (12 - len(successes))
-        assert len({get_replayed_parts(answer) for answer in successes}) == 1
-        assert [is_replayed(answer) for answer in successes].count(False) == 1
+        assert len({get_replayed_parts(response) for response in successes}) == 1
+        assert [is_replayed(response) for response in successes].count(False) == 1
         with service.open_client() as client:
             assert len(find_by_isbn(client, book["isbn"])) == 1
             repetition = post(client)
@@ -417,7 +419,7 @@ def test_one_of_many_requests_with_one_key_is_carried_out(service: Service, addr
 
 
 @contextmanager
-def hold_answers(service: Service) -> Iterator[Callable[[], bool]]:
+def hold_responses(service: Service) -> Iterator[Callable[[], bool]]:
     """Stops each request with a key between the write of its book and the write of its stored answer.
 
     Yields a predicate: whether a request is stopped.
@@ -467,7 +469,7 @@ def test_an_interrupted_request_is_carried_out_when_it_is_sent_again(tmp_path: P
     body = build_book()
     post = partial(httpx.Client.post, url=BOOKS, json=body, headers=KEY)
     with serve_library(tmp_path) as service, ThreadPoolExecutor() as pool, service.open_client() as client:
-        with hold_answers(service) as is_held:
+        with hold_responses(service) as is_held:
             future = pool.submit(post, client)
             wait_until(is_held)
             kill_worker(service.process.pid)
@@ -477,7 +479,7 @@ def test_an_interrupted_request_is_carried_out_when_it_is_sent_again(tmp_path: P
             books_before = find_by_isbn(second_client, body["isbn"])
             # The database may notice the end of the worker a little later.
             retry = next(
-                answer for answer in send_repeatedly(partial(post, second_client)) if answer.status_code != 409
+                response for response in send_repeatedly(partial(post, second_client)) if response.status_code != 409
             )
             repetition = post(second_client)
             books_after = find_by_isbn(second_client, body["isbn"])
@@ -492,11 +494,11 @@ def test_a_repetition_of_a_request_in_flight_is_a_conflict(service: Service) -> 
     body = build_book()
     post = partial(httpx.Client.post, url=BOOKS, json=body, headers={"Idempotency-Key": body["isbn"]})
     with service.open_client() as first_client, service.open_client() as second_client, ThreadPoolExecutor() as pool:
-        with hold_answers(service) as is_held:
+        with hold_responses(service) as is_held:
             future = pool.submit(post, first_client)
             wait_until(is_held)
             conflict = post(second_client)
-        answers = [future.result(), post(second_client)]
+        responses = [future.result(), post(second_client)]
     assert conflict.json() == {
         "error": {
             "code": "CONFLICT",
@@ -505,4 +507,4 @@ def test_a_repetition_of_a_request_in_flight_is_a_conflict(service: Service) -> 
         }
     }
     assert conflict.status_code == 409
-    require_replay(*answers)
+    require_replay(*responses)

@@ -219,8 +219,8 @@ def test_a_page_of_any_length_takes_the_same_number_of_queries(
     changes.create_books([build_book() for _ in range(number)], ACTOR, now=NOON)
     # On SQLite, a query for each word first checks whether few books match.
     with django_assert_num_queries(1 + words):
-        answer = api.get(f"{LIST_URL}?limit=500{query}")
-    assert len(list_ids(answer)) == number
+        response = api.get(f"{LIST_URL}?limit=500{query}")
+    assert len(list_ids(response)) == number
 
 
 @pytest.mark.parametrize("order", SORT_ORDERS)

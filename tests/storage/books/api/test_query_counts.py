@@ -1,4 +1,4 @@
-"""The number of queries that an answer takes."""
+"""The number of queries that a response takes."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -24,8 +24,8 @@ def test_a_list_of_any_length_is_one_query(
     """A query for each text first checks whether few books match."""
     changes.create_books([build_book() for _ in range(count)], ACTOR, now=datetime.now(UTC))
     with django_assert_num_queries(1 + texts):
-        answer = api.get(f"/api/books?limit=500{query}")
-    assert len(answer.json()) == max(count - query.count("skip"), 0)
+        response = api.get(f"/api/books?limit=500{query}")
+    assert len(response.json()) == max(count - query.count("skip"), 0)
 
 
 def test_a_book_is_one_query(

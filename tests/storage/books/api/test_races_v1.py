@@ -48,10 +48,10 @@ def read_book(service: Service, address: str) -> dict[str, Any]:
 
 def test_one_of_many_creations_of_one_isbn_succeeds(service: Service) -> None:
     isbn = build_book()["isbn"]
-    answers = run_concurrently(service, [partial(create_book, isbn=isbn, title=str(number)) for number in range(12)])
-    assert count_statuses(answers) == {201: 1, 409: 11}
-    assert {tuple(parse_refusal(answer)[1]) for answer in answers if answer.is_error} == {("detail",)}
-    (book,) = [answer.json() for answer in answers if answer.is_success]
+    responses = run_concurrently(service, [partial(create_book, isbn=isbn, title=str(number)) for number in range(12)])
+    assert count_statuses(responses) == {201: 1, 409: 11}
+    assert {tuple(parse_refusal(response)[1]) for response in responses if response.is_error} == {("detail",)}
+    (book,) = [response.json() for response in responses if response.is_success]
     assert read_book(service, f"/api/books/{book['id']}") == book
 
 
@@ -59,24 +59,24 @@ def test_changes_of_different_fields_all_survive(service: Service, address: str)
     before = read_book(service, address)
     for number in range(15):
         changes: dict[str, Any] = {"title": f"T{number}", "author": f"A{number}", "year": number, "genre": f"G{number}"}
-        answers = run_concurrently(
+        responses = run_concurrently(
             service, [partial(change_book, address=address, **{name: changes[name]}) for name in changes]
         )
-        assert count_statuses(answers) == {200: 4}
+        assert count_statuses(responses) == {200: 4}
         assert read_book(service, address) == {**before, **changes}
 
 
 def test_two_books_that_swap_their_isbns_never_share_one(service: Service, address: str, other_address: str) -> None:
     before = {book: read_book(service, book) for book in (address, other_address)}
     for _ in range(3):
-        answers = run_concurrently(
+        responses = run_concurrently(
             service,
             [
                 partial(change_book, address=address, isbn=before[other_address]["isbn"]),
                 partial(change_book, address=other_address, isbn=before[address]["isbn"]),
             ],
         )
-        assert count_statuses(answers) == {409: 2}
+        assert count_statuses(responses) == {409: 2}
         assert {book: read_book(service, book) for book in (address, other_address)} == before
 
 
@@ -84,8 +84,8 @@ def test_one_of_many_changes_to_one_isbn_succeeds(service: Service) -> None:
     with service.open_client() as client:
         addresses = [create_book(client).headers["Location"] for _ in range(8)]
     isbn = build_book()["isbn"]
-    answers = run_concurrently(service, [partial(change_book, address=address, isbn=isbn) for address in addresses])
-    assert count_statuses(answers) == {200: 1, 409: 7}
+    responses = run_concurrently(service, [partial(change_book, address=address, isbn=isbn) for address in addresses])
+    assert count_statuses(responses) == {200: 1, 409: 7}
     assert [read_book(service, address)["isbn"] for address in addresses].count(isbn) == 1
 
 
@@ -95,16 +95,16 @@ def test_a_serialization_failure_is_answered_409(tmp_path: Path) -> None:
         serializable_url = f"{url}?options=-c%20default_transaction_isolation%3Dserializable"
         with serve_library(tmp_path, serializable_url) as service:
             for _ in range(5):
-                answers = run_concurrently(
+                responses = run_concurrently(
                     service, [partial(change_book, address="/api/books/1", title=f"T{number}") for number in range(8)]
                 )
-                assert count_statuses(answers).keys() <= {200, 409}
-                assert 200 in count_statuses(answers)
+                assert count_statuses(responses).keys() <= {200, 409}
+                assert 200 in count_statuses(responses)
 
 
 def test_one_of_many_deletions_succeeds(service: Service, address: str) -> None:
-    answers = run_concurrently(service, [partial(delete_book, address=address)] * 8)
-    assert count_statuses(answers) == {200: 1, 404: 7}
+    responses = run_concurrently(service, [partial(delete_book, address=address)] * 8)
+    assert count_statuses(responses) == {200: 1, 404: 7}
     assert read_book(service, address) == {"detail": "Book not found"}
 
 
@@ -113,21 +113,21 @@ def test_a_change_never_restores_a_deleted_book(service: Service) -> None:
         with service.open_client() as client:
             address = create_book(client).headers["Location"]
         changes = [partial(change_book, address=address, year=number) for number in range(5)]
-        *answers, deletion = run_concurrently(service, [*changes, partial(delete_book, address=address)])
+        *responses, deletion = run_concurrently(service, [*changes, partial(delete_book, address=address)])
         assert deletion.status_code == 200
-        assert count_statuses(answers).keys() <= {200, 404, 409}
+        assert count_statuses(responses).keys() <= {200, 404, 409}
         assert read_book(service, address) == {"detail": "Book not found"}
 
 
 def test_one_of_many_changes_of_one_state_succeeds(service: Service, address: str) -> None:
     with service.open_client() as client:
         headers = {"If-Match": client.get(address).headers["ETag"]}
-    answers = run_concurrently(
+    responses = run_concurrently(
         service,
         [partial(httpx.Client.put, url=address, json={"year": number}, headers=headers) for number in range(12)],
     )
-    assert count_statuses(answers) == {200: 1, 412: 11}
-    assert [answer.json() for answer in answers if answer.is_success] == [read_book(service, address)]
+    assert count_statuses(responses) == {200: 1, 412: 11}
+    assert [response.json() for response in responses if response.is_success] == [read_book(service, address)]
 
 
 def test_one_of_a_change_and_a_deletion_of_one_state_succeeds(service: Service) -> None:
@@ -135,23 +135,23 @@ def test_one_of_a_change_and_a_deletion_of_one_state_succeeds(service: Service) 
         with service.open_client() as client:
             creation = create_book(client)
         address, headers = creation.headers["Location"], {"If-Match": creation.headers["ETag"]}
-        answers = run_concurrently(
+        responses = run_concurrently(
             service,
             [
                 partial(httpx.Client.put, url=address, json={"year": 2000}, headers=headers),
                 partial(httpx.Client.delete, url=address, headers=headers),
             ],
         )
-        assert [answer.status_code for answer in answers] in ([200, 412], [404, 200])
+        assert [response.status_code for response in responses] in ([200, 412], [404, 200])
 
 
 class Worker:
-    """A client that creates, reads, changes and deletes books, and keeps the answers."""
+    """A client that creates, reads, changes and deletes books, and keeps the responses."""
 
     def __init__(self, shared: str, isbn: str, first_year: int) -> None:
         self.shared, self.isbn, self.first_year = shared, isbn, first_year
         self.books: dict[str, dict[str, Any]] = {}
-        self.answers: list[httpx.Response] = []
+        self.responses: list[httpx.Response] = []
 
     def __call__(self, client: httpx.Client) -> "Worker":
         self.record(create_book(client, isbn=self.isbn))
@@ -166,15 +166,15 @@ class Worker:
                 self.record(client.delete(address))
         return self
 
-    def record(self, answer: httpx.Response) -> httpx.Response:
-        self.answers.append(answer)
-        return answer
+    def record(self, response: httpx.Response) -> httpx.Response:
+        self.responses.append(response)
+        return response
 
 
 def test_no_acknowledged_write_is_lost(service: Service, address: str) -> None:
     isbn = build_book()["isbn"]
     clients = run_concurrently(service, [Worker(address, isbn, first_year=100 * number) for number in range(16)])
-    counts = count_statuses(answer for client in clients for answer in client.answers)
+    counts = count_statuses(response for client in clients for response in client.responses)
     assert counts == {201: 16 * 8 + 1, 409: 15, 200: 16 * (8 * 4 + 4)}
     for client in clients:
         assert {address: read_book(service, address) for address in client.books} == client.books

@@ -36,7 +36,7 @@ def send_bulk(client: httpx.Client, operations: list[dict[str, Any]]) -> httpx.R
 
 @pytest.fixture
 def creation(service: Service) -> httpx.Response:
-    """The answer to the creation of a book."""
+    """The response to the creation of a book."""
     return create_book(service)
 
 
@@ -46,29 +46,29 @@ def address(creation: httpx.Response) -> str:
 
 
 def test_each_of_many_changes_is_a_version_of_its_own(service: Service, address: str) -> None:
-    answers = run_concurrently(service, [partial(patch, address=address, year=number) for number in range(16)])
-    assert count_statuses(answers) == {200: 16}
-    assert sorted(answer.json()["version"] for answer in answers) == list(range(2, 18))
-    assert len({answer.headers["ETag"] for answer in answers}) == 16
-    latest = max(answers, key=lambda answer: int(answer.json()["version"]))
+    responses = run_concurrently(service, [partial(patch, address=address, year=number) for number in range(16)])
+    assert count_statuses(responses) == {200: 16}
+    assert sorted(response.json()["version"] for response in responses) == list(range(2, 18))
+    assert len({response.headers["ETag"] for response in responses}) == 16
+    latest = max(responses, key=lambda response: int(response.json()["version"]))
     assert fetch_book(service, address).json() == latest.json()
     assert fetch_book(service, address).headers["ETag"] == latest.headers["ETag"]
 
 
 def test_equal_changes_at_once_are_one_version(service: Service, address: str) -> None:
-    answers = run_concurrently(service, [partial(patch, address=address, year=2000)] * 12)
-    assert count_statuses(answers) == {200: 12}
-    assert {answer.json()["version"] for answer in answers} == {2}
-    assert len({answer.headers["ETag"] for answer in answers}) == 1
+    responses = run_concurrently(service, [partial(patch, address=address, year=2000)] * 12)
+    assert count_statuses(responses) == {200: 12}
+    assert {response.json()["version"] for response in responses} == {2}
+    assert len({response.headers["ETag"] for response in responses}) == 1
 
 
 def test_changes_through_both_versions_are_all_counted(service: Service, address: str) -> None:
     first_version_address = address.replace("/v2", "")
     calls = [partial(httpx.Client.put, url=first_version_address, json={"title": f"T{number}"}) for number in range(6)]
-    answers = run_concurrently(
+    responses = run_concurrently(
         service, [*calls, *(partial(patch, address=address, year=number) for number in range(6))]
     )
-    assert count_statuses(answers) == {200: 12}
+    assert count_statuses(responses) == {200: 12}
     assert fetch_book(service, address).json()["version"] == 13
 
 
@@ -79,9 +79,9 @@ def test_one_of_many_changes_of_one_state_succeeds(
     headers = {"If-Match": creation.headers["ETag"]}
     bodies = [build_book(title=f"T{number}") for number in range(12)]
     request = partial(httpx.Client.request, method=method, url=address, headers=headers)
-    answers = run_concurrently(service, [partial(request, json=body) for body in bodies])
-    assert count_statuses(answers) == {200: 1, 412: 11}
-    (success,) = [answer for answer in answers if answer.is_success]
+    responses = run_concurrently(service, [partial(request, json=body) for body in bodies])
+    assert count_statuses(responses) == {200: 1, 412: 11}
+    (success,) = [response for response in responses if response.is_success]
     assert fetch_book(service, address).json() == success.json()
     assert success.json()["version"] == 2
 
@@ -90,8 +90,8 @@ def test_one_of_many_bulks_for_one_version_succeeds(service: Service, creation: 
     operations = [
         {"op": "update", "id": creation.json()["id"], "version": 1, "book": {"year": number}} for number in range(12)
     ]
-    answers = run_concurrently(service, [partial(send_bulk, operations=[operation]) for operation in operations])
-    assert count_statuses(answers) == {200: 1, 409: 11}
+    responses = run_concurrently(service, [partial(send_bulk, operations=[operation]) for operation in operations])
+    assert count_statuses(responses) == {200: 1, 409: 11}
     assert fetch_book(service, address).json()["version"] == 2
 
 
@@ -101,12 +101,12 @@ def test_one_of_many_creations_of_one_isbn_succeeds(service: Service) -> None:
         partial(httpx.Client.post, url=BOOKS, json=body, headers={"Idempotency-Key": f"{body['isbn']}-{number}"})
         for number in range(12)
     ]
-    answers = run_concurrently(service, calls)
-    assert count_statuses(answers) == {201: 1, 409: 11}
-    (creation,) = [answer for answer in answers if answer.is_success]
-    conflicts = [answer for answer in answers if answer.is_error]
-    assert [parse_error(answer) for answer in conflicts] == [(409, "CONFLICT", ["isbn"])] * 11
-    links = {answer.headers["Link"].partition(BOOKS)[2] for answer in conflicts}
+    responses = run_concurrently(service, calls)
+    assert count_statuses(responses) == {201: 1, 409: 11}
+    (creation,) = [response for response in responses if response.is_success]
+    conflicts = [response for response in responses if response.is_error]
+    assert [parse_error(response) for response in conflicts] == [(409, "CONFLICT", ["isbn"])] * 11
+    links = {response.headers["Link"].partition(BOOKS)[2] for response in conflicts}
     assert links == {f'/{creation.json()["id"]}>; rel="related"'}
 
 
@@ -115,10 +115,10 @@ def test_bulks_that_change_books_in_opposite_order_both_succeed(service: Service
     for round_ in range(5):
         operations = [{"op": "update", "id": pk, "book": {"year": round_}} for pk in ids]
         reversed_operations = [{"op": "update", "id": pk, "book": {"genre": f"G{round_}"}} for pk in reversed(ids)]
-        answers = run_concurrently(
+        responses = run_concurrently(
             service, [partial(send_bulk, operations=operations), partial(send_bulk, operations=reversed_operations)]
         )
-        assert count_statuses(answers) == {200: 2}
+        assert count_statuses(responses) == {200: 2}
     books = [fetch_book(service, f"{BOOKS}/{pk}").json() for pk in ids]
     assert {(book["year"], book["genre"], book["version"]) for book in books} == {(4, "G4", 11)}
 
@@ -126,12 +126,12 @@ def test_bulks_that_change_books_in_opposite_order_both_succeed(service: Service
 def test_one_of_two_bulks_that_create_isbns_in_opposite_order_succeeds(service: Service) -> None:
     for _ in range(4):
         operations = [{"op": "create", "book": build_book()} for _ in range(60)]
-        answers = run_concurrently(
+        responses = run_concurrently(
             service, [partial(send_bulk, operations=operations), partial(send_bulk, operations=operations[::-1])]
         )
-        assert count_statuses(answers) == {200: 1, 409: 1}
-        assert {parse_error(answer)[1] for answer in answers if answer.is_error} == {"CONFLICT"}
-        (results,) = [answer.json()["results"] for answer in answers if answer.is_success]
+        assert count_statuses(responses) == {200: 1, 409: 1}
+        assert {parse_error(response)[1] for response in responses if response.is_error} == {"CONFLICT"}
+        (results,) = [response.json()["results"] for response in responses if response.is_success]
         assert len({result["id"] for result in results}) == 60
 
 
@@ -148,8 +148,8 @@ def test_bulks_that_exchange_isbns_never_lose_one(service: Service) -> None:
                     {"op": "update", "id": first["id"], "book": {"isbn": second["isbn"]}},
                 ]
             )
-        answers = run_concurrently(service, [partial(send_bulk, operations=swap) for swap in swaps])
-        assert count_statuses(answers).keys() <= {200, 409}
+        responses = run_concurrently(service, [partial(send_bulk, operations=swap) for swap in swaps])
+        assert count_statuses(responses).keys() <= {200, 409}
         books = [fetch_book(service, f"{BOOKS}/{book['id']}").json() for book in books]
         assert Counter(book["isbn"] for book in books) == isbns
 
@@ -158,8 +158,8 @@ def test_a_bulk_and_a_single_change_wait_for_each_other(service: Service) -> Non
     books = [create_book(service).json() for _ in range(10)]
     operations = [{"op": "update", "id": book["id"], "book": {"title": "Bulk"}} for book in reversed(books)]
     singles = [partial(patch, address=f"{BOOKS}/{book['id']}", year=2000) for book in books]
-    answers = run_concurrently(service, [partial(send_bulk, operations=operations), *singles])
-    assert count_statuses(answers) == {200: 11}
+    responses = run_concurrently(service, [partial(send_bulk, operations=operations), *singles])
+    assert count_statuses(responses) == {200: 11}
     books_after = [fetch_book(service, f"{BOOKS}/{book['id']}").json() for book in books]
     assert {(book["title"], book["year"], book["version"]) for book in books_after} == {("Bulk", 2000, 3)}
 
@@ -175,10 +175,12 @@ def test_a_change_never_restores_a_deleted_book(service: Service, method: str) -
         }[method]
         changes = [partial(patch, address=address, year=number) for number in range(4)]
         bulk_change = partial(send_bulk, operations=[{"op": "update", "id": pk, "book": {"genre": "Bulk"}}])
-        deletion_answer, bulk_answer, *change_answers = run_concurrently(service, [deletion, bulk_change, *changes])
-        assert deletion_answer.is_success
-        assert bulk_answer.status_code in (200, 422)
-        assert count_statuses(change_answers).keys() <= {200, 404}
+        deletion_response, bulk_response, *change_responses = run_concurrently(
+            service, [deletion, bulk_change, *changes]
+        )
+        assert deletion_response.is_success
+        assert bulk_response.status_code in (200, 422)
+        assert count_statuses(change_responses).keys() <= {200, 404}
         assert parse_error(fetch_book(service, address)) == (404, "NOT_FOUND", [])
 
 
@@ -186,7 +188,7 @@ def test_a_dry_run_does_not_block_other_writers(service: Service, address: str, 
     operations = [{"op": "update", "id": creation.json()["id"], "book": {"title": "Rehearsed"}}]
     rehearsal = partial(httpx.Client.post, url=f"{BULK}?dry_run=true", json={"operations": operations})
     changes = [partial(patch, address=address, year=number) for number in range(6)]
-    answers = run_concurrently(service, [*[rehearsal] * 6, *changes])
-    assert count_statuses(answers) == {200: 12}
+    responses = run_concurrently(service, [*[rehearsal] * 6, *changes])
+    assert count_statuses(responses) == {200: 12}
     book = fetch_book(service, address).json()
     assert (book["title"], book["version"]) == (creation.json()["title"], 7)

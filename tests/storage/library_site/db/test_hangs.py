@@ -53,16 +53,16 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 @pytest.fixture
-def answers(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+def responses(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """What the server does when it is asked: the last one is true if it answers. A question appends to the list."""
-    answers: list[bool] = []
+    responses: list[bool] = []
 
-    def answer(*_: object) -> bool:
-        answers.append(answers[0])
-        return answers[0]
+    def response(*_: object) -> bool:
+        responses.append(responses[0])
+        return responses[0]
 
-    monkeypatch.setattr(hangs, "is_answering", answer)
-    return answers
+    monkeypatch.setattr(hangs, "is_answering", response)
+    return responses
 
 
 class Session:
@@ -96,9 +96,9 @@ def has_given_up(statement: Any) -> bool:
 
 
 def test_a_server_that_does_not_answer_loses_all_its_statements(
-    clock: Clock, answers: list[bool], caplog: pytest.LogCaptureFixture
+    clock: Clock, responses: list[bool], caplog: pytest.LogCaptureFixture
 ) -> None:
-    answers[:] = [False]
+    responses[:] = [False]
     state, sessions = ServerState(), [Session(), Session()]
     old = begin(state, sessions[0])
     clock.now += SUSPECT_AGE - 0.1
@@ -108,31 +108,31 @@ def test_a_server_that_does_not_answer_loses_all_its_statements(
     assert [has_given_up(old), has_given_up(young)] == [True, True]
     assert [session.status for session in sessions] == [ConnStatus.BAD] * 2
     # One question for both.
-    assert len(answers) == 2
+    assert len(responses) == 2
     assert caplog.messages == ["PostgreSQL hangs: its statements are given up."]
     for refuse in (lambda: begin(state, Session()), state.require_connection_try):
         with pytest.raises(DatabaseHangs):
             refuse()
 
 
-def test_a_server_that_answers_keeps_its_statements(clock: Clock, answers: list[bool]) -> None:
-    answers[:] = [True]
+def test_a_server_that_answers_keeps_its_statements(clock: Clock, responses: list[bool]) -> None:
+    responses[:] = [True]
     state = ServerState()
     statements = [begin(state, Session()) for _ in range(2)]
     clock.now += SUSPECT_AGE + 0.1
     assert not any(map(has_given_up, statements))
-    assert len(answers) == 2
+    assert len(responses) == 2
     begin(state, Session())
 
 
-def test_a_statement_far_beyond_its_limit_is_given_up(clock: Clock, answers: list[bool]) -> None:
-    answers[:] = [True]
+def test_a_statement_far_beyond_its_limit_is_given_up(clock: Clock, responses: list[bool]) -> None:
+    responses[:] = [True]
     state = ServerState()
     late, patient, slow = (begin(state, Session(), limit) for limit in (5, inf, 5.2))
     clock.now += 5 + GRACE + 0.1
     assert [has_given_up(statement) for statement in (patient, slow, late)] == [False, False, True]
     # Neither what ends well nor a new connection ends the pause: reads go on while writes wait for locks.
-    state.record_answer()
+    state.record_response()
     state.record_connection()
     clock.now += PAUSE - 0.1
     for refuse in (lambda: begin(state, Session()), state.require_connection_try):
@@ -142,8 +142,8 @@ def test_a_statement_far_beyond_its_limit_is_given_up(clock: Clock, answers: lis
     begin(state, Session())
 
 
-def test_a_try_goes_on_when_the_server_answers_again(clock: Clock, answers: list[bool]) -> None:
-    answers[:] = [True]
+def test_a_try_goes_on_when_the_server_answers_again(clock: Clock, responses: list[bool]) -> None:
+    responses[:] = [True]
     state = ServerState()
     state.record_hang(NOW - RETRY_INTERVAL)
     slow = begin(state, Session())
@@ -154,7 +154,7 @@ def test_a_try_goes_on_when_the_server_answers_again(clock: Clock, answers: list
 
 
 @pytest.mark.parametrize(("status", "is_open"), [(ConnStatus.OK, False), (ConnStatus.BAD, True)])
-def test_an_answer_ends_the_hang(clock: Clock, status: ConnStatus, is_open: bool) -> None:
+def test_a_response_ends_the_hang(clock: Clock, status: ConnStatus, is_open: bool) -> None:
     state, session = ServerState(), Session()
     state.record_hang(NOW - RETRY_INTERVAL)
     statement: Any = state.guard(iter([1]), session, inf)  # type: ignore[arg-type]  # stands for psycopg's
@@ -293,8 +293,8 @@ def test_a_commit_of_a_server_that_hangs_fails(proxy: DatabaseProxy) -> None:
 def test_a_request_of_a_server_that_hangs_is_answered(proxy: DatabaseProxy, application: Any) -> None:
     with httpx.Client(transport=httpx.WSGITransport(app=application), base_url="http://127.0.0.1") as client:
         with proxy.fall_silent():
-            answers = [client.get("/api/v2/books/1") for _ in range(2)]
-        assert [(answer.status_code, answer.headers["Retry-After"]) for answer in answers] == [(503, "1")] * 2
+            responses = [client.get("/api/v2/books/1") for _ in range(2)]
+        assert [(response.status_code, response.headers["Retry-After"]) for response in responses] == [(503, "1")] * 2
 
 
 @postgresql_alone

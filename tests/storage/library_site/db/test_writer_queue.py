@@ -319,8 +319,8 @@ def test_writers_that_wait_leave_threads_to_readers(small_service: Service, pool
         statuses = [reader.get("/api/books/1").status_code for _ in range(8)]
         refused = [future.result() for future in futures if future.done()]
         program.rollback()
-        answers = [future.result() for future in futures]
+        responses = [future.result() for future in futures]
     assert statuses == [200] * 8
-    assert {(answer.status_code, answer.headers["Retry-After"]) for answer in refused} == {(503, "1")}
-    assert Counter(answer.status_code for answer in answers) == {201: 2, 503: 6}
+    assert {(response.status_code, response.headers["Retry-After"]) for response in refused} == {(503, "1")}
+    assert Counter(response.status_code for response in responses) == {201: 2, 503: 6}
     assert "Traceback" not in small_service.log.read_text()

@@ -1,4 +1,5 @@
-"""With the compiled path and without it, the application gives the same answers and stores the same rows, to the byte.
+"""With the compiled path and without it, the application gives the same responses and stores the same rows, to the
+byte.
 
 Writes are committed, as in production: inside the transaction of a test, the compiled path would not use its own
 statements on PostgreSQL. `--hypothesis-profile=long` tries 20,000 examples in each test.
@@ -60,7 +61,7 @@ class StoredRows(NamedTuple):
     changes: list[Any]
     events: list[Any]
     deliveries: list[Any]
-    answers: list[Any]
+    responses: list[Any]
     keys: list[Any]
 
 
@@ -133,43 +134,43 @@ def test_both_variants_answer_and_store_the_same(
 ) -> None:
     clock(session.now)
     expected = run_session(plain, session, credentials)
-    for answer in expected[0]:
-        event(answer.status)
+    for response in expected[0]:
+        event(response.status)
     assert run_session(compiled, session, credentials) == expected
 
 
 def run_session(
     variant: ApplicationVariant, session: Session, credentials: Credentials
 ) -> tuple[list[Answer], StoredRows]:
-    """Sends the requests and returns the answers, and the rows that are stored at the end."""
+    """Sends the requests and returns the responses, and the rows that are stored at the end."""
     restore_books()
     with variant.override_settings(LIBRARY_ACCESS=session.access):
         # Without a raw connection both variants would send the same statements to PostgreSQL.
         assert bool(raw_connection(connection)) == (variant.compiled and connection.vendor == "postgresql")
-        answers = list(send_requests(variant, session, credentials))
+        responses = list(send_requests(variant, session, credentials))
     assert book_audit.count_events() == book_audit.count_changes()
-    return answers, read_stored_rows()
+    return responses, read_stored_rows()
 
 
 def send_requests(variant: ApplicationVariant, session: Session, credentials: Credentials) -> Iterator[Answer]:
-    """Yields the answer of each request and of those that follow from it."""
+    """Yields the response of each request and of those that follow from it."""
     last_etag = LAST_ETAG
     for request in session.requests:
         conditions = {name: value and value.replace(LAST_ETAG, last_etag) for name, value in request.headers.items()}
-        answer = variant.send(
+        response = variant.send(
             request._replace(headers=conditions), credentials[request.credential], session.is_deprecated
         )
-        yield answer
-        last_etag = answer.get_header("ETag") or last_etag
-        for following in iter_following(request, answer):
+        yield response
+        last_etag = response.get_header("ETag") or last_etag
+        for following in iter_following(request, response):
             yield variant.send(following, credentials[request.credential], session.is_deprecated)
 
 
-def iter_following(request: Request, answer: Answer) -> Iterator[Request]:
-    """Yields what follows from the answer to a GET: the same with If-None-Match, and the request of the next page."""
-    if request.method == "GET" and (etag := answer.get_header("ETag")):
+def iter_following(request: Request, response: Answer) -> Iterator[Request]:
+    """Yields what follows from the response to a GET: the same with If-None-Match, and the request of the next page."""
+    if request.method == "GET" and (etag := response.get_header("ETag")):
         yield request._replace(headers={"If-None-Match": etag})
-    if match := NEXT_PAGE.search(answer.get_header("Link") or ""):
+    if match := NEXT_PAGE.search(response.get_header("Link") or ""):
         yield request._replace(query=match[1])
 
 
@@ -182,7 +183,7 @@ def read_stored_rows() -> StoredRows:
         deliveries=list(
             due_deliveries.values_list("event__kind", "event__subject", "endpoint", "replay", "state", "attempted")
         ),
-        answers=list(StoredResponse.objects.order_by("pk").values_list()),
+        responses=list(StoredResponse.objects.order_by("pk").values_list()),
         keys=list(APIKey.objects.order_by("pk").values_list("last_used_at")),
     )
 
@@ -204,7 +205,7 @@ def test_a_book_is_stored_and_announced(variant: ApplicationVariant) -> None:
     created = variant.send(Request("POST", "/books", body=encode_body(**build_book(title='{"id":1}'))))
     changed = variant.send(Request("PUT", "/books/101", body=encode_body(title="Emma", year=1816)))
     unchanged = variant.send(Request("PUT", "/books/101", body=encode_body(title="Emma")))
-    assert [answer.status for answer in (created, changed, unchanged)] == ["201 Created", "200 OK", "200 OK"]
+    assert [response.status for response in (created, changed, unchanged)] == ["201 Created", "200 OK", "200 OK"]
     assert [(data["book"]["version"], data["previous"]) for data in read_event_data()] == [
         (1, {}),
         (2, {"title": '{"id":1}', "year": 1813}),
@@ -214,9 +215,9 @@ def test_a_book_is_stored_and_announced(variant: ApplicationVariant) -> None:
 
 @pytest.mark.parametrize(("method", "path"), [("POST", "/books"), ("PUT", "/books/2")])
 def test_an_isbn_in_use_is_refused(variant: ApplicationVariant, method: str, path: str) -> None:
-    answer = variant.send(Request(method, path, body=encode_body(**build_book(isbn=STORED_ISBNS[0]))))
-    assert answer.status == "409 Conflict"
-    assert answer.get_header("Link") == f'<{settings.PUBLIC_URL}/api/books/1>; rel="related"'
+    response = variant.send(Request(method, path, body=encode_body(**build_book(isbn=STORED_ISBNS[0]))))
+    assert response.status == "409 Conflict"
+    assert response.get_header("Link") == f'<{settings.PUBLIC_URL}/api/books/1>; rel="related"'
     assert read_event_data() == []
 
 
@@ -232,8 +233,8 @@ def deliveries_refused(library: Credentials) -> Iterator[None]:
 @pytest.mark.parametrize(("method", "path"), [("POST", "/books"), ("PUT", "/books/2")])
 def test_a_failed_write_leaves_nothing_behind(variant: ApplicationVariant, method: str, path: str) -> None:
     before = read_stored_rows()
-    answer = variant.send(Request(method, path, body=encode_body(**build_book())))
-    assert answer.status == "500 Internal Server Error"
+    response = variant.send(Request(method, path, body=encode_body(**build_book())))
+    assert response.status == "500 Internal Server Error"
     assert read_stored_rows() == before
 
 
@@ -244,8 +245,8 @@ def test_an_event_in_use_is_no_isbn_in_use(
     variant.send(Request("PUT", "/books/1", body=encode_body(year=1)))
     [event] = Event.objects.all()
     monkeypatch.setattr("webhooks.outbox.uuid4", lambda: event.uuid)
-    answer = variant.send(Request(method, path, body=encode_body(**build_book())))
-    assert answer.status == "500 Internal Server Error"
+    response = variant.send(Request(method, path, body=encode_body(**build_book())))
+    assert response.status == "500 Internal Server Error"
 
 
 @pytest.mark.parametrize(

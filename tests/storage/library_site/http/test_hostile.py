@@ -18,25 +18,25 @@ PARAMETERS = ["x*=bogus''%41", "charset*=utf-8''%00", "charset=hex", "charset=ut
 def test_strange_parameters_of_a_content_type_harm_nothing(
     api: httpx.Client, parameter: str, media_type: str, address: str
 ) -> None:
-    answers = [
+    responses = [
         api.request(method, address, headers={"Content-Type": f"{media_type};{parameter}"})
         for method in ("GET", "POST")
     ]
-    assert max(answer.status_code for answer in answers) < 500
+    assert max(response.status_code for response in responses) < 500
 
 
 def test_the_charset_of_json_is_ignored(api: httpx.Client) -> None:
     headers = {"Content-Type": "application/json; charset=latin-1"}
-    answer = api.post(
+    response = api.post(
         "/api/books", content='{"title": "É", "author": "", "year": 1, "isbn": "", "genre": ""}', headers=headers
     )
-    assert answer.json()["title"] == "É"
+    assert response.json()["title"] == "É"
 
 
 @pytest.mark.parametrize("key", [r'"\000aaaaaaaaaa"', "a" * 5000, "'; --", "%00%00%00%00%00%00%00%00%00"])
 def test_an_invalid_session_is_ignored(api: httpx.Client, key: str) -> None:
-    answer = api.get("/admin/", headers={"Cookie": f"sessionid={key}"})
-    assert answer.headers["Location"] == "/admin/login/?next=/admin/"
+    response = api.get("/admin/", headers={"Cookie": f"sessionid={key}"})
+    assert response.headers["Location"] == "/admin/login/?next=/admin/"
 
 
 @pytest.mark.parametrize(
@@ -59,8 +59,8 @@ def test_an_invalid_session_is_ignored(api: httpx.Client, key: str) -> None:
     ],
 )
 def test_no_address_of_the_admin_fails(admin_client: Client, query: str) -> None:
-    answer: Any = admin_client.get(f"/admin/books/book/?{query}", follow=True)
-    assert answer.status_code in (200, 400)
+    response: Any = admin_client.get(f"/admin/books/book/?{query}", follow=True)
+    assert response.status_code in (200, 400)
 
 
 @pytest.mark.parametrize(
@@ -77,8 +77,8 @@ def test_no_address_of_the_admin_fails(admin_client: Client, query: str) -> None
     ],
 )
 def test_no_address_of_the_user_admin_fails(admin_client: Client, query: str) -> None:
-    answer: Any = admin_client.get(f"/admin/auth/user/?{query}", follow=True)
-    assert answer.status_code in (200, 400)
+    response: Any = admin_client.get(f"/admin/auth/user/?{query}", follow=True)
+    assert response.status_code in (200, 400)
 
 
 @pytest.mark.parametrize(
@@ -93,26 +93,26 @@ def test_no_address_of_the_user_admin_fails(admin_client: Client, query: str) ->
 )
 @pytest.mark.parametrize("pk", ["abc", "\0", "9" * 23, "9" * 5000, ""])
 def test_a_selection_of_nothing_changes_nothing(admin_client: Client, changelist: str, action: str, pk: str) -> None:
-    answer: Any = admin_client.post(f"/admin/{changelist}/", {"action": action, "_selected_action": pk}, follow=True)
-    assert "Nothing was changed: what was selected does not exist." in answer.content.decode()
+    response: Any = admin_client.post(f"/admin/{changelist}/", {"action": action, "_selected_action": pk}, follow=True)
+    assert "Nothing was changed: what was selected does not exist." in response.content.decode()
 
 
 @pytest.mark.parametrize("field", ["groups", "user_permissions"])
 @pytest.mark.parametrize("pk", ["abc", "\0", "9" * 23, "-" + "9" * 23, "9" * 5000, ""])
 def test_nobody_is_given_what_does_not_exist(admin_client: Client, admin_user: User, field: str, pk: str) -> None:
     for page in ("add/", f"{admin_user.pk}/change/"):
-        answer = admin_client.post(f"/admin/auth/user/{page}", {"username": "jane", field: pk})
-        assert answer.status_code == 200
+        response = admin_client.post(f"/admin/auth/user/{page}", {"username": "jane", field: pk})
+        assert response.status_code == 200
     assert list(User.objects.all()) == [admin_user]
 
 
 @pytest.mark.parametrize("page", ["change", "delete"])
 @pytest.mark.parametrize("name", ["", "%00", "password", "abc"])
 def test_the_page_of_a_row_takes_no_other_column(admin_client: Client, admin_user: User, page: str, name: str) -> None:
-    answer = admin_client.get(f"/admin/auth/user/{admin_user.pk}/{page}/?_to_field={name}")
-    assert answer.status_code == (400 if name else 200)
+    response = admin_client.get(f"/admin/auth/user/{admin_user.pk}/{page}/?_to_field={name}")
+    assert response.status_code == (400 if name else 200)
 
 
 def test_a_body_cannot_say_it_is_larger_than_it_is(api: httpx.Client) -> None:
-    answer = api.post("/api/books", json=build_book(), headers={"Content-Length": str(2**63)})
-    assert answer.status_code == 413
+    response = api.post("/api/books", json=build_book(), headers={"Content-Length": str(2**63)})
+    assert response.status_code == 413

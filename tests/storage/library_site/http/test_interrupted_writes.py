@@ -100,8 +100,8 @@ def test_a_change_that_another_change_overtakes(
     after: tuple[str, int, int] | None,
 ) -> None:
     with run_concurrent_change(first):
-        answer = variant.send(Request("PUT", "/books/1", **request_fields))
-    assert answer.status == status
+        response = variant.send(Request("PUT", "/books/1", **request_fields))
+    assert response.status == status
     assert Book.objects.filter(pk=1).values_list("title", "year", "version").first() == after
     assert book_audit.count_events() == book_audit.count_changes()
     assert book_audit.list_history() == book_audit.list_changes()
@@ -109,8 +109,8 @@ def test_a_change_that_another_change_overtakes(
 
 def test_an_isbn_is_stored_once(variant: ApplicationVariant) -> None:
     with run_concurrent_change(add_book):
-        answer = variant.send(Request("POST", "/books", body=encode_body(**build_book(isbn="taken"))))
-    assert answer.status == "409 Conflict"
+        response = variant.send(Request("POST", "/books", body=encode_body(**build_book(isbn="taken"))))
+    assert response.status == "409 Conflict"
     assert Book.objects.filter(isbn="taken").count() == 1
     assert book_audit.count_events() == book_audit.count_changes()
 
@@ -141,8 +141,8 @@ def test_a_write_after_the_connection_was_closed(
 ) -> None:
     variant.send(Request("GET", "/books/1"))
     lose_connection()
-    answer = variant.send(write)
-    assert answer.status in ("200 OK", "201 Created", "204 No Content")
+    response = variant.send(write)
+    assert response.status in ("200 OK", "201 Created", "204 No Content")
     assert book_audit.count_events() == book_audit.count_changes()
 
 
@@ -158,7 +158,7 @@ def break_every_statement(
 ) -> Iterator[Answer]:
     """Sends a request again and again: each time another statement has the fault.
 
-    Yields the answers. The last is to a request without a fault: it has no more statements.
+    Yields the responses. The last is to a request without a fault: it has no more statements.
     """
     for number in count(1):
         connection.close()
@@ -166,21 +166,21 @@ def break_every_statement(
         # The workers are notified after each write.
         worker_notifier.notified_at = 0
         proxy.prepare({number: fault})
-        answer = send()
+        response = send()
         is_broken = not proxy.faults
         proxy.prepare({})
-        yield answer
+        yield response
         if not is_broken:
             return
 
 
-def check_broken_writes(compiled: ApplicationVariant, answers: Iterable[Answer], fault: Fault) -> None:
+def check_broken_writes(compiled: ApplicationVariant, responses: Iterable[Answer], fault: Fault) -> None:
     outcomes = []
-    for answer in answers:
-        assert answer.get_header("Retry-After") == ("1" if answer.status == UNAVAILABLE else None)
+    for response in responses:
+        assert response.get_header("Retry-After") == ("1" if response.status == UNAVAILABLE else None)
         # The next request gets a new connection.
         assert compiled.send(Request("GET", "/books/2")).status == "200 OK"
-        outcomes.append((answer.status, count_complete_changes()))
+        outcomes.append((response.status, count_complete_changes()))
     *broken, unbroken = outcomes
     assert unbroken in [("200 OK", 1), ("201 Created", 1), ("204 No Content", 1)]
     # What was executed may be answered 503, once: that of the statement that committed it.
@@ -222,8 +222,8 @@ def test_a_connection_that_ends_at_any_statement(
 ) -> None:
     # The process remembers the actor afterwards.
     compiled.send(write, library[credential])
-    answers = break_every_statement(proxy, fault, lambda: compiled.send(write, library[credential]))
-    check_broken_writes(compiled, answers, fault)
+    responses = break_every_statement(proxy, fault, lambda: compiled.send(write, library[credential]))
+    check_broken_writes(compiled, responses, fault)
 
 
 @with_each_fault
@@ -234,12 +234,12 @@ def test_a_connection_that_ends_at_any_statement_of_a_revert(
         restore_books()
         assert compiled.send(PATCH).status == "200 OK"
 
-    for answer in break_every_statement(proxy, fault, lambda: compiled.send(REVERT), restore_and_change):
-        assert answer.status in ("200 OK", UNAVAILABLE)
+    for response in break_every_statement(proxy, fault, lambda: compiled.send(REVERT), restore_and_change):
+        assert response.status in ("200 OK", UNAVAILABLE)
         # The next request gets a new connection.
         assert compiled.send(Request("GET", "/books/2")).status == "200 OK"
         assert count_complete_changes() in (1, 2)
-    assert answer.status == "200 OK"
+    assert response.status == "200 OK"
 
 
 @with_each_fault
@@ -251,8 +251,8 @@ def test_a_connection_that_ends_while_an_actor_is_added(
         Actor.objects.all().delete()
         restore_books()
 
-    answers = break_every_statement(proxy, fault, lambda: compiled.send(POST, library["key"]), forget_and_restore)
-    check_broken_writes(compiled, answers, fault)
+    responses = break_every_statement(proxy, fault, lambda: compiled.send(POST, library["key"]), forget_and_restore)
+    check_broken_writes(compiled, responses, fault)
 
 
 @with_each_fault
@@ -272,8 +272,8 @@ def test_a_connection_that_ends_after_a_change_was_overtaken(
     write = PUT._replace(headers={"If-Match": "*"})
     # The process remembers the actor afterwards.
     compiled.send(write)
-    answers = break_every_statement(proxy, fault, lambda: compiled.send(write), restore_and_wait)
-    check_broken_writes(compiled, answers, fault)
+    responses = break_every_statement(proxy, fault, lambda: compiled.send(write), restore_and_wait)
+    check_broken_writes(compiled, responses, fault)
 
 
 @with_each_fault
@@ -282,8 +282,8 @@ def test_a_creation_with_an_idempotency_key_may_be_sent_again(
 ) -> None:
     write = POST._replace(spelling=VERSION_2, headers={"Idempotency-Key": "once"})
     compiled.send(write)
-    for answer in break_every_statement(proxy, fault, lambda: compiled.send(write)):
-        assert answer.status in ("201 Created", UNAVAILABLE)
+    for response in break_every_statement(proxy, fault, lambda: compiled.send(write)):
+        assert response.status in ("201 Created", UNAVAILABLE)
         connection.close()
         # A session that PostgreSQL has not yet ended could hold the key.
         wait_until(lambda: not has_other_sessions(proxy))
@@ -303,9 +303,9 @@ def test_a_read_is_tried_again(
     path: str,
 ) -> None:
     read = Request("GET", path)
-    *answers, unbroken = break_every_statement(proxy, fault, lambda: compiled.send(read, library[credential]))
-    assert len(answers) > 1
-    assert {answer.body for answer in answers} == {unbroken.body}
+    *responses, unbroken = break_every_statement(proxy, fault, lambda: compiled.send(read, library[credential]))
+    assert len(responses) > 1
+    assert {response.body for response in responses} == {unbroken.body}
 
 
 @pytest.mark.parametrize("is_terminated", [True, False], ids=["terminated", "cut"])
@@ -317,10 +317,10 @@ def test_a_connection_that_ends_while_a_statement_runs(
         # All three requests wait for the end of this transaction.
         blocker.execute("UPDATE books_book SET isbn = '9790000000000' WHERE id = 1")
         ended_session = pool.submit(end_waiting_session, proxy, is_terminated)
-        answer = compiled.send(write)
+        response = compiled.send(write)
         blocker.rollback()
     wait_until(lambda: not has_session(proxy.control, ended_session.result()))
-    assert (answer.status, answer.get_header("Retry-After")) == (UNAVAILABLE, "1")
+    assert (response.status, response.get_header("Retry-After")) == (UNAVAILABLE, "1")
     # PostgreSQL does not notice that the client has gone before the statement ends. DELETE still has to commit.
     assert count_complete_changes() == (not is_terminated and write is not DELETE)
 

@@ -78,22 +78,22 @@ def test_every_503_says_when_to_come_again(
 ) -> None:
     for failure, message in FAILURES.values():
         with break_database(failure):
-            answer = api.request(method, address, **options)
-        assert (answer.status_code, answer.headers.get("Retry-After")) == (503, "1"), failure
-        assert message in answer.text
+            response = api.request(method, address, **options)
+        assert (response.status_code, response.headers.get("Retry-After")) == (503, "1"), failure
+        assert message in response.text
 
 
 @pytest.mark.parametrize("version", ["v1", "v2"])
 def test_the_documents_name_retry_after(api: httpx.Client, version: str) -> None:
     paths = api.get(f"/openapi/{version}.json").json()["paths"]
-    answers = [
+    responses = [
         operation["responses"]["503"]
         for address, operations in paths.items()
         for operation in operations.values()
         if address.startswith("/api")
     ]
-    assert [answer["headers"].keys() for answer in answers] == [{"Retry-After"}] * len(answers)
-    assert len(answers) >= 5
+    assert [response["headers"].keys() for response in responses] == [{"Retry-After"}] * len(responses)
+    assert len(responses) >= 5
 
 
 @pytest.mark.parametrize("failure", ["lock", "slow", "writers"])
@@ -147,13 +147,15 @@ def test_a_locked_table_does_not_stop_the_library(impatient_service: Service) ->
     with impatient_service.open_client() as client, psycopg.connect(impatient_service.database_url) as blocker:
         blocker.execute("LOCK TABLE books_book")
         with ThreadPoolExecutor(len(BOOK_REQUESTS)) as pool:
-            answers = list(pool.map(send, BOOK_REQUESTS))
+            responses = list(pool.map(send, BOOK_REQUESTS))
         pages = [client.get("/"), client.get("/docs"), client.get("/static/admin/css/base.css")]
         connections = list_connections(impatient_service)
         blocker.rollback()
         recovered = client.get("/api/v2/books/1")
-    assert [(answer.status_code, answer.headers["Retry-After"]) for answer in answers] == [(503, "1")] * len(answers)
-    assert {answer.json()["error"]["message"] for answer in answers} == {BUSY}
+    assert [(response.status_code, response.headers["Retry-After"]) for response in responses] == [(503, "1")] * len(
+        responses
+    )
+    assert {response.json()["error"]["message"] for response in responses} == {BUSY}
     assert [page.status_code for page in pages] == [200] * 3
     assert recovered.status_code == 200
     assert list_connections(impatient_service) == connections

@@ -61,7 +61,7 @@ def test_a_library_that_answers_says_so(api: httpx.Client) -> None:
     alive, ready = (api.get(address) for address in PROBES)
     assert (alive.status_code, alive.json()) == (200, {"status": "ok", "checks": {}})
     assert (ready.status_code, ready.json()) == (200, {"status": "ok", "checks": dict.fromkeys(ALL_PASSED, "ok")})
-    assert {answer.headers["Content-Type"] for answer in (alive, ready)} == {"application/json"}
+    assert {response.headers["Content-Type"] for response in (alive, ready)} == {"application/json"}
 
 
 @pytest.mark.parametrize("address", PROBES)
@@ -71,9 +71,9 @@ def test_probes_are_for_anybody(
     """Without a check of the host, a redirect to HTTPS, an id or a line in the log."""
     settings.SECURE_SSL_REDIRECT = True
     caplog.set_level("INFO", "library_site")
-    answer = api.get(address, headers={"Host": "evil.example"})
-    assert answer.status_code == 200
-    assert "X-Request-ID" not in answer.headers
+    response = api.get(address, headers={"Host": "evil.example"})
+    assert response.status_code == 200
+    assert "X-Request-ID" not in response.headers
     assert caplog.records == []
 
 
@@ -102,9 +102,13 @@ def test_a_database_that_is_not_as_it_should_be_has_its_name(
 ) -> None:
     for name, value in databases[problem].items():
         monkeypatch.setitem(connection.settings_dict, name, value)
-    answer = api.get("/readyz")
-    assert (answer.status_code, answer.headers["Retry-After"], answer.json()["status"]) == (503, "1", "unavailable")
-    assert answer.json()["checks"] == {name: "unavailable" if name in failed else "ok" for name in ALL_PASSED}
+    response = api.get("/readyz")
+    assert (response.status_code, response.headers["Retry-After"], response.json()["status"]) == (
+        503,
+        "1",
+        "unavailable",
+    )
+    assert response.json()["checks"] == {name: "unavailable" if name in failed else "ok" for name in ALL_PASSED}
     assert api.get("/livez").status_code == 200
     assert caplog.messages == [f"Not ready: {', '.join(failed)}"]
 
@@ -114,10 +118,10 @@ def test_a_database_of_a_newer_release_is_ready(transactional_db: None, api: htt
     recorder, newer = MigrationRecorder(connection), ("books", "9999_of_a_newer_release")
     recorder.record_applied(*newer)
     try:
-        answer = api.get("/readyz")
+        response = api.get("/readyz")
     finally:
         recorder.record_unapplied(*newer)
-    assert (answer.status_code, answer.json()["checks"]["migrations"]) == (200, "ok")
+    assert (response.status_code, response.json()["checks"]["migrations"]) == (200, "ok")
 
 
 def test_a_database_of_the_last_release_is_ready() -> None:
@@ -143,9 +147,9 @@ def test_the_checks_of_the_database_leave_no_connection(monkeypatch: pytest.Monk
 
 def test_a_missing_signing_key_is_not_ready(api: httpx.Client, settings: Settings) -> None:
     settings.READINESS_CHECKS = {"signing_key": "tests.storage.library_site.monitoring.test_probes.raise_error"}
-    answer = api.get("/readyz")
-    assert (answer.status_code, answer.json()["checks"]["signing_key"]) == (503, "unavailable")
-    assert "secret path" not in answer.text
+    response = api.get("/readyz")
+    assert (response.status_code, response.json()["checks"]["signing_key"]) == (503, "unavailable")
+    assert "secret path" not in response.text
 
 
 def raise_error() -> None:
@@ -251,9 +255,9 @@ def listener_url() -> Iterator[str]:
 
 def test_the_other_port_answers_probes_alone(listener_url: str, capfd: pytest.CaptureFixture[str]) -> None:
     addresses = [*PROBES, "/", "/api/books"]
-    answers = [httpx.get(listener_url + address, headers={"Host": "evil.example"}) for address in addresses]
-    assert [answer.status_code for answer in answers] == [200, 200, 404, 404]
-    assert answers[1].json() == {"status": "ok", "checks": dict.fromkeys(ALL_PASSED, "ok")}
+    responses = [httpx.get(listener_url + address, headers={"Host": "evil.example"}) for address in addresses]
+    assert [response.status_code for response in responses] == [200, 200, 404, 404]
+    assert responses[1].json() == {"status": "ok", "checks": dict.fromkeys(ALL_PASSED, "ok")}
     assert capfd.readouterr().err == ""
 
 

@@ -69,9 +69,9 @@ def test_a_request_is_a_span_with_its_statements(client: httpx.Client, exporter:
     """On the compiled path too, which answers the read."""
     address = client.post("/api/v2/books", json=build_book(title=SECRET)).headers["Location"]
     take_spans(exporter)
-    answer = client.get(address, headers={"X-Request-ID": "the-traced-one"})
+    response = client.get(address, headers={"X-Request-ID": "the-traced-one"})
     *_, statement, request = take_spans(exporter)
-    assert (answer.status_code, request.name, dict(request.attributes or {})) == (
+    assert (response.status_code, request.name, dict(request.attributes or {})) == (
         200,
         "GET book",
         {

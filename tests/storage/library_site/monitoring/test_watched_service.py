@@ -55,7 +55,7 @@ def test_the_metrics_equal_the_access_log(watched_service: Service, health_port:
         client.get(("/", "/docs", "/static/admin/css/base.css", "/api/books?limit=x")[number % 4])
 
     def send_all(count: int) -> None:
-        """Sends three requests for each number and waits for their lines: an answer is logged after it was sent."""
+        """Sends three requests for each number and waits for their lines: a response is logged after it was sent."""
         expected = count_logged(watched_service).total() + 3 * count
         list(pool.map(send, range(count)))
         wait_until(lambda: count_logged(watched_service).total() == expected)
@@ -129,9 +129,9 @@ def test_a_stop_answers_what_waits_for_the_database(tmp_path: Path) -> None:
         waiting = pool.submit(client.get, "/api/v2/books/1")
         wait_for_waiting(service, 1)
         service.process.send_signal(signal.SIGTERM)
-        answer = waiting.result()
+        response = waiting.result()
         assert service.process.wait(timeout=9) == 0
-    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
+    assert (response.status_code, response.headers["Retry-After"]) == (503, "1")
     assert "Cut off" not in service.log.read_text()
 
 
