@@ -14,7 +14,7 @@ from django.db import transaction
 from django.db.models import BooleanField, ExpressionWrapper, F, Q, QuerySet
 
 from library_site.db.sql import CompiledQuery, Parameter, PreparedStatement, Row
-from library_site.http.refusals import Refusal
+from library_site.http.api_errors import APIError
 from oauth import scopes
 from oauth.credentials import Credential, sha256_hex
 from oauth.issuers import lock_issuer, revoke_issued
@@ -33,14 +33,14 @@ class InvalidKey(Exception):
     """The key does not exist, is revoked or expired, or its owner is not active."""
 
 
-class KeyNotFound(Refusal):
+class KeyNotFound(APIError):
     """You have no valid key with this id."""
 
     status = 404
     message = "API key not found"
 
 
-class TooManyKeys(Refusal):
+class TooManyKeys(APIError):
     """The owner already has MAX_KEYS_PER_USER keys."""
 
     status = 409

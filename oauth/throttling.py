@@ -13,9 +13,9 @@ from django.http.response import HttpResponseBase
 from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
+from library_site.http.api_errors import APIError
 from library_site.http.callers import get_address_key, get_caller_key
-from library_site.http.errors import render_failure
-from library_site.http.refusals import Refusal
+from library_site.http.errors import render_content
 from library_site.http.streams import get_stream_limit
 from library_site.rate_limit.counters import HEADERS_KEY, WAIT_KEY, get_counter
 
@@ -86,8 +86,8 @@ def bound_streams(
         try:
             pieces = cast("Iterable[bytes]", response.streaming_content)
             response.streaming_content = get_stream_limit().open_stream(get_address_key(request), pieces)
-        except Refusal as refusal:
-            return render_failure(request, refusal.to_failure(request))
+        except APIError as refusal:
+            return render_content(request, refusal.get_content(request))
         return response
 
     return wrapper

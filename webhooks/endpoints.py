@@ -16,7 +16,7 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext, gettext_noop, override
 
 from library_site.admin.stored_texts import translate_stored
-from library_site.http.refusals import Refusal
+from library_site.http.api_errors import APIError
 from oauth.accounts.languages import find_language
 from oauth.issuers import PERSON, Issuer
 from oauth.scopes import SCOPES, build_permission_condition
@@ -40,56 +40,56 @@ MAX_REPLAYED_EVENTS = 50_000
 EMPTY_SPAN_MESSAGE = gettext_noop("It ends before it begins.")
 
 
-class EndpointNotFound(Refusal):
+class EndpointNotFound(APIError):
     """You have no such webhook."""
 
     status = 404
     message = "Webhook not found"
 
 
-class TooManyEndpoints(Refusal):
+class TooManyEndpoints(APIError):
     """The owner has MAX_ENDPOINTS_PER_USER endpoints."""
 
     status = 409
     message = f"You have {MAX_ENDPOINTS_PER_USER} webhooks: delete one first"
 
 
-class EndpointDisabled(Refusal):
+class EndpointDisabled(APIError):
     """Nothing can be sent to the endpoint before it is active again."""
 
     status = 409
     message = gettext_noop("The webhook is disabled: set its state to active first")
 
 
-class UnusableSecret(Refusal):
+class UnusableSecret(APIError):
     """The secret that the owner brings has no key for the endpoint's form."""
 
     status = 422
     message = f"In form C, input should be {BASE64_SECRET_RULE}."
 
 
-class NewSecretNeeded(Refusal):
+class NewSecretNeeded(APIError):
     """Form C cannot sign with a secret of the endpoint, which is older than the form or the owner's own."""
 
     status = 409
     message = "Form C cannot sign with the secret of this webhook: add a new secret and promote it first"
 
 
-class NoPendingSecret(Refusal):
+class NoPendingSecret(APIError):
     """The endpoint has no secret to promote."""
 
     status = 409
     message = "There is no pending secret: add one first"
 
 
-class TooManyWaiting(Refusal):
+class TooManyWaiting(APIError):
     """More than WEBHOOKS_MAX_WAITING deliveries of the owner would wait."""
 
     status = 409
     message = gettext_noop("Too many deliveries are waiting: wait until some are sent, or ask for fewer")
 
 
-class TooManyEvents(Refusal):
+class TooManyEvents(APIError):
     """A replay of more than MAX_REPLAYED_EVENTS events."""
 
     status = 422

@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from library_site.encryption import DecryptionError
-from library_site.http.refusals import Refusal
+from library_site.http.api_errors import APIError
 from library_site.jobs import leases
 from library_site.jobs.errors import describe_error
 from library_site.jobs.leases import POISONED_REASON, finish_rows, has_due, lock_leased
@@ -28,7 +28,7 @@ Handler = Callable[[Received, dict[str, Any], datetime], None]
 HANDLERS_BY_KIND: dict[str, list[Handler]] = defaultdict(list)
 
 
-class UnknownSource(Refusal):
+class UnknownSource(APIError):
     """No source of this name may send events here now."""
 
     status = 404

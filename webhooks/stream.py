@@ -16,7 +16,7 @@ from library_site.api.cursors import Cursor
 from library_site.db.integers import BIGINT_MAX
 from library_site.db.keyset import Key, Start, build_condition, cut_page
 from library_site.db.sql import fetch_all
-from library_site.http.refusals import Refusal
+from library_site.http.api_errors import APIError
 from webhooks.models import EVENT_RETENTION, Event, Restoration
 
 # A reader that starts at the oldest event has this time to read on; rows are stored for longer.
@@ -31,7 +31,7 @@ Number = Annotated[int, msgspec.Meta(ge=0, le=BIGINT_MAX)]
 Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
-class CursorTooOld(Refusal):
+class CursorTooOld(APIError):
     """The events after the cursor are no longer stored, or the cursor is older than the last restored backup."""
 
     status = 410

@@ -11,7 +11,7 @@ from rest_framework.exceptions import APIException, ErrorDetail, ValidationError
 from rest_framework.settings import api_settings
 
 from books.api.bulk_body import MAX_ITEMS, parse_slice
-from books.api.refusals import find_holder, name_holder
+from books.api.error_details import find_holder, name_holder
 from books.history.actors import ActorRef, record_operation
 from books.models import Book
 from books.operations.tasks import BULK

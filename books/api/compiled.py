@@ -46,8 +46,8 @@ from library_site.api.responses import encode_json
 from library_site.cached_settings import cached_settings
 from library_site.db.postgresql.lost_connections import close_lost_connection
 from library_site.db.sql import PreparedStatement, Row
+from library_site.http.api_errors import ERROR_KEY
 from library_site.http.callers import get_caller_key
-from library_site.http.refusals import FAILURE_KEY
 from oauth.authentication import APIKeyAuthentication, BearerAuthentication, authenticate_key_and_read, find_credential
 from oauth.credentials import Credential
 from oauth.permissions import LibraryAccess, get_required_scope, require_permission
@@ -238,7 +238,7 @@ class CompiledBooks:
             return None
         if not rows:
             # Django renders the error without reading the book again.
-            request.environ[FAILURE_KEY] = changes.BookNotFound()
+            request.environ[ERROR_KEY] = changes.BookNotFound()
             return None
         body = b"" if is_known else encode_json(representation.to_structs(rows)[0])
         return CompiledResponse(200 if body else 304, {"ETag": etag}, body)

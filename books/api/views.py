@@ -15,9 +15,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.settings import api_settings
 
+from books.api.error_details import add_details
 from books.api.filters import BookFilter, ListFilterBackend
 from books.api.ids import find_book, parse_book_id
-from books.api.refusals import word_refusal
 from books.api.schema import BOOK_ID_PARAMETER
 from books.history.actors import ActorRef, find_actor
 from books.models import Book
@@ -146,7 +146,7 @@ class BookViewSet(ResourceViewSet):
         return errors
 
     def handle_exception(self, exc: Exception) -> Response:
-        return super().handle_exception(word_refusal(exc, self.request))
+        return super().handle_exception(add_details(exc, self.request))
 
 
 def get_credential(request: Request) -> Credential | None:

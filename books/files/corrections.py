@@ -12,7 +12,7 @@ from books.book_fields import FIELDS, MAX_LENGTHS
 from books.files.matching import REJECTED_VERDICTS, Decision
 from books.models import ImportCorrection, ImportFile
 from library_site.db.texts import make_storable
-from library_site.http.refusals import Refusal
+from library_site.http.api_errors import APIError
 
 # Users fix more errors faster in a spreadsheet. Each check loads all corrections when it starts.
 MAX_ASKED_CELLS = MAX_CORRECTED_CELLS = 5_000
@@ -21,14 +21,14 @@ MAX_CORRECTION_LENGTH = max(MAX_LENGTHS.values())
 Cell = tuple[int, str]
 
 
-class TooManyCorrections(Refusal):
+class TooManyCorrections(APIError):
     """There are too many corrections. It is better to correct the file itself."""
 
     status = 409
     message = gettext_noop("No more cells of one file can be corrected here. Mend the others in the file itself.")
 
 
-class TooLongCorrection(Refusal):
+class TooLongCorrection(APIError):
     """No field of a book is that long."""
 
     status = 422

@@ -16,7 +16,7 @@ from books.files.uploads import iter_file_rows
 from books.history.actors import ActorRef
 from books.models import ImportFile, Operation
 from books.operations.lifecycle import UNDER_WAY, OperationEnded, cancel_operation, store_operation
-from library_site.http.refusals import Refusal
+from library_site.http.api_errors import APIError
 from library_site.jobs.expiry import delete_by_kind
 
 # Checked again when an operation starts, and with each batch.
@@ -24,28 +24,28 @@ PREVIEW_PERMISSIONS = ["books.import_books"]
 IMPORT_PERMISSIONS = [*PREVIEW_PERMISSIONS, "books.add_book", "books.change_book"]
 
 
-class FileInUse(Refusal):
+class FileInUse(APIError):
     """A worker reads the file, or will read it soon."""
 
     status = 409
     message = gettext_noop("The file is in use: cancel its operation first.")
 
 
-class NotChecked(Refusal):
+class NotChecked(APIError):
     """The check is running, or it failed."""
 
     status = 409
     message = gettext_noop("The file is not checked yet.")
 
 
-class NothingToImport(Refusal):
+class NothingToImport(APIError):
     """The import would write no record."""
 
     status = 409
     message = gettext_noop("Nothing in the file is to be imported.")
 
 
-class CheckedAgain(Refusal):
+class CheckedAgain(APIError):
     """The confirmed check is not the latest one, or the file is already imported."""
 
     status = 409

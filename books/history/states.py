@@ -7,7 +7,7 @@ from books.book_fields import FIELDS
 from books.models import Book, Change
 from books.rows import BookRow, make_row
 from library_site.db.integers import BIGINT_MAX
-from library_site.http.refusals import Refusal
+from library_site.http.api_errors import APIError
 
 # A book does not exist at the version of such a change. Its `before` contains the whole book.
 DELETIONS = frozenset({Change.Kind.DELETED, Change.Kind.MERGED})
@@ -16,7 +16,7 @@ DELETIONS = frozenset({Change.Kind.DELETED, Change.Kind.MERGED})
 MAX_VERSION = 2**31 - 1
 
 
-class UnknownVersion(Refusal):
+class UnknownVersion(APIError):
     """The book never had this version, or its history does not go back that far."""
 
     status = 422

@@ -14,7 +14,7 @@ from books.history.actors import ActorRef
 from books.models import Actor, Change, Operation
 from books.operations.undo import UNDO
 from library_site.db.integers import BIGINT_MAX
-from library_site.http.refusals import Refusal
+from library_site.http.api_errors import APIError
 from library_site.jobs.leases import lease_rows
 
 State = Operation.State
@@ -22,35 +22,35 @@ UNDER_WAY = (State.WAITING, State.RUNNING)
 NO_COUNTS = {"changed": 0, "unchanged": 0, "refused": 0, "missed": 0}
 
 
-class OperationNotFound(Refusal):
+class OperationNotFound(APIError):
     """There is no operation with this id."""
 
     status = 404
     message = gettext_noop("Operation not found")
 
 
-class OperationEnded(Refusal):
+class OperationEnded(APIError):
     """The operation cannot be cancelled, because it is done or failed."""
 
     status = 409
     message = gettext_noop("The operation has ended")
 
 
-class OperationUnderWay(Refusal):
+class OperationUnderWay(APIError):
     """The operation cannot be undone before it ends."""
 
     status = 409
     message = gettext_noop("The operation is under way: cancel it first")
 
 
-class OperationUndone(Refusal):
+class OperationUndone(APIError):
     """The operation is undone, or its undo is running. To restore its changes, undo the undo."""
 
     status = 409
     message = gettext_noop("The operation is undone already")
 
 
-class NothingToUndo(Refusal):
+class NothingToUndo(APIError):
     """The history has no changes of the operation."""
 
     status = 409

@@ -31,28 +31,28 @@ from books.writing import events, signals, statements
 from books.writing.statements import can_combine_statements, copy_books
 from library_site.db.integers import BIGINT_MAX
 from library_site.db.timeouts import is_conflict
-from library_site.http.refusals import Refusal
+from library_site.http.api_errors import APIError
 from webhooks.outbox import publish
 
 # Raises an exception if the book is not in the expected state.
 RequireState = Callable[[BookRow], None]
 
 
-class BookNotFound(Refusal):
+class BookNotFound(APIError):
     """No book has this id."""
 
     status = 404
     message = gettext_noop("Book not found")
 
 
-class BookExists(Refusal):
+class BookExists(APIError):
     """The book to be restored exists."""
 
     status = 409
     message = gettext_noop("The book is not deleted")
 
 
-class IsbnInUse(Refusal):
+class IsbnInUse(APIError):
     """Another book has this isbn."""
 
     status = 409
@@ -67,7 +67,7 @@ class StaleVersion(Exception):
     """Another request changed the book first."""
 
 
-class ConcurrentChange(Refusal):
+class ConcurrentChange(APIError):
     """The database rejected this change because of another change of the book, or because of a deadlock."""
 
     status = 409

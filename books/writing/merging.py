@@ -10,12 +10,12 @@ from books.history.actors import ActorRef, record_operation
 from books.models import MirroredBook, Operation
 from books.writing import changes
 from books.writing.changes import BookNotFound, ConcurrentChange
-from library_site.http.refusals import Refusal
+from library_site.http.api_errors import APIError
 
 MERGE = "merge"
 
 
-class MirroredBookMerged(Refusal):
+class MirroredBookMerged(APIError):
     """The book belongs to another library. Its next event would not find the copy."""
 
     status = 409

@@ -24,8 +24,8 @@ from django.utils.module_loading import import_string
 from library_site.api.query import Query, parse_query
 from library_site.cached_settings import cached_settings
 from library_site.db.timeouts import is_timeout
+from library_site.http.api_errors import ERROR_KEY
 from library_site.http.bodies import get_body_limit, read_input
-from library_site.http.refusals import FAILURE_KEY
 from library_site.http.request_log import ROUTE_KEY, Headers
 from library_site.http.versions import API_ROOT, Version
 from library_site.rate_limit.counters import HEADERS_KEY
@@ -197,7 +197,7 @@ def respond(route: CompiledRoute, environ: "WSGIEnvironment", argument: str) -> 
         is_away = isinstance(error, DatabaseError) and connection.connection is None
         # No second try: Django would wait for the same timeout, or repeat a write.
         if WRITE_KEY in environ or is_timeout(error) or is_away:
-            environ[FAILURE_KEY] = error
+            environ[ERROR_KEY] = error
         elif isinstance(error, DatabaseError):
             connection.close_if_unusable_or_obsolete()
         return None

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 from django.utils.http import parse_etags
 from rest_framework.request import Request
 
-from library_site.http.refusals import Failure, Refusal
+from library_site.http.api_errors import APIError, ErrorContent
 
 
-class PreconditionFailed(Refusal):
+class PreconditionFailed(APIError):
     """The resource has another ETag than the request requires."""
 
     status = 412
@@ -19,9 +19,9 @@ class PreconditionFailed(Refusal):
         super().__init__(noun)
         self.noun = noun
 
-    def to_failure(self, request: object) -> Failure:
+    def get_content(self, request: object) -> ErrorContent:
         message = f"The {self.noun} is not in the state the request asks for" if self.noun else self.message
-        return Failure(self.status, message)
+        return ErrorContent(self.status, message)
 
 
 class Conditions(NamedTuple):

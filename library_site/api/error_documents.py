@@ -14,6 +14,7 @@ from rest_framework import serializers
 from library_site.api.query import MAX_PAGE_SIZE
 from library_site.api.suggestions import describe_nearest
 from library_site.http import versions
+from library_site.http.api_errors import APIError, ErrorContent, FieldError
 from library_site.http.errors import (
     CODES_BY_DRF_CODE,
     CODES_BY_STATUS,
@@ -22,7 +23,6 @@ from library_site.http.errors import (
     detail_format,
     envelope_format,
 )
-from library_site.http.refusals import Failure, Problem, Refusal
 
 Operation = dict[str, Any]
 REQUEST_ID_EXAMPLE = "4c0e6a1f9b8d4e35"
@@ -36,19 +36,19 @@ class ErrorDocument:
     """One error that an operation can return. Its example is rendered in the version's error format."""
 
     description: str
-    failure: Failure
+    content: ErrorContent
 
 
-def document_refusal(refusal: type[Refusal], description: str = "", *problems: Problem) -> dict[int, ErrorDocument]:
-    """Describes a Refusal with its status. Without a description, the first line of its docstring is used."""
-    failure = Failure(refusal.status, refusal.message, problems)
-    return {refusal.status: ErrorDocument(description or (refusal.__doc__ or "").partition("\n")[0], failure)}
+def document_error(error: type[APIError], description: str = "", *problems: FieldError) -> dict[int, ErrorDocument]:
+    """Describes a APIError with its status. Without a description, the first line of its docstring is used."""
+    content = ErrorContent(error.status, error.message, problems)
+    return {error.status: ErrorDocument(description or (error.__doc__ or "").partition("\n")[0], content)}
 
 
 def document_invalid(field_name: str, message: str, place: str = "body", code: str = "") -> dict[int, ErrorDocument]:
     """Describes the error of an invalid field. Only version 1 shows the place and the code."""
-    failure = Failure(422, INVALID_MESSAGE, [Problem(place, field_name, message, code)])
-    return {422: ErrorDocument(f"{INVALID_MESSAGE}; every problem is listed.", failure)}
+    content = ErrorContent(422, INVALID_MESSAGE, [FieldError(place, field_name, message, code)])
+    return {422: ErrorDocument(f"{INVALID_MESSAGE}; every problem is listed.", content)}
 
 
 INVALID_LIMIT = document_invalid(
@@ -135,20 +135,20 @@ HEADERS_BY_STATUS = {
 }
 COMMON_ERRORS = [
     ErrorDocument(
-        "There is no credential where one is needed, or a bad one.", Failure(401, "The access token is not valid")
+        "There is no credential where one is needed, or a bad one.", ErrorContent(401, "The access token is not valid")
     ),
     ErrorDocument("The database is out of reach, or busy.", UNAVAILABLE),
 ]
-RATE_LIMITED = ErrorDocument("The caller has asked too often.", Failure(429, "Request was throttled."))
+RATE_LIMITED = ErrorDocument("The caller has asked too often.", ErrorContent(429, "Request was throttled."))
 MALFORMED = "The body is not valid JSON."
 BODY_ERRORS = [
     *document_invalid("year", "Input should be a valid integer.", code="int_type").values(),
     ErrorDocument(
         "The body is no JSON, or the query has an unknown parameter.",
-        Failure(400, MALFORMED, [Problem("body", "", MALFORMED, "parse_error")]),
+        ErrorContent(400, MALFORMED, [FieldError("body", "", MALFORMED, "parse_error")]),
     ),
-    ErrorDocument("The body is over 1 MiB.", Failure(413, "The body is over 1048576 bytes.")),
-    ErrorDocument("The body is not JSON.", Failure(415, 'Unsupported media type "text/plain" in request.')),
+    ErrorDocument("The body is over 1 MiB.", ErrorContent(413, "The body is over 1048576 bytes.")),
+    ErrorDocument("The body is not JSON.", ErrorContent(415, 'Unsupported media type "text/plain" in request.')),
 ]
 
 
@@ -166,19 +166,19 @@ def build_forbidden(operation: Operation) -> ErrorDocument:
     scopes = (scope for requirement in operation["security"] for names in requirement.values() for scope in names)
     scope = next(scopes, "write")
     description = "The credential lacks the scope, or a page of another origin writes."
-    return ErrorDocument(description, Failure(403, f"The credential lacks the scope {scope}"))
+    return ErrorDocument(description, ErrorContent(403, f"The credential lacks the scope {scope}"))
 
 
 def build_unknown_parameter(operation: Operation) -> ErrorDocument:
     parameters = operation.get("parameters", [])
     names = ["version", *(parameter["name"] for parameter in parameters if parameter["in"] == "query")]
-    problem = Problem("query", UNKNOWN_NAME, describe_nearest(UNKNOWN_NAME, names), "unknown_parameter")
-    failure = Failure(400, "The query has a parameter that is not known", [problem], code="unknown_parameter")
-    return ErrorDocument("The query has an unknown parameter.", failure)
+    problem = FieldError("query", UNKNOWN_NAME, describe_nearest(UNKNOWN_NAME, names), "unknown_parameter")
+    content = ErrorContent(400, "The query has a parameter that is not known", [problem], code="unknown_parameter")
+    return ErrorDocument("The query has an unknown parameter.", content)
 
 
 def build_response(error: ErrorDocument, error_format: ErrorFormat) -> OpenApiResponse:
-    status, example = error_format(error.failure, REQUEST_ID_EXAMPLE)
+    status, example = error_format(error.content, REQUEST_ID_EXAMPLE)
     serializer = ERROR_SERIALIZERS[error_format][status == 422]
     return OpenApiResponse(serializer, error.description, [OpenApiExample("Error", example)])
 

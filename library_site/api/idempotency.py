@@ -23,8 +23,8 @@ from rest_framework.response import Response
 
 from library_site.api.error_documents import ErrorDocument
 from library_site.api.viewsets import get_body, lock_large_body
+from library_site.http.api_errors import APIError, ErrorContent
 from library_site.http.callers import get_caller_key, hash_name, is_anonymous
-from library_site.http.refusals import Failure, Refusal
 
 IDEMPOTENCY_HEADER = "Idempotency-Key"
 IDEMPOTENCY_KEY_PATTERN = re.compile(r"[!-~]{1,255}")
@@ -51,7 +51,7 @@ class KeyReused(APIException):
 
 
 KEY_IN_USE = ErrorDocument(
-    "Another request with this `Idempotency-Key` is not answered yet.", Failure(409, KeyInUse.default_detail)
+    "Another request with this `Idempotency-Key` is not answered yet.", ErrorContent(409, KeyInUse.default_detail)
 )
 IDEMPOTENCY_KEY_HEADER = OpenApiParameter(
     IDEMPOTENCY_HEADER,
@@ -141,8 +141,8 @@ def run_once(
             raise parse_error
         response = view.finalize_response(request, action(view, request, *arguments, **options))
         return response.render() if isinstance(response, Response) else response
-    except (APIException, Refusal) as error:
-        if isinstance(error, Refusal) and error.is_temporary:
+    except (APIException, APIError) as error:
+        if isinstance(error, APIError) and error.is_temporary:
             raise
         response = view.handle_exception(error)
         return response

@@ -10,9 +10,9 @@ from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.versioning import NamespaceVersioning
 
+from library_site.http.api_errors import APIError
 from library_site.http.bodies import get_body_limit
 from library_site.http.errors import UnsupportedVersion
-from library_site.http.refusals import Refusal
 
 
 class PayloadTooLarge(APIException):
@@ -22,7 +22,7 @@ class PayloadTooLarge(APIException):
     default_code = "payload_too_large"
 
 
-class ContentCodingRefused(Refusal):
+class ContentCodingRefused(APIError):
     """The body has a content coding (RFC 9110, 8.4 and 15.5.16)."""
 
     status = 415

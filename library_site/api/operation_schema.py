@@ -17,14 +17,14 @@ from library_site.api.error_documents import (
     ErrorDocument,
     Operation,
     build_response,
-    document_refusal,
+    document_error,
     iter_common_errors,
     select_error_format,
 )
 from library_site.api.pagination import CursorPagination
 from library_site.api.schema import PAGE_LINK, document_answer, request_header, response_header
 from library_site.http import versions
-from library_site.http.refusals import Failure
+from library_site.http.api_errors import ErrorContent
 
 
 class Wording(NamedTuple):
@@ -61,7 +61,7 @@ class OperationSchema(AutoSchema):
                     responses[str(status)] = self._get_response_for_code(document, str(status))
             for error in [*self.get_action_errors(), *iter_common_errors(operation)]:
                 # A response that the operation declares overrides the default.
-                status_text = str(select_error_format(self.path)(error.failure, "")[0])
+                status_text = str(select_error_format(self.path)(error.content, "")[0])
                 if status_text not in responses:
                     responses[status_text] = self._get_response_for_code(error, status_text)
         return operation
@@ -136,9 +136,9 @@ class OperationSchema(AutoSchema):
         yield from getattr(getattr(view, str(getattr(view, "action", "")), None), "error_documents", ())
         if getattr(view, "noun", "") and self.names_row():
             yield from (
-                document_refusal(view.not_found).values()
+                document_error(view.not_found).values()
                 if view.not_found
-                else [ErrorDocument(f"There is no such {view.noun}.", Failure(404, view.get_not_found_message()))]
+                else [ErrorDocument(f"There is no such {view.noun}.", ErrorContent(404, view.get_not_found_message()))]
             )
 
     def get_override_parameters(self) -> list[Any]:
@@ -169,7 +169,7 @@ class OperationSchema(AutoSchema):
 
 def document_state(noun: str, description: str = "") -> dict[int, ErrorDocument]:
     description = description or f"The {noun} is in another state than the request asks for."
-    return {412: ErrorDocument(description, PreconditionFailed(noun).to_failure(None))}
+    return {412: ErrorDocument(description, PreconditionFailed(noun).get_content(None))}
 
 
 def iter_condition_headers(action: str, noun: str) -> Iterator[OpenApiParameter]:

@@ -21,8 +21,8 @@ from library_site.api.conditions import PreconditionFailed, get_conditions
 from library_site.api.parsers import MergePatchParser
 from library_site.api.query import Query, check_parameters
 from library_site.api.responses import make_empty_response
+from library_site.http.api_errors import ERROR_KEY, APIError
 from library_site.http.origins import require_own_origin
-from library_site.http.refusals import FAILURE_KEY, Refusal
 
 LARGE_BODY_BYTES = 64 * 1024
 LARGE_BODY_LOCK = Lock()
@@ -38,7 +38,7 @@ class APIViewSet(GenericViewSet[Any]):
     # The tag of the operations in the documents; by default the plural.
     tag: ClassVar[str] = ""
     # The exception to raise if there is no such row.
-    not_found: ClassVar[type[Refusal] | None] = None
+    not_found: ClassVar[type[APIError] | None] = None
     # For the documents: an example of a row, the path parameters, and whether there are ETags.
     example: ClassVar[Any] = None
     path_parameters: ClassVar[Sequence[OpenApiParameter]] = ()
@@ -63,8 +63,8 @@ class APIViewSet(GenericViewSet[Any]):
 
     def perform_authentication(self, request: Request) -> None:
         """Raises the error of the compiled path, which has already executed the request: it must not run twice."""
-        if failure := request.META.get(FAILURE_KEY):
-            raise failure
+        if error := request.META.get(ERROR_KEY):
+            raise error
         super().perform_authentication(request)
 
     def check_permissions(self, request: Request) -> None:

@@ -9,8 +9,8 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from library_site.cached_settings import cached_settings
+from library_site.http.api_errors import APIError
 from library_site.http.client_addresses import get_client_network
-from library_site.http.refusals import Refusal
 from library_site.http.request_log import call_on_close
 from library_site.http.slots import SLOT_RETRY_AFTER, get_body_slots
 
@@ -28,7 +28,7 @@ BODY_REFUSAL_KEY = "library.body_refusal"
 MULTIPART_FORM = re.compile(r"multipart/form-data; ?boundary=[\w'()+,./:=?-]+")
 
 
-class BodyTooSlow(Refusal):
+class BodyTooSlow(APIError):
     """A body arrives at less than PART_SIZE in PART_SECONDS."""
 
     status = 503
@@ -97,7 +97,7 @@ def read_input(environ: "WSGIEnvironment", limit: int) -> BytesIO:
     try:
         with get_body_slots().hold(get_client_network(environ)):
             read_body(environ["wsgi.input"], limit, body)
-    except Refusal as refusal:
+    except APIError as refusal:
         body.close()
         body = BytesIO()
         environ |= {"wsgi.input": body, "CONTENT_LENGTH": "0", BODY_REFUSAL_KEY: refusal}

@@ -8,7 +8,7 @@ from django.template.loader import render_to_string
 from django.utils.translation import gettext_lazy as _
 from rest_framework.request import Request
 
-from library_site.http.refusals import Failure
+from library_site.http.api_errors import ErrorContent
 from library_site.http.request_log import current_request_id
 
 JSON, HTML = "application/json", "text/html"
@@ -58,15 +58,15 @@ def prefers_page(request: HttpRequest | Request) -> bool:
 
 
 def render_error_page(
-    request: HttpRequest | Request, failure: Failure, explanation: Explanation | None = None
+    request: HttpRequest | Request, content: ErrorContent, explanation: Explanation | None = None
 ) -> HttpResponse:
     """Renders without the session and the database: they can be what fails."""
-    explanation = explanation or EXPLANATIONS.get(failure.status, EXPLANATIONS[400])
-    can_repeat = failure.status in TEMPORARY_STATUSES and request.method == "GET"
+    explanation = explanation or EXPLANATIONS.get(content.status, EXPLANATIONS[400])
+    can_repeat = content.status in TEMPORARY_STATUSES and request.method == "GET"
     context = {
         "explanation": explanation,
-        "message": failure.message if explanation.shows_message else "",
-        "request_id": current_request_id.get() if failure.status == 500 else "",
+        "message": content.message if explanation.shows_message else "",
+        "request_id": current_request_id.get() if content.status == 500 else "",
         "repeated_address": request.get_full_path() if can_repeat else "",
     }
-    return HttpResponse(render_to_string("error.html", context), status=failure.status)
+    return HttpResponse(render_to_string("error.html", context), status=content.status)

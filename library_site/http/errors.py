@@ -17,25 +17,25 @@ from rest_framework.settings import api_settings
 
 from library_site.db.outages import record_failure
 from library_site.db.timeouts import is_timeout
+from library_site.http.api_errors import APIError, ErrorContent, FieldError
 from library_site.http.error_pages import is_program_path, prefers_page, render_error_page
-from library_site.http.refusals import Failure, Problem, Refusal
 from library_site.http.request_log import current_request_id
 
 log = logging.getLogger(__name__)
 
-# Takes a failure and the request's id; returns status and body.
-ErrorFormat = Callable[[Failure, str], tuple[int, dict[str, Any]]]
+# Takes the content of an error and the request's id; returns status and body.
+ErrorFormat = Callable[[ErrorContent, str], tuple[int, dict[str, Any]]]
 
-UNAVAILABLE = Failure(503, "The library is out of reach, try again later")
-BUSY = Failure(503, "The library is busy, try again later")
+UNAVAILABLE = ErrorContent(503, "The library is out of reach, try again later")
+BUSY = ErrorContent(503, "The library is busy, try again later")
 # The environ's key of how the database failed a request.
 DATABASE_ERROR_KEY = "library.database_error"
 # Its values.
 DATABASE_ERRORS = ("unavailable", "busy", "failed")
 # Seconds after which a request that was answered 503 can be sent again.
 UNAVAILABLE_RETRY_AFTER = "1"
-FAILURES_BY_EXCEPTION: dict[type[BaseException], Failure] = {
-    RequestDataTooBig: Failure(413, "The body is too large"),
+CONTENT_BY_EXCEPTION: dict[type[BaseException], ErrorContent] = {
+    RequestDataTooBig: ErrorContent(413, "The body is too large"),
     # The server is read-only: a replica, or during a move.
     ReadOnlySqlTransaction: UNAVAILABLE,
     # It ends the connection, too.
@@ -44,7 +44,7 @@ FAILURES_BY_EXCEPTION: dict[type[BaseException], Failure] = {
     OperationalError: UNAVAILABLE,
 }
 # From REST framework's codes to pydantic's names for them.
-PROBLEM_TYPES = {
+FIELD_ERROR_TYPES = {
     "required": "missing",
     "invalid": "model_attributes_type",
     "null": "model_attributes_type",
@@ -82,34 +82,34 @@ class UnsupportedVersion(APIException):
     default_code = "unsupported_version"
 
 
-def detail_format(failure: Failure, request_id: str) -> tuple[int, dict[str, Any]]:
+def detail_format(content: ErrorContent, request_id: str) -> tuple[int, dict[str, Any]]:
     """Version 1: a message, or a list of problems, always with status 422."""
-    if failure.status in (400, 422) and failure.problems:
-        return 422, {"detail": [format_problem(problem) for problem in failure.problems]}
-    return failure.status, {"detail": failure.message}
+    if content.status in (400, 422) and content.problems:
+        return 422, {"detail": [format_field_error(problem) for problem in content.problems]}
+    return content.status, {"detail": content.message}
 
 
-def format_problem(problem: Problem) -> dict[str, Any]:
+def format_field_error(problem: FieldError) -> dict[str, Any]:
     location = [problem.place, problem.member] if problem.member else [problem.place]
-    return {"loc": location, "msg": problem.message, "type": PROBLEM_TYPES.get(problem.code, problem.code)}
+    return {"loc": location, "msg": problem.message, "type": FIELD_ERROR_TYPES.get(problem.code, problem.code)}
 
 
-def oauth_format(failure: Failure, request_id: str) -> tuple[int, dict[str, Any]]:
+def oauth_format(content: ErrorContent, request_id: str) -> tuple[int, dict[str, Any]]:
     """The format of the authorization server (RFC 6749, 5.2)."""
-    error = OAUTH_ERRORS_BY_STATUS.get(failure.status, "invalid_request")
-    return failure.status, {"error": error, "error_description": failure.message}
+    error = OAUTH_ERRORS_BY_STATUS.get(content.status, "invalid_request")
+    return content.status, {"error": error, "error_description": content.message}
 
 
-def envelope_format(failure: Failure, request_id: str) -> tuple[int, dict[str, Any]]:
+def envelope_format(content: ErrorContent, request_id: str) -> tuple[int, dict[str, Any]]:
     """The format of version 2: `{"error": {"code", "message", "details"?, "requestId"}}`."""
-    details = [{"field": problem.member or problem.place, "message": problem.message} for problem in failure.problems]
+    details = [{"field": problem.member or problem.place, "message": problem.message} for problem in content.problems]
     error = {
-        "code": CODES_BY_DRF_CODE.get(failure.code, CODES_BY_STATUS[failure.status]),
-        "message": failure.message,
+        "code": CODES_BY_DRF_CODE.get(content.code, CODES_BY_STATUS[content.status]),
+        "message": content.message,
         **({"details": details} if details else {}),
         "requestId": request_id,
     }
-    return failure.status, {"error": error}
+    return content.status, {"error": error}
 
 
 FORMATS_BY_PREFIX: dict[str, ErrorFormat] = {"/oauth/": oauth_format, "/webhooks/": envelope_format}
@@ -117,77 +117,77 @@ FORMATS_BY_PREFIX: dict[str, ErrorFormat] = {"/oauth/": oauth_format, "/webhooks
 
 def exception_handler(error: Exception, context: dict[str, Any]) -> HttpResponse | None:
     """Django REST framework's EXCEPTION_HANDLER. `server_error` answers exceptions that are unknown here."""
-    failure = build_failure(error, context)
-    return render_failure(context["request"], failure) if failure else None
+    content = build_content(error, context)
+    return render_content(context["request"], content) if content else None
 
 
-def build_failure(error: Exception, context: dict[str, Any]) -> Failure | None:
+def build_content(error: Exception, context: dict[str, Any]) -> ErrorContent | None:
     if isinstance(error, ParseError):
-        return Failure(400, str(error.detail), [make_problem("body", "", error.detail)])
+        return ErrorContent(400, str(error.detail), [build_field_error("body", "", error.detail)])
     if isinstance(error, ValidationError):
-        return Failure(422, "The request is not valid", list(iter_problems(error.detail, context)))
+        return ErrorContent(422, "The request is not valid", list(iter_field_errors(error.detail, context)))
     if isinstance(error, APIException):
         return describe_api_exception(error, context)
     return describe_known(error, context["request"])
 
 
-def describe_api_exception(error: APIException, context: dict[str, Any]) -> Failure:
-    """The failure of an APIException: one message, or a problem for each field."""
-    problems = list(iter_problems(error.detail, context)) if isinstance(error.detail, dict) else []
+def describe_api_exception(error: APIException, context: dict[str, Any]) -> ErrorContent:
+    """The content of an APIException: one message, or a problem for each field."""
+    problems = list(iter_field_errors(error.detail, context)) if isinstance(error.detail, dict) else []
     message = str(error.default_detail if problems else error.detail)
     challenge = getattr(error, "challenge", None) or getattr(error, "auth_header", None)
     values = {"WWW-Authenticate": challenge, "Retry-After": getattr(error, "wait", None)}
     headers = {name: str(value) for name, value in values.items() if value is not None}
-    return Failure(error.status_code, message, problems, headers, error.default_code)
+    return ErrorContent(error.status_code, message, problems, headers, error.default_code)
 
 
-def describe_known(error: BaseException | None, request: HttpRequest | Request) -> Failure | None:
-    """The failure of a Refusal, a timeout or an exception in FAILURES_BY_EXCEPTION; None for any other exception."""
-    if isinstance(error, Refusal):
-        return error.to_failure(request)
+def describe_known(error: BaseException | None, request: HttpRequest | Request) -> ErrorContent | None:
+    """The content of a APIError, a timeout or an exception in CONTENT_BY_EXCEPTION; None for any other exception."""
+    if isinstance(error, APIError):
+        return error.get_content(request)
     if error and is_timeout(error):
         request.META[DATABASE_ERROR_KEY] = "busy"
         log.warning("The database is busy: %s", type(error.__cause__ or error).__name__)
         return BUSY
     # Django's InternalError can hide a more exact exception of the database.
     cause = error.__cause__ if isinstance(error, InternalError) else error
-    failures = (FAILURES_BY_EXCEPTION.get(exception_class) for exception_class in type(cause).__mro__)
-    failure = next(filter(None, failures), None)
-    if error and failure is UNAVAILABLE:
+    contents = (CONTENT_BY_EXCEPTION.get(exception_class) for exception_class in type(cause).__mro__)
+    content = next(filter(None, contents), None)
+    if error and content is UNAVAILABLE:
         request.META[DATABASE_ERROR_KEY] = "unavailable"
         record_failure(error)
     elif isinstance(error, DatabaseError):
         request.META[DATABASE_ERROR_KEY] = "failed"
-    return failure
+    return content
 
 
-def iter_problems(details: Any, context: dict[str, Any]) -> Iterator[Problem]:
+def iter_field_errors(details: Any, context: dict[str, Any]) -> Iterator[FieldError]:
     """The problems of a request, each with its place: path, query or body."""
     default_place = "body" if context["request"].method in ("POST", "PUT", "PATCH") else "query"
     for name, errors in details.items():
         place = "path" if name in context["kwargs"] else default_place
         field = "" if name == api_settings.NON_FIELD_ERRORS_KEY else name
-        yield from (make_problem(place, field, error) for error in errors)
+        yield from (build_field_error(place, field, error) for error in errors)
 
 
-def make_problem(place: str, field: str, error: Any) -> Problem:
-    return Problem(place, field, str(error), error.code)
+def build_field_error(place: str, field: str, error: Any) -> FieldError:
+    return FieldError(place, field, str(error), error.code)
 
 
-def render_failure(request: HttpRequest | Request, failure: Failure) -> HttpResponse:
+def render_content(request: HttpRequest | Request, content: ErrorContent) -> HttpResponse:
     """The response is a page for a browser at an address for people, and JSON otherwise. Every 503 has Retry-After."""
-    response = render_error_page(request, failure) if prefers_page(request) else render_json(request, failure)
+    response = render_error_page(request, content) if prefers_page(request) else render_json(request, content)
     if not is_program_path(request.path_info):
         patch_vary_headers(response, ["Accept"])
     if response.status_code == 503:
         response["Retry-After"] = UNAVAILABLE_RETRY_AFTER
-    for name, value in failure.headers.items():
+    for name, value in content.headers.items():
         response[name] = value
     return response
 
 
-def render_json(request: HttpRequest | Request, failure: Failure) -> HttpResponse:
-    status, body = select_format(request)(failure, current_request_id.get())
+def render_json(request: HttpRequest | Request, content: ErrorContent) -> HttpResponse:
+    status, body = select_format(request)(content, current_request_id.get())
     return HttpResponse(JSONRenderer().render(body), "application/json", status)
 
 
@@ -205,22 +205,24 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Django's handler400: for its own checks, such as of the Host header, and for `BadRequest` with its message."""
     message = str(exception) if isinstance(exception, BadRequest) else "Bad Request"
     # The OAuth endpoints answer 400 to every form that they cannot read (RFC 6749, 5.2).
-    failure = None if is_program_path(request.path_info) else describe_known(exception, request)
-    return render_failure(request, failure or Failure(400, message))
+    content = None if is_program_path(request.path_info) else describe_known(exception, request)
+    return render_content(request, content or ErrorContent(400, message))
 
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Django's handler403."""
-    return render_failure(request, Failure(403, "Forbidden"))
+    return render_content(request, ErrorContent(403, "Forbidden"))
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Django's handler404."""
     if refusal := request.META.get("library.refusal"):
-        return render_failure(request, Failure(400, refusal, code=UnsupportedVersion.default_code))
-    return render_failure(request, Failure(404, "Not Found"))
+        return render_content(request, ErrorContent(400, refusal, code=UnsupportedVersion.default_code))
+    return render_content(request, ErrorContent(404, "Not Found"))
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
     """Django's handler500, for pages and for programs."""
-    return render_failure(request, describe_known(sys.exception(), request) or Failure(500, "Internal Server Error"))
+    return render_content(
+        request, describe_known(sys.exception(), request) or ErrorContent(500, "Internal Server Error")
+    )

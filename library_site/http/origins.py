@@ -9,10 +9,10 @@ from django.http import HttpRequest
 from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 
-from library_site.http.refusals import Refusal
+from library_site.http.api_errors import APIError
 
 
-class ForeignOrigin(Refusal):
+class ForeignOrigin(APIError):
     """A page of another origin writes."""
 
     status = 403

@@ -14,7 +14,7 @@ from typing import ClassVar, NamedTuple
 
 from django.conf import settings
 
-from library_site.http.refusals import Refusal
+from library_site.http.api_errors import APIError
 
 # Seconds after which a refused client may try again.
 SLOT_RETRY_AFTER = "5"
@@ -23,7 +23,7 @@ SLOT_RETRY_AFTER = "5"
 PATIENCE = 0.5
 
 
-class SlotsTaken(Refusal):
+class SlotsTaken(APIError):
     """As many threads as may read bodies, or those of this client, read some already."""
 
     status = 503

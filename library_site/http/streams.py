@@ -11,13 +11,13 @@ from threading import Lock
 
 from django.conf import settings
 
-from library_site.http.refusals import Refusal
+from library_site.http.api_errors import APIError
 
 # Seconds after which a file that was refused can be asked for again.
 STREAM_RETRY_AFTER = "5"
 
 
-class TooManyStreams(Refusal):
+class TooManyStreams(APIError):
     """This process sends as many files as it may."""
 
     status = 503
@@ -25,7 +25,7 @@ class TooManyStreams(Refusal):
     headers = {"Retry-After": STREAM_RETRY_AFTER}
 
 
-class TooManyStreamsOfAddress(Refusal):
+class TooManyStreamsOfAddress(APIError):
     """This process sends as many files to the address as it may."""
 
     status = 429

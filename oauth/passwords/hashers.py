@@ -10,7 +10,7 @@ from django.conf import settings
 from django.contrib.auth.hashers import BasePasswordHasher, PBKDF2PasswordHasher
 from django.utils.crypto import constant_time_compare
 
-from library_site.http.refusals import Refusal
+from library_site.http.api_errors import APIError
 
 # More concurrent hashes would not finish sooner: each keeps a processor busy for half a second.
 MAX_HASHES = 2
@@ -18,7 +18,7 @@ MAX_HASHES = 2
 MAX_WAIT_SECONDS = 2.0
 
 
-class HashingBusy(Refusal):
+class HashingBusy(APIError):
     """Too many passwords are being hashed. This says nothing about the password."""
 
     status = 503

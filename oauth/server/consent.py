@@ -18,8 +18,8 @@ from oauth2_provider.views.base import BaseAuthorizationView
 from oauth2_provider.views.mixins import OAuthLibMixin
 from oauthlib.oauth2.rfc6749 import errors
 
+from library_site.http.api_errors import ErrorContent
 from library_site.http.error_pages import Explanation, prefers_page, render_error_page
-from library_site.http.refusals import Failure
 from oauth import scopes
 from oauth.server import redirect_uris
 from oauth.server.backend import QueryBackend, limit_to_allowance
@@ -115,7 +115,7 @@ class AuthorizationView(TemplateResponseMixin, BaseAuthorizationView):
     def refuse(self, error: str, description: str | None) -> HttpResponse:
         """Returns 400: a page for browsers, and the JSON of the specification for other clients."""
         if prefers_page(self.request):
-            return render_error_page(self.request, Failure(400, description or error), APP_REFUSED)
+            return render_error_page(self.request, ErrorContent(400, description or error), APP_REFUSED)
         return error_response(400, error, description)
 
     def redirect(self, redirect_to: str, application: Application | None) -> HttpResponse:

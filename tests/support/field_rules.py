@@ -13,23 +13,23 @@ from tests.support.books import MAX_LENGTHS
 MIN_YEAR, MAX_YEAR = -(2**31), 2**31 - 1
 
 
-class Problem(NamedTuple):
+class FieldError(NamedTuple):
     """The type of a problem in version 1, and its message in every version."""
 
     type: str
     message: str
 
 
-NOT_TEXT = Problem("string_type", "Input should be a valid string.")
-BLANK = Problem("blank", "This field may not be blank.")
-NUL = Problem("value_error", "Null characters are not allowed.")
-SURROGATE = Problem("string_unicode", "Surrogate characters are not allowed.")
-NOT_INTEGER = Problem("int_type", "Input should be a valid integer.")
-FRACTION = Problem("int_from_float", "Input should be a valid integer, got a number with a fractional part.")
-TOO_LOW = Problem("greater_than_equal", f"Ensure this value is greater than or equal to {MIN_YEAR}.")
-TOO_HIGH = Problem("less_than_equal", f"Ensure this value is less than or equal to {MAX_YEAR}.")
+NOT_TEXT = FieldError("string_type", "Input should be a valid string.")
+BLANK = FieldError("blank", "This field may not be blank.")
+NUL = FieldError("value_error", "Null characters are not allowed.")
+SURROGATE = FieldError("string_unicode", "Surrogate characters are not allowed.")
+NOT_INTEGER = FieldError("int_type", "Input should be a valid integer.")
+FRACTION = FieldError("int_from_float", "Input should be a valid integer, got a number with a fractional part.")
+TOO_LOW = FieldError("greater_than_equal", f"Ensure this value is greater than or equal to {MIN_YEAR}.")
+TOO_HIGH = FieldError("less_than_equal", f"Ensure this value is less than or equal to {MAX_YEAR}.")
 TOO_LONG = {
-    name: Problem("string_too_long", f"Ensure this field has no more than {length} characters.")
+    name: FieldError("string_too_long", f"Ensure this field has no more than {length} characters.")
     for name, length in MAX_LENGTHS.items()
 }
 
@@ -39,7 +39,7 @@ class Rule(NamedTuple):
 
     member: str
     literal: str
-    problem: Problem | None = None
+    problem: FieldError | None = None
 
     @property
     def title(self) -> str:
@@ -52,7 +52,7 @@ class Rule(NamedTuple):
         return int(value) if self.member == "year" and not self.problem else value
 
     @property
-    def lenient_problem(self) -> Problem | None:
+    def lenient_problem(self) -> FieldError | None:
         return None if self.problem == BLANK else self.problem
 
 

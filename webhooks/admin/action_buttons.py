@@ -13,7 +13,7 @@ from django.utils.html import format_html
 from django.utils.translation import gettext as _
 
 from library_site.admin.model_admins import BaseAdmin
-from library_site.http.refusals import Refusal
+from library_site.http.api_errors import APIError
 
 # The largest selection: each row is locked, changed and logged separately.
 MAX_SELECTED = 1_000
@@ -57,7 +57,7 @@ class ActionButtonsAdmin(BaseAdmin):
             return super().response_action(request, queryset)
         except SelectionRefused as error:
             self.message_user(request, _("Nothing was changed: %(reason)s.") % {"reason": error}, messages.ERROR)
-        except Refusal as error:
+        except APIError as error:
             self.message_user(
                 request, _("Nothing was changed. %(reason)s.") % {"reason": _(error.message)}, messages.ERROR
             )

@@ -23,7 +23,7 @@ from library_site.admin.badges import Tone, format_badge
 from library_site.admin.model_admins import OwnedAdmin
 from library_site.admin.moments import format_moment
 from library_site.admin.stored_texts import translate_stored
-from library_site.http.refusals import Refusal
+from library_site.http.api_errors import APIError
 from webhooks import endpoints
 from webhooks.admin.action_buttons import (
     MAX_URL_SHOWN,
@@ -37,7 +37,7 @@ from webhooks.admin.health import RECENT_DELIVERIES, annotate_health
 from webhooks.models import EVENT_RETENTION, Endpoint, EndpointSecret
 
 NARROWER = _("Choose fewer events, a later start or an earlier end; you can replay the rest afterwards.")
-REPLAY_ADVICE: dict[type[Refusal], Any] = {
+REPLAY_ADVICE: dict[type[APIError], Any] = {
     endpoints.TooManyEvents: NARROWER,
     endpoints.TooManyWaiting: NARROWER,
     endpoints.EndpointDisabled: _("Enable it on its page."),
@@ -307,7 +307,7 @@ class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
         try:
             with transaction.atomic():
                 count = endpoints.lock_for_replay(endpoint, **span, now=now).total
-        except Refusal as error:
+        except APIError as error:
             form.add_error(None, describe_refusal(error))
             return None
         # In one zone: the form parses times in the user's zone, but the default end, now, is in UTC.
@@ -322,7 +322,7 @@ class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
             with transaction.atomic():
                 count = endpoints.replay_events(endpoint, **span, now=now)
                 self.record_action(request, [endpoint], gettext_noop("Replayed events: %(count)s.") % {"count": count})
-        except Refusal as error:
+        except APIError as error:
             form.add_error(None, describe_refusal(error))
             return False
         self.message_user(
@@ -331,7 +331,7 @@ class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
         return True
 
 
-def describe_refusal(error: Refusal) -> str:
+def describe_refusal(error: APIError) -> str:
     """Explains why nothing was replayed, and what the user can do."""
     if isinstance(error, endpoints.TooManyEvents):
         count = number_format(endpoints.MAX_REPLAYED_EVENTS, force_grouping=True)

@@ -12,13 +12,13 @@ from rest_framework.response import Response
 from rest_framework.utils import json
 from rest_framework.views import APIView
 
-from library_site.http.refusals import Refusal
+from library_site.http.api_errors import APIError
 from webhooks import inbox
 from webhooks.models import Received, SignatureForm
 from webhooks.signing import EVENT, SIGNATURE, STANDARD_ID, STANDARD_SIGNATURE, InvalidSignature, verify
 
 
-class SignatureRefused(Refusal):
+class SignatureRefused(APIError):
     """The signature is not valid."""
 
     status = 401

@@ -17,8 +17,8 @@ from books.files.catalogues.lookup import find_remembered, has_catalogues, look_
 from books.files.parsing import COMPLETED_FIELDS
 from books.isbn import normalize_isbn
 from books.search.doubts import doubt_isbn
+from library_site.http.api_errors import APIError
 from library_site.http.callers import get_address_key
-from library_site.http.refusals import Refusal
 from library_site.http.streams import get_stream_limit
 from library_site.rate_limit.counters import get_counter
 
@@ -79,7 +79,7 @@ def ask(request: HttpRequest, isbn13: str) -> CatalogueLookup:
     try:
         # A lookup occupies a thread while it waits, as an upload does, so both share the same limit of threads.
         place = get_stream_limit().open_stream(get_address_key(request), ())
-    except Refusal as refusal:
+    except APIError as refusal:
         message = _("The library waits for other servers already. Try again in a moment.")
         raise NoEntry(503, message, LOOKUP_SECONDS) from refusal
     with closing(place):

@@ -58,7 +58,7 @@ from books.history.actors import ActorRef, find_actor
 from books.models import Actor, ImportFile, Operation
 from books.operations.selection_tasks import MAX_ANNOUNCED_ALWAYS
 from library_site.db.integers import parse_integer
-from library_site.http.refusals import Refusal
+from library_site.http.api_errors import APIError
 
 UNSAFE_NAME_CHARACTERS = re.compile("[^A-Za-z0-9_-]")
 MAX_FINGERPRINT_LENGTH = 300
@@ -70,7 +70,7 @@ def show_import(request: HttpRequest) -> HttpResponse:
         try:
             return receive_whole_file(request) if request.FILES else begin_chunked_upload(request)
         except UnreadableFile as error:
-            return answer_refusal(request, str(error))
+            return render_upload_error(request, str(error))
     files = ImportFile.objects.filter(user=request.user.pk).order_by("-pk")
     return render_page(
         request,
@@ -110,7 +110,7 @@ def receive_whole_file(request: HttpRequest) -> HttpResponse:
     return HttpResponseRedirect(mapping_address(file))
 
 
-def answer_refusal(request: HttpRequest, message: str) -> HttpResponse:
+def render_upload_error(request: HttpRequest, message: str) -> HttpResponse:
     if "application/json" in request.headers.get("Accept", ""):
         return JsonResponse({"message": message}, status=422)
     messages.error(request, message)
@@ -135,7 +135,7 @@ def receive_chunk(request: HttpRequest, file_id: int) -> HttpResponse:
     except WrongChunk:
         return JsonResponse({"next": count_chunks(file)}, status=409)
     except OtherContent:
-        return answer_refusal(request, _("The file has changed since its upload began. Choose it again."))
+        return render_upload_error(request, _("The file has changed since its upload began. Choose it again."))
     look_into_complete(request, file)
     return JsonResponse({"next": count_chunks(file)})
 
@@ -144,7 +144,7 @@ def show_mapping(request: HttpRequest, file_id: int) -> HttpResponse:
     """Asks which column contains which field, and which rules apply. Then it starts the check."""
     file = find_own(request, file_id)
     if not is_complete(file):
-        return answer_refusal(request, _("The upload was cut off. Choose the same file again to go on."))
+        return render_upload_error(request, _("The upload was cut off. Choose the same file again to go on."))
     if file.import_operation:
         return HttpResponseRedirect(check_address(file))
     if request.method == "POST" and request.POST.get("encoding") in ("", *ENCODINGS):
@@ -253,13 +253,13 @@ def receive_check(request: HttpRequest, file: ImportFile) -> HttpResponse:
                 messages.info(request, _("Your corrections are checked first. Nothing is imported yet."))
         else:
             confirm_import(request, file, check_id)
-    except Refusal as refusal:
+    except APIError as refusal:
         messages.error(request, _(refusal.message))
     return HttpResponseRedirect(check_address(file))
 
 
 def confirm_import(request: HttpRequest, file: ImportFile, check_id: int | None) -> None:
-    """Starts the import for the check that the page showed. Raises Refusal."""
+    """Starts the import for the check that the page showed. Raises APIError."""
     take_doubtful, events = "take_doubtful" in request.POST, "no_events" not in request.POST
     begin_import(file.pk, check_id, find_importer(request), timezone.now(), take_doubtful=take_doubtful, events=events)
 
@@ -279,7 +279,7 @@ def show_returned(request: HttpRequest, file_id: int) -> HttpResponseBase:
     try:
         format = FORMATS[next(pieces).decode()]
     except UnreadableFile as error:
-        return answer_refusal(request, f"{file.name}: {error}")
+        return render_upload_error(request, f"{file.name}: {error}")
     return stream_file(pieces, format, f"{stem}.failed")
 
 
@@ -289,7 +289,7 @@ def delete_file(request: HttpRequest, file_id: int) -> HttpResponse:
     try:
         delete_unused_file(file.pk)
         messages.success(request, _("“%(name)s” is deleted.") % {"name": file.name})
-    except Refusal as refusal:
+    except APIError as refusal:
         messages.error(request, _(refusal.message))
     return HttpResponseRedirect(reverse("admin:import_books"))
 

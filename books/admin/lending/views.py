@@ -27,7 +27,7 @@ from books.search.matches import find_by_code
 from books.search.scans import MAX_SCAN_LENGTH, Scan, ScanKind, read_scan
 from books.writing import changes
 from library_site.db.integers import BIGINT_MAX
-from library_site.http.refusals import Refusal
+from library_site.http.api_errors import APIError
 
 LENT, AVAILABLE = "lent", "available"
 STATES = {LENT: gettext_lazy("lent"), AVAILABLE: gettext_lazy("available")}
@@ -35,7 +35,7 @@ STATES = {LENT: gettext_lazy("lent"), AVAILABLE: gettext_lazy("available")}
 MAX_NAMED_BOOKS = 5
 
 
-class BookChanged(Refusal):
+class BookChanged(APIError):
     """The book is no longer at the version that the page showed."""
 
     status = 412
@@ -80,7 +80,7 @@ def change_state(request: HttpRequest) -> HttpResponse:
         return JsonResponse({"errors": form.errors}, status=400)
     try:
         version = set_state(find_librarian(request), **form.cleaned_data)
-    except Refusal as refusal:
+    except APIError as refusal:
         return JsonResponse({"message": _(refusal.message)}, status=refusal.status)
     return JsonResponse({"version": version})
 
@@ -195,7 +195,7 @@ def report_change(request: HttpRequest, book: int, version: int, state: str) -> 
     """Sets the state of the book. Returns the parameters that identify the change, empty if it was rejected."""
     try:
         new_version = set_state(find_librarian(request), book, version, state)
-    except Refusal as refusal:
+    except APIError as refusal:
         messages.error(request, _("Nothing was changed. {reason}.").format(reason=_(refusal.message)))
         return {}
     return {"book": book, "version": new_version}

@@ -26,7 +26,7 @@ from library_site.admin.paginator import BoundedCount
 from library_site.api.cursors import CursorInteger, PageCursor
 from library_site.db.integers import BIGINT_MAX, parse_integer
 from library_site.db.keyset import Page, Start, cut_page
-from library_site.http.refusals import Refusal
+from library_site.http.api_errors import APIError
 
 PAIRS_OF_A_PAGE = 25
 PAIR_KINDS = {SAME_ISBN: gettext_lazy("Same ISBN"), SAME_TITLE: gettext_lazy("Same title and author")}
@@ -153,7 +153,7 @@ def merge_and_report(request: HttpRequest, form: MergeForm) -> HttpResponse:
         operation = merge_books(
             kept, form.list_versions(), form.list_sources(), find_librarian(request), timezone.now()
         )
-    except Refusal as refusal:
+    except APIError as refusal:
         messages.error(request, _("Nothing was changed. %(reason)s.") % {"reason": _(refusal.message)})
         return HttpResponseRedirect(request.get_full_path())
     text = _("The books are merged.")

@@ -37,7 +37,7 @@ from books.operations import lifecycle
 from books.operations.lifecycle import OperationNotFound
 from books.operations.selections import read_stored_filter
 from books.operations.undo import UndoTask
-from library_site.http.refusals import Refusal
+from library_site.http.api_errors import APIError
 
 
 def show_operations(request: HttpRequest) -> HttpResponse:
@@ -119,7 +119,7 @@ def confirm_cancel(request: HttpRequest, operation_id: int) -> HttpResponse:
     try:
         lifecycle.cancel_operation(operation_id)
         messages.success(request, _("The operation is cancelled. What it changed stays, and can be undone."))
-    except Refusal as refusal:
+    except APIError as refusal:
         messages.error(request, f"{_(refusal.message)}.")
     return HttpResponseRedirect(operation_address(operation_id))
 
@@ -132,7 +132,7 @@ def undo(request: HttpRequest, operation_id: int) -> HttpResponse:
     actor = find_actor(Actor.Channel.OPERATION, user_id=request.user.pk)
     try:
         operation = lifecycle.undo_operation(operation_id, actor, timezone.now(), UndoTask.permissions)
-    except Refusal as refusal:
+    except APIError as refusal:
         messages.error(request, f"{_(refusal.message)}.")
         return HttpResponseRedirect(operation_address(operation_id))
     return HttpResponseRedirect(operation_address(operation.pk))

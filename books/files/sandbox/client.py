@@ -36,7 +36,7 @@ class ReaderFailed(Exception):
     """A reader failed because of a bug. The message describes it."""
 
 
-def build_refusal() -> UnreadableFile:
+def build_error_body() -> UnreadableFile:
     """Returns the error for a file that exceeds a limit of its reader."""
     return UnreadableFile(_("The file takes too much time or memory to be read. Divide it, or export it anew."))
 
@@ -151,7 +151,7 @@ def send_response(connection: socket, kind: bytes, content: bytes) -> None:
     try:
         messages.send(connection, kind, content)
     except OSError as error:
-        raise build_refusal() from error
+        raise build_error_body() from error
 
 
 def receive_response(connection: socket, watch: "Watch") -> tuple[bytes, bytes]:
@@ -160,13 +160,13 @@ def receive_response(connection: socket, watch: "Watch") -> tuple[bytes, bytes]:
         with watch.measure():
             return messages.receive(connection, watch.tick)
     except (EOFError, OSError, messages.BadMessage) as error:
-        raise build_refusal() from error
+        raise build_error_body() from error
 
 
 def require_good_end(kind: bytes, message: str) -> None:
     """Raises UnreadableFile, ReaderFailed."""
     if kind == messages.REFUSED:
-        raise UnreadableFile(message) if message else build_refusal()
+        raise UnreadableFile(message) if message else build_error_body()
     if kind != messages.END:
         raise ReaderFailed(message)
 
@@ -190,7 +190,7 @@ class Watch:
         """Raises UnreadableFile."""
         now = time.monotonic()
         if self.waited + now - self.began > self.limit:
-            raise build_refusal()
+            raise build_error_body()
         if now - self.kept_alive > KEEP_ALIVE_INTERVAL:
             self.kept_alive = now
             self.keep_alive()

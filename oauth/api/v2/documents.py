@@ -8,7 +8,7 @@ from drf_spectacular.utils import (
     extend_schema_view,
 )
 
-from library_site.api.error_documents import document_invalid, document_refusal
+from library_site.api.error_documents import document_error, document_invalid
 from library_site.api.schema import build_page_serializer, document_answer, request_example, response_header
 from oauth.api.v2.serializers import APIKeySerializer, NewAPIKeySerializer
 from oauth.api_keys import TooManyKeys
@@ -52,7 +52,7 @@ document_api_keys = extend_schema_view(
                 "The new key, shown this once.",
                 [OpenApiExample("Key", {**KEY_EXAMPLE, "key": KEY_TEXT_EXAMPLE})],
             ),
-            **document_refusal(TooManyKeys, "You have the largest number of keys that a user may have."),
+            **document_error(TooManyKeys, "You have the largest number of keys that a user may have."),
             **document_invalid("scopes", "There is no scope 'all'; there are read, write, webhooks."),
         },
     ),

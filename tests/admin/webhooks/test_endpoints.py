@@ -340,7 +340,7 @@ def test_an_end_that_is_left_empty_by_mistake_sends_nothing(developer: Client, a
     assert response.context["question"] is None
 
 
-def read_refusal(response: Any, form: dict[str, Any]) -> str:
+def read_error(response: Any, form: dict[str, Any]) -> str:
     """Returns why the replay was refused; checks that its form still holds what was sent."""
     assert response.status_code == 200
     sent = response.context["form"].data
@@ -360,11 +360,11 @@ def test_a_replay_that_is_refused_says_what_to_do(
     page, narrower = f"{ENDPOINTS}{endpoint.pk}/replay/", "Choose fewer events, a later start or an earlier end"
     with monkeypatch.context() as patch:
         patch.setattr("webhooks.endpoints.MAX_REPLAYED_EVENTS", 1)
-        assert narrower in read_refusal(developer.post(page, form), form)
+        assert narrower in read_error(developer.post(page, form), form)
     settings.WEBHOOKS_MAX_WAITING = 1
-    assert narrower in read_refusal(developer.post(page, form), form)
+    assert narrower in read_error(developer.post(page, form), form)
     Endpoint.objects.update(state="disabled")
-    reason = read_refusal(developer.post(page, form), form)
+    reason = read_error(developer.post(page, form), form)
     assert reason.startswith("Nothing was replayed. The webhook is disabled")
     assert reason.endswith("Enable it on its page.")
     assert not Delivery.objects.exists()

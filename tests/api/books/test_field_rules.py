@@ -34,7 +34,7 @@ from tests.support.field_rules import (
     TOO_LOW,
     VALUES,
     YEAR_TEXTS,
-    Problem,
+    FieldError,
     Rule,
 )
 from tests.support.openapi import V1_DOCUMENT_URL, V2_DOCUMENT_URL, get_body_schema, is_valid
@@ -90,7 +90,7 @@ def list_differences(
     return [f"{rule.title}: {verdict}, not {expected}" for rule, verdict, expected in verdicts if verdict != expected]
 
 
-def get_problem(door: Door, rule: Rule) -> Problem | None:
+def get_problem(door: Door, rule: Rule) -> FieldError | None:
     return rule.lenient_problem if door.is_v1 else rule.problem
 
 
@@ -98,7 +98,7 @@ def get_problem(door: Door, rule: Rule) -> Problem | None:
 def test_a_request_keeps_the_rules(api: httpx.Client, book: dict[str, Any], door: Door) -> None:
     refused = [rule for rule in RULES if get_problem(door, rule)]
     assert not list_differences(
-        refused, lambda rule: read_refusal(door, door.send(api, rule, book["id"])), partial(build_refusal, door)
+        refused, lambda rule: read_error(door, door.send(api, rule, book["id"])), partial(build_error_body, door)
     )
     assert api.get("/api/books").json() == [book]
     accepted = [rule for rule in RULES if not get_problem(door, rule)]
@@ -108,14 +108,14 @@ def test_a_request_keeps_the_rules(api: httpx.Client, book: dict[str, Any], door
     assert Book.objects.count() == 1 + len(accepted) * door.makes_books
 
 
-def read_refusal(door: Door, response: httpx.Response) -> tuple[int, list[tuple[str, ...]]]:
+def read_error(door: Door, response: httpx.Response) -> tuple[int, list[tuple[str, ...]]]:
     if door.is_v1 or response.is_success:
         problems = [] if response.is_success else response.json()["detail"]
         return response.status_code, [(".".join(item["loc"]), item["type"], item["msg"]) for item in problems]
     return response.status_code, [(item["field"], item["message"]) for item in response.json()["error"]["details"]]
 
 
-def build_refusal(door: Door, rule: Rule) -> tuple[int, list[tuple[str, ...]]]:
+def build_error_body(door: Door, rule: Rule) -> tuple[int, list[tuple[str, ...]]]:
     problem: Any = get_problem(door, rule)
     if door.is_v1:
         return 422, [(f"body.{rule.member}", *problem)]

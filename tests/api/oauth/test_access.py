@@ -68,7 +68,7 @@ def create_key_header(user: User, scopes: str = "read write", **fields: Any) -> 
     return {"X-API-Key": text}
 
 
-def build_refusal(books: str, code: str, message: str, response: httpx.Response) -> dict[str, Any]:
+def build_error_body(books: str, code: str, message: str, response: httpx.Response) -> dict[str, Any]:
     """Returns the body of this refusal in the version."""
     if books == "/api/books":
         return {"detail": message}
@@ -78,7 +78,7 @@ def build_refusal(books: str, code: str, message: str, response: httpx.Response)
 def check_unauthenticated(books: str, response: httpx.Response, message: str, challenge: str) -> None:
     """Checks that the response is a 401 in the structure of the version."""
     assert response.status_code == 401
-    assert response.json() == build_refusal(books, "UNAUTHENTICATED", message, response)
+    assert response.json() == build_error_body(books, "UNAUTHENTICATED", message, response)
     assert response.headers["WWW-Authenticate"] == challenge
 
 
@@ -150,7 +150,7 @@ def test_a_credential_opens_what_its_scopes_name(
 def test_a_missing_scope_is_named(api: httpx.Client, policy: str, books: str, user: User, credential: Any) -> None:
     response = api.post(books, json=build_book(), headers=credential(user, "read"))
     assert response.status_code == 403
-    assert response.json() == build_refusal(books, "FORBIDDEN", "The credential lacks the scope write", response)
+    assert response.json() == build_error_body(books, "FORBIDDEN", "The credential lacks the scope write", response)
     assert response.headers["WWW-Authenticate"] == build_challenge(error="insufficient_scope", scope="write")
 
 
@@ -524,7 +524,7 @@ def test_while_the_database_is_away_a_credential_is_answered_503(
     with connection.execute_wrapper(UnavailableDatabase()):
         response = api.get(books, headers=headers)
     assert response.status_code == 503
-    assert response.json() == build_refusal(
+    assert response.json() == build_error_body(
         books, "UNAVAILABLE", "The library is out of reach, try again later", response
     )
 

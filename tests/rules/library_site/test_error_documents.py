@@ -12,8 +12,8 @@ from library_site.api.error_documents import (
     MessageErrorSerializer,
     ProblemsSerializer,
     build_response,
+    document_error,
     document_invalid,
-    document_refusal,
 )
 from library_site.api.openapi import build_version
 from library_site.http.errors import detail_format, envelope_format
@@ -21,7 +21,7 @@ from tests.support.openapi import JSON
 
 
 def test_a_refusal_is_documented_by_its_class_in_the_format_of_each_version() -> None:
-    (error,) = document_refusal(BookNotFound).values()
+    (error,) = document_error(BookNotFound).values()
     first, second = (build_response(error, error_format) for error_format in (detail_format, envelope_format))
     assert first.description == second.description == "No book has this id."
     assert (first.response, first.examples[0].value) == (MessageErrorSerializer, {"detail": "Book not found"})

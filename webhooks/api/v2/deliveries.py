@@ -13,7 +13,7 @@ from rest_framework.response import Response
 from library_site.api.pagination import NewestFirstPagination
 from library_site.api.query import FieldErrors, check_parameters
 from library_site.api.responses import NO_STORE, json_response
-from library_site.http.refusals import Refusal
+from library_site.http.api_errors import APIError
 from webhooks import endpoints
 from webhooks.api.v2.documents import document_deliveries, document_redeliver
 from webhooks.api.v2.endpoints import WebhookViewSet, accepted_response
@@ -23,7 +23,7 @@ from webhooks.models import Attempt, Delivery
 FILTER_FIELDS = {"state": "state", "kind": "event__kind"}
 
 
-class DeliveryNotFound(Refusal):
+class DeliveryNotFound(APIError):
     """The webhook has no such delivery."""
 
     status = 404

@@ -9,7 +9,7 @@ from drf_spectacular.utils import (
 )
 from rest_framework import serializers
 
-from library_site.api.error_documents import document_invalid, document_refusal
+from library_site.api.error_documents import document_error, document_invalid
 from library_site.api.schema import (
     URL_FIELD,
     build_page_serializer,
@@ -121,7 +121,7 @@ WEBHOOK_ID, DELIVERY_ID = (
     id_parameter("webhook_id", "The webhook's id."),
     id_parameter("delivery_id", "The delivery's id."),
 )
-CANNOT_SEND = document_refusal(
+CANNOT_SEND = document_error(
     endpoints.EndpointDisabled, "The webhook is disabled, or too many of your deliveries are waiting."
 )
 INVALID_URL = document_invalid("url", NOT_PUBLIC_MESSAGE)
@@ -151,7 +151,7 @@ document_endpoints = extend_schema_view(
             201: document_answer(
                 NewWebhookSerializer, "Its secret is shown this once.", {**ENDPOINT_EXAMPLE, "secret": SECRET_EXAMPLE}
             ),
-            **document_refusal(
+            **document_error(
                 endpoints.TooManyEndpoints, "You have the largest number of webhooks that a user may have."
             ),
             **INVALID_URL,
@@ -165,7 +165,7 @@ document_endpoints = extend_schema_view(
         " get form C if its secrets are those of form C; the library makes such secrets.",
         examples=[request_example("Active again", {"state": "active"})],
         responses={
-            **document_refusal(endpoints.NewSecretNeeded, "Form C cannot sign with the secret."),
+            **document_error(endpoints.NewSecretNeeded, "Form C cannot sign with the secret."),
             **INVALID_URL,
         },
     ),
@@ -194,7 +194,7 @@ document_promote = extend_schema(
     description="From now on the pending secret signs, and the old one is deleted.",
     responses={
         200: document_answer(WebhookSerializer, "The webhook.", ENDPOINT_EXAMPLE),
-        **document_refusal(endpoints.NoPendingSecret, "No secret is pending."),
+        **document_error(endpoints.NoPendingSecret, "No secret is pending."),
     },
 )
 
@@ -235,7 +235,7 @@ document_deliveries = extend_schema_view(
                 "The deliveries.",
                 {"results": [DELIVERY_EXAMPLE], "next": None, "previous": None},
             ),
-            **document_refusal(endpoints.EndpointNotFound),
+            **document_error(endpoints.EndpointNotFound),
         },
     ),
     retrieve=extend_schema(
@@ -274,7 +274,7 @@ document_stream = extend_schema(
     ],
     responses={
         200: document_answer(EVENTS_PAGE, "The events, each as it was sent to webhooks.", EVENTS_EXAMPLE),
-        **document_refusal(CursorTooOld, "The cursor is too old."),
+        **document_error(CursorTooOld, "The cursor is too old."),
         **document_invalid("after", "It is no cursor of this stream.", "query"),
     },
 )

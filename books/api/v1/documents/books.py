@@ -5,14 +5,14 @@ from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_
 from books.api.schema import CREATE_OPERATION, DELETE_OPERATION, INVALID_BOOK_ID, LINK_HEADER, READ_OPERATION
 from books.book_fields import EXAMPLE
 from books.writing.changes import IsbnInUse
-from library_site.api.error_documents import INVALID_LIMIT, document_refusal
+from library_site.api.error_documents import INVALID_LIMIT, document_error
 from library_site.api.operation_schema import document_state
 from library_site.api.schema import document_answer, document_message, request_example
 
 BOOK_EXAMPLE = {"id": 1, **EXAMPLE, "available": True, "created_at": "2026-01-31T09:30:00.000000"}
 # A reference, because drf-spectacular would add a component named "Paginated…" for a serializer.
 BOOK_REFERENCE = {"$ref": "#/components/schemas/Book"}
-CONFLICT = document_refusal(IsbnInUse, "Another book has the isbn, or another change met this one.")
+CONFLICT = document_error(IsbnInUse, "Another book has the isbn, or another change met this one.")
 PRECONDITION_FAILED = document_state("book", "The book is in another state.")
 
 document_books = extend_schema_view(

@@ -26,11 +26,11 @@ from books.files.formats.registry import STREAMED_FORMATS
 from books.serializers import BookSerializer
 from books.writing.changes import BookExists, BookNotFound, IsbnInUse
 from library_site.api.conditions import PreconditionFailed
-from library_site.api.error_documents import INVALID_LIMIT, ErrorDocument, document_invalid, document_refusal
+from library_site.api.error_documents import INVALID_LIMIT, ErrorDocument, document_error, document_invalid
 from library_site.api.operation_schema import NOT_MODIFIED, document_state, iter_condition_headers
 from library_site.api.schema import PAGE_LINK, document_answer, request_example, request_header, response_header
 from library_site.api.serializers import RejectUnknownMixin
-from library_site.http.refusals import Failure, Problem
+from library_site.http.api_errors import ErrorContent, FieldError
 from library_site.http.streams import TooManyStreamsOfAddress
 from webhooks.registry import EventDocument
 
@@ -61,10 +61,10 @@ class BulkResultsSerializer(serializers.Serializer[Any]):
 
 
 HOLDER_EXAMPLE = "The book at http://127.0.0.1:8000/api/v2/books/1 has it"
-CONFLICT = document_refusal(
+CONFLICT = document_error(
     IsbnInUse,
     "Another book has the isbn (`Link` leads to it), or another change met this one.",
-    Problem("body", "isbn", HOLDER_EXAMPLE, "unique"),
+    FieldError("body", "isbn", HOLDER_EXAMPLE, "unique"),
 )
 FIELDS_PARAMETER = OpenApiParameter(
     "fields",
@@ -129,8 +129,8 @@ document_books = extend_schema_view(
         responses={
             200: document_answer(BOOK_SCHEMA, "The books.", BOOK_EXAMPLE),
             304: NOT_MODIFIED,
-            **document_refusal(PreconditionFailed, "The page is another than the request asks for."),
-            **document_refusal(TooManyStreamsOfAddress, "Too many files are sent to the address of the client."),
+            **document_error(PreconditionFailed, "The page is another than the request asks for."),
+            **document_error(TooManyStreamsOfAddress, "Too many files are sent to the address of the client."),
             **INVALID_LIMIT,
         },
     ),
@@ -178,8 +178,8 @@ document_restore = extend_schema(
     ],
     responses={
         201: document_answer(BookSerializer, "The book.", {**BOOK_EXAMPLE, "version": 3}),
-        **document_refusal(BookExists, "The book is there, or another book has its isbn (`Link` leads to it)."),
-        **document_refusal(PreconditionFailed, "The state is another than the request asks for."),
+        **document_error(BookExists, "The book is there, or another book has its isbn (`Link` leads to it)."),
+        **document_error(PreconditionFailed, "The state is another than the request asks for."),
         **INVALID_BOOK_ID,
     },
 )
@@ -199,15 +199,17 @@ document_bulk = extend_schema(
         ),
         409: ErrorDocument(
             "All failures are conflicts: an isbn in use, or another version.",
-            Failure(409, BulkFailed.default_detail, [Problem("body", "0.isbn", HOLDER_EXAMPLE, "unique")]),
+            ErrorContent(409, BulkFailed.default_detail, [FieldError("body", "0.isbn", HOLDER_EXAMPLE, "unique")]),
         ),
         413: ErrorDocument(
             "The body is over 16 MiB, or has over 64 KiB beside its operations.",
-            Failure(413, f"The body is over {MAX_BODY_BYTES} bytes."),
+            ErrorContent(413, f"The body is over {MAX_BODY_BYTES} bytes."),
         ),
         422: ErrorDocument(
             "An operation is not valid, or its book does not exist.",
-            Failure(422, BulkFailed.default_detail, [Problem("body", "1.id", BookNotFound.message, "not_found")]),
+            ErrorContent(
+                422, BulkFailed.default_detail, [FieldError("body", "1.id", BookNotFound.message, "not_found")]
+            ),
         ),
     },
 )

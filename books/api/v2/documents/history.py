@@ -13,7 +13,7 @@ from rest_framework import serializers
 from books.api.v2.documents.books import BOOK_EXAMPLE
 from books.api.v2.serializers import ChangeFilterSerializer, ChangeSerializer, RecentChangeSerializer
 from books.writing.changes import BookNotFound
-from library_site.api.error_documents import INVALID_LIMIT, document_refusal
+from library_site.api.error_documents import INVALID_LIMIT, document_error
 from library_site.api.schema import (
     CURSOR_PARAMETER,
     PAGE_LINK,
@@ -78,7 +78,7 @@ document_history = extend_schema_view(
         parameters=[document_limit("Changes a page."), CURSOR_PARAMETER, PAGE_LINK],
         responses={
             200: page_schema(ChangePageSerializer, "books/1/history", [CHANGE_EXAMPLE, CREATION_EXAMPLE]),
-            **document_refusal(BookNotFound, "There never was a book with this id."),
+            **document_error(BookNotFound, "There never was a book with this id."),
             **INVALID_LIMIT,
         },
     ),

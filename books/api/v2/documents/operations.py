@@ -13,7 +13,7 @@ from drf_spectacular.utils import (
 from books.api.v2.serializers import OperationPreviewSerializer, OperationSerializer
 from books.models import Operation
 from books.operations.lifecycle import OperationEnded, OperationUndone
-from library_site.api.error_documents import document_invalid, document_refusal
+from library_site.api.error_documents import document_error, document_invalid
 from library_site.api.schema import (
     URL_FIELD,
     build_page_serializer,
@@ -123,7 +123,7 @@ document_cancel = extend_schema(
     parameters=[LOCATION],
     responses={
         202: document_operation("The operation is cancelled.", CANCELLED_EXAMPLE),
-        **document_refusal(OperationEnded, "The operation is done, or has failed."),
+        **document_error(OperationEnded, "The operation is done, or has failed."),
     },
 )
 
@@ -134,6 +134,6 @@ document_undo = extend_schema(
     parameters=[LOCATION, RETRY_AFTER],
     responses={
         202: document_operation("The operation that undoes it.", UNDO_EXAMPLE),
-        **document_refusal(OperationUndone, "The operation is under way, undone already, or changed nothing."),
+        **document_error(OperationUndone, "The operation is under way, undone already, or changed nothing."),
     },
 )

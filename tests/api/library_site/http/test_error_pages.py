@@ -9,9 +9,9 @@ from django.contrib.auth.models import User
 from django.db import OperationalError
 from django.test import Client, RequestFactory
 
+from library_site.http.api_errors import ErrorContent
 from library_site.http.error_pages import EXPLANATIONS
-from library_site.http.errors import CODES_BY_STATUS, render_failure
-from library_site.http.refusals import Failure
+from library_site.http.errors import CODES_BY_STATUS, render_content
 from tests.support.failures import break_database
 from tests.support.oauth_flows import read_hidden_fields
 
@@ -116,7 +116,7 @@ def test_an_app_that_cannot_be_let_in_is_explained(api: httpx.Client, parameters
 @pytest.mark.parametrize("status", EXPLANATIONS)
 def test_each_error_has_words_of_its_own(status: int) -> None:
     request = RequestFactory().get("/admin/books/book/", headers=AS_BROWSER)
-    response = render_failure(request, Failure(status, "It is <taken>", headers={"X-Reason": "taken"}))
+    response = render_content(request, ErrorContent(status, "It is <taken>", headers={"X-Reason": "taken"}))
     assert (response.status_code, read_title(response)) == (status, EXPLANATIONS[status].title)
     assert response.headers["X-Reason"] == "taken"
     assert ("It is &lt;taken&gt;" in response.content.decode()) == (status in (400, 409))
@@ -125,5 +125,5 @@ def test_each_error_has_words_of_its_own(status: int) -> None:
 @pytest.mark.parametrize("status", sorted(CODES_BY_STATUS.keys() - EXPLANATIONS.keys()))
 def test_an_error_that_no_page_explains_is_still_a_page(status: int) -> None:
     request = RequestFactory().post("/admin/books/book/", headers=AS_BROWSER)
-    response = render_failure(request, Failure(status, "It is taken"))
+    response = render_content(request, ErrorContent(status, "It is taken"))
     assert (response.status_code, read_title(response)) == (status, "The library cannot read this request")

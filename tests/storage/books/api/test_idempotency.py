@@ -26,7 +26,7 @@ from books.models import StoredResponse
 from books.writing.changes import ConcurrentChange
 from library_site.api.idempotency import idempotent
 from library_site.api.viewsets import APIViewSet
-from library_site.http.refusals import Refusal
+from library_site.http.api_errors import APIError
 from library_site.jobs.expiry import delete_expired
 from tests.support.books import build_book
 from tests.support.concurrency import run_concurrently
@@ -195,7 +195,7 @@ def test_a_conflict_is_stored(api: httpx.Client) -> None:
     assert count_books(api) == 0
 
 
-class ShelfIsFull(Refusal):
+class ShelfIsFull(APIError):
     status = 409
     message = "The shelf is full"
 
@@ -214,7 +214,7 @@ class ShelfViewSet(APIViewSet):
 
 @pytest.mark.parametrize(("refusal", "is_stored"), [(ShelfIsFull, True), (ConcurrentChange, False)])
 def test_a_conflict_of_any_kind_is_stored_unless_it_passes(
-    rf: RequestFactory, db: None, refusal: type[Refusal], is_stored: bool
+    rf: RequestFactory, db: None, refusal: type[APIError], is_stored: bool
 ) -> None:
     view = ShelfViewSet.as_view({"post": "create"}, refusals=iter([refusal(), refusal()]))
     responses = []

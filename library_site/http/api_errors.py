@@ -7,10 +7,10 @@ from django.http import HttpRequest
 from rest_framework.request import Request
 
 # The environ's key of an exception that an outer layer met. The view raises it, so that Django words it.
-FAILURE_KEY = "library.failure"
+ERROR_KEY = "library.failure"
 
 
-class Problem(NamedTuple):
+class FieldError(NamedTuple):
     """One error in a request; `place` is path, query or body, `code` is REST framework's."""
 
     place: str
@@ -19,17 +19,17 @@ class Problem(NamedTuple):
     code: str
 
 
-class Failure(NamedTuple):
+class ErrorContent(NamedTuple):
     """The content of an error; `code` is REST framework's, for errors that the status alone does not identify."""
 
     status: int
     message: str
-    problems: Sequence[Problem] = ()
+    problems: Sequence[FieldError] = ()
     headers: Mapping[str, str] = {}
     code: str = ""
 
 
-class Refusal(Exception):
+class APIError(Exception):
     """A request that the library refuses. A subclass sets the status, message and headers of the response."""
 
     status: ClassVar[int]
@@ -38,5 +38,5 @@ class Refusal(Exception):
     # Whether a retry of the request may succeed. If so, the error is not stored for Idempotency-Key.
     is_temporary: ClassVar[bool] = False
 
-    def to_failure(self, request: HttpRequest | Request) -> Failure:
-        return Failure(self.status, self.message, headers=self.headers)
+    def get_content(self, request: HttpRequest | Request) -> ErrorContent:
+        return ErrorContent(self.status, self.message, headers=self.headers)
