@@ -8,10 +8,10 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.serializers import Serializer
 
 from books.book_fields import FIELDS
+from books.book_values import BookValues
 from books.files.parsing import format_errors
-from books.history.actors import ActorRef, find_actor
+from books.history.actors import ActorRef, get_or_create_actor
 from books.models import Actor, MirroredBook
-from books.rows import BookRow
 from books.serializers import NewBookSerializer
 from books.writing import changes
 from books.writing.changes import BookNotFound
@@ -65,7 +65,7 @@ def mirror_change(received: Received, body: dict[str, Any], now: datetime) -> No
         update_mirrored_book(mirrored_book, book_id=book.id, former_book_id=None, version=version)
 
 
-def write_copy(mirrored_book: MirroredBook, values: dict[str, Any], actor: ActorRef, now: datetime) -> BookRow:
+def write_copy(mirrored_book: MirroredBook, values: dict[str, Any], actor: ActorRef, now: datetime) -> BookValues:
     """Changes the copy, restores it under its former id, or adds it.
 
     Raises IsbnInUse, BookExists, ConcurrentChange.
@@ -110,7 +110,7 @@ def delete_copy(mirrored_book: MirroredBook, actor: ActorRef, now: datetime) -> 
 
 
 def find_source_actor(received: Received) -> ActorRef:
-    return find_actor(Actor.Channel.MIRROR, source_id=received.source_id)
+    return get_or_create_actor(Actor.Channel.MIRROR, source_id=received.source_id)
 
 
 def lock_mirrored_book(source: Source, remote_id: int) -> MirroredBook:

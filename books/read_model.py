@@ -32,7 +32,7 @@ PLAIN_FIELDS = (
 )
 
 
-class Representation:
+class BookEncoder:
     """Books as rows, and as structs that msgspec encodes. They have the fields of the serializer, in its order."""
 
     def __init__(self, serializer: type[Serializer[Book]], names: Collection[str] | None = None) -> None:
@@ -51,9 +51,9 @@ class Representation:
         }
         self.struct = msgspec.defstruct(serializer.__name__, self.members, gc=False)
         self.is_whole = names is None
-        self.make_partial = lru_cache(CACHED_SETS)(partial(Representation, serializer))
+        self.make_partial = lru_cache(CACHED_SETS)(partial(BookEncoder, serializer))
 
-    def with_fields(self, names: Iterable[str]) -> "Representation":
+    def with_fields(self, names: Iterable[str]) -> "BookEncoder":
         """Returns a representation with only these fields, all of which exist."""
         return self.make_partial(frozenset(names))
 
@@ -89,7 +89,7 @@ class BookListSerializer(ListSerializer[Book]):
 
 
 class ReadSerializer(Serializer[Book]):
-    """Serializes books with a Representation. With `only`, it has only these fields.
+    """Serializes books with a BookEncoder. With `only`, it has only these fields.
 
     REST framework serializes other kinds of fields, and fields that differ between requests.
     """
@@ -108,18 +108,18 @@ class ReadSerializer(Serializer[Book]):
             return super().to_representation(instance)
         return msgspec.structs.asdict(representation.to_struct(instance))
 
-    def find_representation(self) -> Representation | None:
+    def find_representation(self) -> BookEncoder | None:
         representation = compile_serializer(type(self))
         return representation.with_fields(self.only) if representation and self.only is not None else representation
 
 
 @cache
-def compile_serializer(serializer: type[Serializer[Book]]) -> Representation | None:
-    """Returns None for a serializer with fields that a Representation cannot show."""
+def compile_serializer(serializer: type[Serializer[Book]]) -> BookEncoder | None:
+    """Returns None for a serializer with fields that a BookEncoder cannot show."""
     has_fixed_fields = serializer.get_fields is ReadSerializer.get_fields
     if not has_fixed_fields or not all(map(is_plain_field, serializer().fields.values())):
         return None
-    return Representation(serializer)
+    return BookEncoder(serializer)
 
 
 def has_only_conditions(books: QuerySet[Book]) -> bool:

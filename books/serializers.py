@@ -8,9 +8,9 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from books.book_fields import FIELDS, REQUIRED_FIELDS
+from books.book_values import BookValues
 from books.models import FOLDED_COLUMNS, Book
 from books.read_model import BookListSerializer, ReadSerializer
-from books.rows import BookRow
 from library_site.api.serializers import NonBlankField, StrictModelSerializer, StringField, UTCDateTimeField
 
 
@@ -52,5 +52,5 @@ class BookSerializer(ReadSerializer, StrictModelSerializer):
         model = Book
         list_serializer_class = BookListSerializer
         # All columns except those that only the search reads.
-        fields = tuple(name for name in BookRow._fields if name not in FOLDED_COLUMNS.values())
+        fields = tuple(name for name in BookValues._fields if name not in FOLDED_COLUMNS.values())
         extra_kwargs = {name: {"required": True} for name in FIELDS}

@@ -32,7 +32,7 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 import httpx
-from books.history.actors import find_actor
+from books.history.actors import get_or_create_actor
 from books.models import Actor, Book, Change
 from books.operations.edits import Edit
 from books.operations.selection_tasks import EditTask, run_small_operation
@@ -54,14 +54,14 @@ execute("DELETE FROM books_book WHERE id IN (SELECT value FROM json_each(%s))", 
 pks = list(Book.objects.order_by("pk").values_list("pk", flat=True)[:500])
 for day in range(29, -1, -1):
     for person in people:
-        actor = find_actor(Actor.Channel.ADMIN, user_id=person.pk)
+        actor = get_or_create_actor(Actor.Channel.ADMIN, user_id=person.pk)
         for number in range(chance.randint(0, 9)):
             at = now - timedelta(days=day, minutes=chance.randint(5, 500))
             with transaction.atomic():
                 book = changes.lock_book(chance.choice(pks))
                 values = {"available": not book.available} if chance.random() < .8 else {"year": book.year - 1}
                 changes.change_locked_book(book, values, actor, at)
-actor = find_actor(Actor.Channel.ADMIN, user_id=people[1].pk)
+actor = get_or_create_actor(Actor.Channel.ADMIN, user_id=people[1].pk)
 emmas = [("Emma", "978-3-16-148410-0", 1815), ("Emma", "9783161484100", 1816)]
 with transaction.atomic():
     for title, isbn, year in [*emmas, ("Persuasion", "9780306406157", 1817), ("Lady Susan", "1-86092-022-5", 1871)]:

@@ -123,13 +123,13 @@ INSERT_DELIVERIES = text(
 
 
 @asynccontextmanager
-async def find_actor(app: FastAPI) -> AsyncIterator[None]:
+async def get_or_create_actor(app: FastAPI) -> AsyncIterator[None]:
     async with make_session() as session:
         app.state.actor = await session.scalar(text("SELECT min(id) FROM books_actor"))
     yield
 
 
-app = FastAPI(title="Library API", lifespan=find_actor)
+app = FastAPI(title="Library API", lifespan=get_or_create_actor)
 
 
 async def get_session() -> AsyncIterator[AsyncSession]:

@@ -11,7 +11,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from books.book_fields import FIELDS
-from books.history.entries import ActorNames, Entry
+from books.history.change_pages import ActorNames, Entry
 from books.history.records import MERGED_INTO
 from books.history.states import DELETIONS
 from books.models import Actor, Book, Change, Operation

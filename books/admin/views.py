@@ -11,7 +11,7 @@ from django.http.response import HttpResponseBase
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 
-from books.history.actors import ActorRef, find_actor
+from books.history.actors import ActorRef, get_or_create_actor
 from books.models import Actor
 
 VIEW_HISTORY = "books.view_history"
@@ -48,4 +48,4 @@ def render_page(request: HttpRequest, name: str, title: str, **context: Any) -> 
 
 
 def find_librarian(request: HttpRequest) -> ActorRef:
-    return find_actor(Actor.Channel.ADMIN, user_id=request.user.pk)
+    return get_or_create_actor(Actor.Channel.ADMIN, user_id=request.user.pk)

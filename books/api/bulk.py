@@ -12,10 +12,10 @@ from rest_framework.settings import api_settings
 
 from books.api.bulk_body import MAX_ITEMS, parse_slice
 from books.api.error_details import find_holder, name_holder
+from books.book_values import BookValues
 from books.history.actors import ActorRef, record_operation
 from books.models import Book
 from books.operations.tasks import BULK
-from books.rows import BookRow
 from books.writing import changes
 from library_site.api.query import FieldErrors
 from library_site.api.serializers import RejectUnknownMixin
@@ -159,7 +159,7 @@ def describe_failure(error: Exception, build_url: UrlBuilder) -> tuple[str, str,
     return "version", "The book is at another version", CONFLICT_CODE
 
 
-def apply_item(item: BulkItem, books: dict[int, BookRow], actor: ActorRef, now: datetime) -> dict[str, Any]:
+def apply_item(item: BulkItem, books: dict[int, BookValues], actor: ActorRef, now: datetime) -> dict[str, Any]:
     """Raises BookNotFound, IsbnInUse, VersionMismatch, ConcurrentChange."""
     if item.op == "create":
         book = changes.create_book(item.values, actor, now)

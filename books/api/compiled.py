@@ -32,9 +32,9 @@ from books.api import filters
 from books.api.exports import choose_format
 from books.api.pagination import KeysetPage
 from books.api.views import BookViewSet
-from books.history.actors import ActorRef, find_actor
+from books.history.actors import ActorRef, get_or_create_actor
 from books.models import Book
-from books.read_model import BookListSerializer, Column, Representation, compile_serializer, has_only_conditions
+from books.read_model import BookEncoder, BookListSerializer, Column, compile_serializer, has_only_conditions
 from books.writing import changes
 from library_site.api.compiled_path import WRITE_KEY, CompiledRequest, CompiledResponse, CompiledRoute
 from library_site.api.conditions import NO_CONDITIONS, Conditions
@@ -171,7 +171,7 @@ class CompiledBooks:
 
     def __init__(self, view: Any) -> None:
         self.view_class = view
-        self.representation = cast("Representation", compile_serializer(view.serializer_class))
+        self.representation = cast("BookEncoder", compile_serializer(view.serializer_class))
         self.filters = cast("Mapping[str, Any]", filters.get_filters(view.filterset_class))
         self.decoders: dict[str, BodyDecoder] = {}
         for action in ("create", "update", "partial_update"):
@@ -186,7 +186,7 @@ class CompiledBooks:
             writes["create"] = self.create_book
         return {"list": self.list_books, "retrieve": self.read_book, **writes}
 
-    def prepare_view(self, action: str, request: CompiledRequest) -> tuple[Any, Representation]:
+    def prepare_view(self, action: str, request: CompiledRequest) -> tuple[Any, BookEncoder]:
         """Returns the view and the representation of its books. Raises UnknownParameter, ValidationError."""
         view = self.view_class()
         view.action, view.request = action, SimpleNamespace(version=request.environ["library.version"].name)
@@ -271,7 +271,7 @@ class CompiledBooks:
         close_lost_connection()
         request.environ[WRITE_KEY] = True
         view, _ = self.prepare_view(action, request)
-        return view, values, find_actor(view.request.version, credential=credential)
+        return view, values, get_or_create_actor(view.request.version, credential=credential)
 
     def show(self, view: Any, book: Any, status: int, **headers: str) -> CompiledResponse:
         body = encode_json(self.representation.to_struct(book))
@@ -294,7 +294,7 @@ def is_within_limit(request: CompiledRequest, credential: Credential | None) -> 
     return count_request(caller, get_caller_key(caller)) == 0
 
 
-def fetch_page(page: Any, representation: Representation) -> list[Row]:
+def fetch_page(page: Any, representation: BookEncoder) -> list[Row]:
     """Reads a page of the pagination. Only the condition is compiled for each request; the statement is cached."""
     keyset = page if isinstance(page, KeysetPage) else None
     books, extra = (keyset.books, keyset.key_columns) if keyset else (page, ())
@@ -313,7 +313,7 @@ def fetch_page(page: Any, representation: Representation) -> list[Row]:
 
 @lru_cache(CACHED_STATEMENTS)
 def build_page_statement(
-    representation: Representation, order_by: tuple[Any, ...], extra: tuple[Column, ...], condition: str
+    representation: BookEncoder, order_by: tuple[Any, ...], extra: tuple[Column, ...], condition: str
 ) -> PreparedStatement:
     """PostgreSQL plans the condition for each request: a plan that is fast for one text is slow for another."""
     rows = Book.objects.order_by(*order_by).values_list(*representation.columns, *extra)
@@ -324,7 +324,7 @@ def build_page_statement(
 
 
 @lru_cache(CACHED_STATEMENTS)
-def build_book_statement(representation: Representation) -> PreparedStatement:
+def build_book_statement(representation: BookEncoder) -> PreparedStatement:
     """Selects the fields and the version of a book by its id."""
     sql, _ = Book.objects.filter(pk=0).values_list(*representation.columns, F("version")).query.sql_with_params()
     return PreparedStatement(sql, representation.is_whole)

@@ -12,10 +12,10 @@ from rest_framework.response import Response
 from rest_framework.serializers import Serializer
 
 from books.api.ids import parse_book_id, require_known_book
+from books.history.change_pages import CHANGE_KINDS, Entry, Filters, read_book_page, read_recent_page
 from books.history.cursors import TimeCursor, VersionCursor
-from books.history.entries import CHANGE_KINDS, Entry, Filters, read_book_page, read_recent_page
 from books.models import Change
-from books.read_model import Representation
+from books.read_model import BookEncoder
 from library_site.api.pagination import NewestFirstPagination
 from library_site.api.query import UnknownParameter, check_parameters
 
@@ -28,7 +28,7 @@ class TimePagination(NewestFirstPagination):
     cursor_class = TimeCursor
 
 
-def read_book_history(representation: Representation, book_id: str, query: Request) -> Response:
+def read_book_history(representation: BookEncoder, book_id: str, query: Request) -> Response:
     """Raises ValidationError for a malformed id, BookNotFound, and then ValidationError or UnknownParameter."""
     paginator = VersionPagination()
     try:
@@ -44,7 +44,7 @@ def read_book_history(representation: Representation, book_id: str, query: Reque
     return paginator.get_paginated_response([represent_entry(representation, entry) for entry in entries])
 
 
-def read_changes(representation: Representation, filter_serializer: type[Serializer[Any]], query: Request) -> Response:
+def read_changes(representation: BookEncoder, filter_serializer: type[Serializer[Any]], query: Request) -> Response:
     """Raises ValidationError, UnknownParameter."""
     paginator, names = TimePagination(), list(filter_serializer().fields)
     check_parameters(query, [*names, *paginator.parameters])
@@ -61,7 +61,7 @@ def build_filters(values: Mapping[str, Any]) -> Filters:
     return Filters(**{**values, "kind": kind})
 
 
-def represent_entry(representation: Representation, entry: Entry) -> dict[str, Any]:
+def represent_entry(representation: BookEncoder, entry: Entry) -> dict[str, Any]:
     return {
         "version": entry.version,
         "kind": entry.kind.label,
@@ -79,7 +79,7 @@ def represent_entry(representation: Representation, entry: Entry) -> dict[str, A
     }
 
 
-def describe_fields(representation: Representation, stored: Mapping[str, Any] | None) -> dict[str, Any] | None:
+def describe_fields(representation: BookEncoder, stored: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """Returns the fields as this version names and formats them, in its order."""
     if stored is None:
         return None

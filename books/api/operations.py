@@ -9,7 +9,7 @@ from rest_framework.exceptions import ErrorDetail, PermissionDenied, ValidationE
 
 from books.api.history import describe_fields, format_time
 from books.fields import to_naive_utc
-from books.history.actors import ActorRef, find_actor
+from books.history.actors import ActorRef, get_or_create_actor
 from books.models import Actor, Operation
 from books.operations.lifecycle import (
     UNDER_WAY,
@@ -22,7 +22,7 @@ from books.operations.lifecycle import (
 from books.operations.previews import Preview
 from books.operations.selection_tasks import OperationRequest
 from books.operations.selections import StoredFilter
-from books.read_model import Representation
+from books.read_model import BookEncoder
 from library_site.api.query import FieldErrors
 from library_site.api.responses import RETRY_SOON
 from oauth.credentials import Credential
@@ -101,7 +101,7 @@ def require_operator(operation: Operation, caller: Credential) -> None:
 
 
 def find_caller(caller: Credential) -> ActorRef:
-    return find_actor(Actor.Channel.OPERATION, credential=caller)
+    return get_or_create_actor(Actor.Channel.OPERATION, credential=caller)
 
 
 def find_state_problems(state: str | None) -> FieldErrors:
@@ -138,7 +138,7 @@ def represent_row(operation: Operation, undone_by: int | None) -> dict[str, Any]
     }
 
 
-def describe_preview(representation: Representation, preview: Preview) -> dict[str, Any]:
+def describe_preview(representation: BookEncoder, preview: Preview) -> dict[str, Any]:
     samples = [
         {
             "id": sample.id,

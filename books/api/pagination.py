@@ -17,7 +17,7 @@ from library_site.api.cursors import Cursor, CursorInteger, InvalidCursor
 from library_site.api.pagination import CursorPagination
 from library_site.api.query import FieldErrors, Query, get_parameter, read_boolean
 from library_site.api.schema import query_parameter
-from library_site.db.keyset import Key, Start, cut_page, lead_back, order_by
+from library_site.db.keyset import Key, Start, cut_page, link_pages, order_by
 from library_site.db.sql import Row
 
 
@@ -135,7 +135,7 @@ class KeysetPage:
     def cut(self, rows: list[Row]) -> list[Row]:
         """Returns the rows of the page, in the order of the list."""
         limit = (self.books.query.high_mark or 0) - 1
-        page = lead_back(cut_page(rows, limit, self.start, get_row_key), self.start, self.descending)
+        page = link_pages(cut_page(rows, limit, self.start, get_row_key), self.start, self.descending)
         self.before, self.behind = page.before, page.behind
         return page.rows
 

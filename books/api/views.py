@@ -19,10 +19,10 @@ from books.api.error_details import add_details
 from books.api.filters import BookFilter, ListFilterBackend
 from books.api.ids import find_book, parse_book_id
 from books.api.schema import BOOK_ID_PARAMETER
-from books.history.actors import ActorRef, find_actor
+from books.book_values import BookValues
+from books.history.actors import ActorRef, get_or_create_actor
 from books.models import Book
-from books.read_model import Representation, compile_serializer
-from books.rows import BookRow
+from books.read_model import BookEncoder, compile_serializer
 from books.writing import changes
 from books.writing.signals import build_instance
 from library_site.api.conditions import NO_CONDITIONS, get_conditions
@@ -45,8 +45,8 @@ class BookViewSet(ResourceViewSet):
     filterset_class: ClassVar[type[BookFilter]]
 
     @classmethod
-    def get_representation(cls) -> Representation:
-        return cast("Representation", compile_serializer(cast("Any", cls.serializer_class)))
+    def get_representation(cls) -> BookEncoder:
+        return cast("BookEncoder", compile_serializer(cast("Any", cls.serializer_class)))
 
     def check_query(self, query: Request | Query) -> None:
         """Raises an exception if the version rejects the query. This one ignores unknown parameters."""
@@ -114,7 +114,7 @@ class BookViewSet(ResourceViewSet):
             self.get_state_check(),
             self.get_actor(),
             timezone.now(),
-            read_book=make_book_row(serializer.instance),
+            read_book=make_book_values(serializer.instance),
         )
         serializer.instance = build_instance(row)
 
@@ -126,7 +126,7 @@ class BookViewSet(ResourceViewSet):
         return None if get_conditions(self.request) == NO_CONDITIONS else self.require_state
 
     def get_actor(self) -> ActorRef:
-        return find_actor(str(self.request.version), credential=get_credential(self.request))
+        return get_or_create_actor(str(self.request.version), credential=get_credential(self.request))
 
     def parse_book_id(self) -> int:
         """Raises ValidationError."""
@@ -153,5 +153,5 @@ def get_credential(request: Request) -> Credential | None:
     return cast("Credential | None", request.auth)
 
 
-def make_book_row(book: Any) -> BookRow:
-    return BookRow._make(getattr(book, name) for name in BookRow._fields)
+def make_book_values(book: Any) -> BookValues:
+    return BookValues._make(getattr(book, name) for name in BookValues._fields)

@@ -14,14 +14,14 @@ from django.utils.translation import gettext_lazy, ngettext_lazy
 
 from books.book_fields import FIELDS
 from books.files.corrections import ask_for_corrections, load_corrections
-from books.files.earlier_records import EarlierRecords
 from books.files.formats.encodings import TEXT_ENCODINGS, is_probably_windows_1252, show_storable
 from books.files.formats.records import MAX_SHOWN_TEXT, UnreadableFile
 from books.files.formats.registry import FORMATS
 from books.files.matching import REJECTED_VERDICTS, Decision, Verdict, decide_records, read_books, write_decisions
 from books.files.parsing import ImportRules, ParsedRecord, parse_records
 from books.files.reasons import add_reasons
-from books.files.sandbox.client import Head, StoredFile, count_records, iter_file_records, read_head
+from books.files.sandbox.client import FilePreview, StoredFile, count_records, iter_file_records, read_preview
+from books.files.seen_records import SeenRecords
 from books.files.uploads import build_source, open_content
 from books.history.actors import ActorRef
 from books.models import ImportFile, ImportFinding, Operation
@@ -49,7 +49,7 @@ class FileTask(Task):
 
     def __init__(self) -> None:
         self.records: Iterator[ParsedRecord] | None = None
-        self.earlier = EarlierRecords()
+        self.earlier = SeenRecords()
 
     def plan(self, operation: Operation) -> Plan:
         """Reads the whole file. Raises OperationFailed."""
@@ -82,7 +82,7 @@ class FileTask(Task):
             renew_lease(operation)
         return records
 
-    def begin_earlier(self, operation: Operation) -> EarlierRecords:
+    def begin_earlier(self, operation: Operation) -> SeenRecords:
         raise NotImplementedError
 
     def write_batch(self, operation: Operation, batch: Batch, actor: ActorRef, now: datetime) -> BatchCounts:
@@ -131,8 +131,8 @@ class CheckTask(FileTask):
         super().store_decisions(operation, decisions)
         ask_for_corrections(get_file(operation), operation.pk, decisions)
 
-    def begin_earlier(self, operation: Operation) -> EarlierRecords:
-        return EarlierRecords()
+    def begin_earlier(self, operation: Operation) -> SeenRecords:
+        return SeenRecords()
 
     def decide(
         self,
@@ -165,8 +165,8 @@ class ImportTask(FileTask):
         numbers, counts = super().read_numbers(operation), get_counts(operation)
         return {**numbers, "new": counts["new"], "changed": counts["changed"]} if counts else numbers
 
-    def begin_earlier(self, operation: Operation) -> EarlierRecords:
-        return EarlierRecords(operation.pk)
+    def begin_earlier(self, operation: Operation) -> SeenRecords:
+        return SeenRecords(operation.pk)
 
     def decide(
         self,
@@ -197,7 +197,7 @@ class PreviewTask(Task):
     def read_batch(self, operation: Operation, limit: int) -> Batch:
         """Raises OperationFailed."""
         with report_unreadable():
-            return Batch(1, [find_reading(get_file(operation), open_source(operation))])
+            return Batch(1, [preview_file(get_file(operation), open_source(operation))])
 
     def write_batch(self, operation: Operation, batch: Batch, actor: ActorRef, now: datetime) -> BatchCounts:
         [(head, encoding)] = batch.items
@@ -206,23 +206,23 @@ class PreviewTask(Task):
         return BatchCounts(changed=0, unchanged=1)
 
 
-def find_reading(file: ImportFile, source: StoredFile) -> tuple[Head, str]:
+def preview_file(file: ImportFile, source: StoredFile) -> tuple[FilePreview, str]:
     """Returns the preview and the encoding to read the file with, empty to keep the detected one.
 
     A text that is not UTF-8 from its first non-ASCII character is read as Windows-1252. A user may choose another
     encoding.
     """
-    head = read_head(source)
+    head = read_preview(source)
     is_offered = FORMATS[head.format].encodings == TEXT_ENCODINGS and not source.encoding
     if not (head.warning and is_offered and is_probably_windows_1252(open_content(file))):
         return head, source.encoding
-    other = read_head(source._replace(encoding="windows-1252"))
+    other = read_preview(source._replace(encoding="windows-1252"))
     return msgspec.structs.replace(other, notes=[head.warning, *other.notes]), "windows-1252"
 
 
-def find_head(operation: Operation | None) -> Head | None:
+def find_head(operation: Operation | None) -> FilePreview | None:
     """Returns the result of the preview, None before it is done."""
-    return msgspec.convert(operation.result, Head) if operation and operation.result else None
+    return msgspec.convert(operation.result, FilePreview) if operation and operation.result else None
 
 
 @contextmanager

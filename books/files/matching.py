@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from django.utils.translation import gettext as _
 
 from books.book_fields import REQUIRED_FIELDS
-from books.files.earlier_records import EarlierRecords, RecordKey
+from books.book_values import BookValues
 from books.files.parsing import ImportRules, ParsedRecord
 from books.files.reasons import (
     ABSENT,
@@ -18,16 +18,16 @@ from books.files.reasons import (
     describe_other_writing,
     describe_same_book,
 )
+from books.files.seen_records import RecordKey, SeenRecords
 from books.history.actors import ActorRef
 from books.isbn import normalize_isbn
 from books.models import FIELD_DEFAULTS, Book
 from books.operations.selection_tasks import write_pairs
-from books.rows import BookRow
-from books.search.doubts import doubt_isbn, doubt_year
+from books.search.doubts import warn_isbn, warn_year
 from books.writing import changes
 
 # Returns the books with these ids. An import locks them.
-LoadBooks = Callable[[Collection[int]], Mapping[int, BookRow]]
+LoadBooks = Callable[[Collection[int]], Mapping[int, BookValues]]
 
 
 class Verdict(StrEnum):
@@ -72,12 +72,12 @@ class Decision(NamedTuple):
     verdict: Verdict
     reason: str = ""
     values: Mapping[str, Any] = {}
-    book: BookRow | None = None
+    book: BookValues | None = None
     members: tuple[str, ...] = ()
 
 
 def decide_records(
-    records: Sequence[ParsedRecord], rules: ImportRules, load_books: LoadBooks, earlier: EarlierRecords, today: date
+    records: Sequence[ParsedRecord], rules: ImportRules, load_books: LoadBooks, earlier: SeenRecords, today: date
 ) -> list[Decision]:
     """Returns a decision for each record, in order, and remembers the records. `today` is in UTC."""
     earlier.begin_batch(records[0].position)
@@ -89,9 +89,9 @@ def decide_records(
 def decide_record(
     record: ParsedRecord,
     match: BookMatch | None,
-    books: Mapping[int, BookRow],
+    books: Mapping[int, BookValues],
     rules: ImportRules,
-    earlier: EarlierRecords,
+    earlier: SeenRecords,
     today: date,
 ) -> Decision:
     if record.problem:
@@ -125,7 +125,7 @@ def find_isbn13(record: ParsedRecord, rules: ImportRules) -> str | None:
 
 
 def find_repetition(
-    record: ParsedRecord, isbn13: str | None, book: BookRow | None, earlier: EarlierRecords
+    record: ParsedRecord, isbn13: str | None, book: BookValues | None, earlier: SeenRecords
 ) -> str | None:
     """Returns why a record about the same book as an earlier record is rejected."""
     if line := earlier.find(RecordKey.ISBN, record.values.get("isbn")):
@@ -139,7 +139,7 @@ def find_repetition(
     return record.name_reason("isbn", describe_other_writing(record.format, line)) if line else None
 
 
-def remember_record(record: ParsedRecord, isbn13: str | None, book: BookRow | None, earlier: EarlierRecords) -> None:
+def remember_record(record: ParsedRecord, isbn13: str | None, book: BookValues | None, earlier: SeenRecords) -> None:
     line = record.raw.line
     earlier.remember(RecordKey.ISBN, record.values.get("isbn"), line)
     earlier.remember(RecordKey.ISBN13, isbn13, line)
@@ -147,12 +147,12 @@ def remember_record(record: ParsedRecord, isbn13: str | None, book: BookRow | No
     earlier.remember(RecordKey.BOOK, book.id if book else None, line)
 
 
-def read_books(pks: Collection[int]) -> Mapping[int, BookRow]:
+def read_books(pks: Collection[int]) -> Mapping[int, BookValues]:
     """Returns the books without locking them."""
     return {book.id: book for book in changes.read_rows(Book.objects.filter(pk__in=pks))}
 
 
-def find_matches(records: Sequence[ParsedRecord], rules: ImportRules, earlier: EarlierRecords) -> dict[int, BookMatch]:
+def find_matches(records: Sequence[ParsedRecord], rules: ImportRules, earlier: SeenRecords) -> dict[int, BookMatch]:
     """Returns the matches by record position, among the books as they were before the import."""
     ids = find_ids([record.pk for record in records if record.pk is not None], earlier)
     isbns = find_ids_by_text(RecordKey.ISBN, [record.values.get("isbn") for record in records], earlier)
@@ -175,12 +175,12 @@ def find_matches(records: Sequence[ParsedRecord], rules: ImportRules, earlier: E
     return matches
 
 
-def find_ids(pks: Collection[int], earlier: EarlierRecords) -> set[int]:
+def find_ids(pks: Collection[int], earlier: SeenRecords) -> set[int]:
     ids = set(Book.objects.filter(pk__in=pks).values_list("pk", flat=True)) if pks else set()
     return ids - earlier.find_added(ids)
 
 
-def find_ids_by_text(key: RecordKey, texts: Collection[str | None], earlier: EarlierRecords) -> dict[str | None, int]:
+def find_ids_by_text(key: RecordKey, texts: Collection[str | None], earlier: SeenRecords) -> dict[str | None, int]:
     """Returns the id of the first book for each of these texts."""
     column, former = COLUMNS_BY_KEY[key]
     wanted = {text for text in texts if text}
@@ -200,10 +200,10 @@ def decide_new(record: ParsedRecord, rules: ImportRules, today: date) -> Decisio
     if missing:
         reasons = [record.name_reason(name, _(ABSENT)) for name in missing]
         return Decision(record, Verdict.REFUSED, " ".join(reasons), members=tuple(missing))
-    return hold_doubtful(Decision(record, Verdict.NEW, values={**FIELD_DEFAULTS, **record.values}), rules, today)
+    return mark_doubtful(Decision(record, Verdict.NEW, values={**FIELD_DEFAULTS, **record.values}), rules, today)
 
 
-def decide_match(record: ParsedRecord, match: BookMatch, book: BookRow, rules: ImportRules, today: date) -> Decision:
+def decide_match(record: ParsedRecord, match: BookMatch, book: BookValues, rules: ImportRules, today: date) -> Decision:
     if rules.on_match == "refuse":
         return Decision(record, Verdict.REFUSED, match.doubt or describe_owner(record), book=book, members=("isbn",))
     if rules.on_match == "leave":
@@ -215,7 +215,7 @@ def decide_match(record: ParsedRecord, match: BookMatch, book: BookRow, rules: I
         return Decision(record, Verdict.SAME, book=book)
     if "isbn" in values and match.owner is not None:
         return Decision(record, Verdict.REFUSED, describe_owner(record), values, book, ("isbn",))
-    return hold_doubtful(Decision(record, Verdict.CHANGED, values=values, book=book), rules, today, match.doubt)
+    return mark_doubtful(Decision(record, Verdict.CHANGED, values=values, book=book), rules, today, match.doubt)
 
 
 def describe_owner(record: ParsedRecord) -> str:
@@ -226,11 +226,11 @@ def is_gap(value: Any) -> bool:
     return isinstance(value, str) and not value.strip()
 
 
-def hold_doubtful(decision: Decision, rules: ImportRules, today: date, doubt: str = "") -> Decision:
+def mark_doubtful(decision: Decision, rules: ImportRules, today: date, doubt: str = "") -> Decision:
     """Returns the decision for a record to write. With warnings the record is not written, unless the rules accept
     them.
     """
-    doubts = [*decision.record.doubts, *find_doubts(decision.record, decision.values, today), doubt]
+    doubts = [*decision.record.doubts, *find_warnings_of_values(decision.record, decision.values, today), doubt]
     reason = " ".join(filter(None, doubts))
     if not reason or rules.take_doubtful:
         return decision._replace(reason=reason)
@@ -238,7 +238,7 @@ def hold_doubtful(decision: Decision, rules: ImportRules, today: date, doubt: st
     return decision._replace(reason=reason, verdict=Verdict.DOUBTFUL, members=fields)
 
 
-def find_doubts(record: ParsedRecord, values: Mapping[str, Any], today: date) -> Iterator[str]:
+def find_warnings_of_values(record: ParsedRecord, values: Mapping[str, Any], today: date) -> Iterator[str]:
     """Yields the warnings about values to be written."""
     for field, doubt in doubt_values(values, today).items():
         yield record.name_reason(field, doubt)
@@ -247,8 +247,8 @@ def find_doubts(record: ParsedRecord, values: Mapping[str, Any], today: date) ->
 def doubt_values(values: Mapping[str, Any], today: date) -> dict[str, str]:
     """Returns the warnings about values, by field."""
     doubts = {
-        "isbn": doubt_isbn(values["isbn"]) if "isbn" in values else "",
-        "year": doubt_year(values["year"], today) if "year" in values else "",
+        "isbn": warn_isbn(values["isbn"]) if "isbn" in values else "",
+        "year": warn_year(values["year"], today) if "year" in values else "",
     }
     return {field: doubt for field, doubt in doubts.items() if doubt}
 

@@ -41,7 +41,7 @@ class ActorRef(NamedTuple):
 remembered_actors: dict[Identity, ActorRef] = {}
 
 
-def find_actor(
+def get_or_create_actor(
     channel: str,
     *,
     credential: Credential | None = None,

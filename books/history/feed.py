@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from books.history.entries import Entry, Filters, read_recent_page
+from books.history.change_pages import Entry, Filters, read_recent_page
 from books.models import Change
 from library_site.db.keyset import Key, Start
 

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 from django.db import connection
 
 from books.book_fields import FIELDS
+from books.book_values import BookValues
 from books.fields import to_naive_utc
 from books.history.actors import ActorRef
 from books.models import Change
-from books.rows import BookRow
 from library_site.api.responses import encode_json
 from library_site.db.sql import execute
 
@@ -34,22 +34,22 @@ class ChangeRecord(NamedTuple):
     after: str | None = None
 
 
-def record_creation(book: BookRow) -> ChangeRecord:
+def record_creation(book: BookValues) -> ChangeRecord:
     return ChangeRecord(book.id, book.version, Change.Kind.CREATED.value)
 
 
-def record_restoration(book: BookRow) -> ChangeRecord:
+def record_restoration(book: BookValues) -> ChangeRecord:
     return ChangeRecord(book.id, book.version, Change.Kind.RESTORED.value)
 
 
-def record_change(previous: BookRow, book: BookRow) -> ChangeRecord:
+def record_change(previous: BookValues, book: BookValues) -> ChangeRecord:
     """Records the fields that differ. `previous` is the book before the change."""
     names = [name for name in FIELDS if getattr(previous, name) != getattr(book, name)]
     before, after = encode_values(previous, names), encode_values(book, names)
     return ChangeRecord(book.id, book.version, Change.Kind.CHANGED.value, before, after)
 
 
-def record_deletion(book: BookRow, merged_into: int | None = None) -> ChangeRecord:
+def record_deletion(book: BookValues, merged_into: int | None = None) -> ChangeRecord:
     """Records the whole book, and the id of the book that it was merged into. A deletion increases the version."""
     before = encode_values(book, (*FIELDS, "created_at"))
     kind, after = Change.Kind.DELETED, None
@@ -58,7 +58,7 @@ def record_deletion(book: BookRow, merged_into: int | None = None) -> ChangeReco
     return ChangeRecord(book.id, book.version + 1, kind.value, before, after)
 
 
-def encode_values(book: BookRow, names: Iterable[str]) -> str:
+def encode_values(book: BookValues, names: Iterable[str]) -> str:
     return encode_json({name: getattr(book, name) for name in names}).decode()
 
 

@@ -4,8 +4,8 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from books.book_fields import FIELDS
+from books.book_values import BookValues, make_row
 from books.models import Book, Change
-from books.rows import BookRow, make_row
 from library_site.db.integers import BIGINT_MAX
 from library_site.http.api_errors import APIError
 
@@ -79,7 +79,7 @@ def list_later_steps(book_id: int, version: int) -> list[ChangeStep]:
     return [ChangeStep._make(row) for row in changes.values_list("version", "kind", "before")]
 
 
-def read_deleted_book(pk: int, now: datetime) -> BookRow | None:
+def read_deleted_book(pk: int, now: datetime) -> BookValues | None:
     """Returns a deleted book as it would be restored; None if its last known change is not a deletion."""
     if abs(pk) > BIGINT_MAX:
         return None

@@ -14,7 +14,7 @@ from django.db.models.functions import Cast, Concat
 
 from books.api.history import represent_entry
 from books.fields import FormattedTimestamp
-from books.history.entries import Entry, iter_actor_entries
+from books.history.change_pages import Entry, iter_actor_entries
 from books.models import Actor, ImportFile, ListSettings, SavedView
 from books.writing.events import get_event_representation
 from oauth.management.users import Person

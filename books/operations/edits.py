@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from books.book_fields import MAX_LENGTHS
-from books.rows import BookRow
+from books.book_values import BookValues
 
 
 class InvalidEdit(Exception):
@@ -27,7 +27,7 @@ class Edit(NamedTuple):
     def list_fields(self) -> list[str]:
         return [self.member] if self.member else list(self.values)
 
-    def build_values(self, book: BookRow) -> Mapping[str, Any]:
+    def build_values(self, book: BookValues) -> Mapping[str, Any]:
         """Returns the new values of the book's fields. Raises InvalidEdit."""
         if not self.member:
             return self.values

@@ -9,9 +9,9 @@ from django.db.models.functions import Length, Replace, StrIndex
 from django.utils import timezone
 
 from books.book_fields import FIELDS, MAX_LENGTHS
+from books.book_values import BookValues
 from books.models import Book
 from books.operations.edits import Edit, InvalidEdit
-from books.rows import BookRow
 from books.writing import changes
 
 MAX_PREVIEWED_BOOKS = 20
@@ -100,5 +100,5 @@ def find_samples(books: QuerySet[Any], edit: Edit) -> list[Sample]:
     return samples
 
 
-def pick(row: BookRow, names: Iterable[str]) -> dict[str, Any]:
+def pick(row: BookValues, names: Iterable[str]) -> dict[str, Any]:
     return {name: getattr(row, name) for name in names}

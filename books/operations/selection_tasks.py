@@ -10,13 +10,13 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext_lazy
 
 from books.book_fields import FIELDS
+from books.book_values import BookValues
 from books.history.actors import ActorRef, record_operation
 from books.models import Book, Operation, OperationProblem
 from books.operations.edits import InvalidEdit, read_edit
 from books.operations.previews import Preview, preview_deletion, preview_edit
 from books.operations.selections import BookKey, SelectionReader, StoredFilter, lock_matching, read_stored_filter
 from books.operations.tasks import LEFT, Batch, BatchCounts, Plan, RefusedItem, Sentences, Task, register_kind
-from books.rows import BookRow
 from books.writing import changes
 from library_site.db.integers import BIGINT_MAX
 
@@ -65,7 +65,7 @@ class SelectionTask(Task):
         return counts._replace(missed=len(missed), refused_items=[*missed, *counts.refused_items])
 
     def write_books(
-        self, operation: Operation, books: Sequence[BookRow], actor: ActorRef, now: datetime
+        self, operation: Operation, books: Sequence[BookValues], actor: ActorRef, now: datetime
     ) -> BatchCounts:
         """Changes locked books."""
         raise NotImplementedError
@@ -86,7 +86,7 @@ class DeleteTask(SelectionTask):
         return preview_deletion(books)
 
     def write_books(
-        self, operation: Operation, books: Sequence[BookRow], actor: ActorRef, now: datetime
+        self, operation: Operation, books: Sequence[BookValues], actor: ActorRef, now: datetime
     ) -> BatchCounts:
         if books:
             changes.delete_books(books, actor, now, is_announced(operation))
@@ -108,7 +108,7 @@ class EditTask(SelectionTask):
         return min(limit, ISBN_BATCH) if has_isbn else limit
 
     def write_books(
-        self, operation: Operation, books: Sequence[BookRow], actor: ActorRef, now: datetime
+        self, operation: Operation, books: Sequence[BookValues], actor: ActorRef, now: datetime
     ) -> BatchCounts:
         edit = read_edit(operation.parameters or {})
         refused_items, pairs = [], []
@@ -158,7 +158,9 @@ def run_small_operation(
     return operation
 
 
-def write_pairs(pairs: Sequence[tuple[BookRow, BookRow]], actor: ActorRef, now: datetime, announce: bool) -> list[int]:
+def write_pairs(
+    pairs: Sequence[tuple[BookValues, BookValues]], actor: ActorRef, now: datetime, announce: bool
+) -> list[int]:
     """Writes locked books: each as it is and as it will be. Returns the ids of those whose new isbn is in use."""
     together = [pair for pair in pairs if pair[0].isbn == pair[1].isbn]
     if together:
@@ -167,7 +169,7 @@ def write_pairs(pairs: Sequence[tuple[BookRow, BookRow]], actor: ActorRef, now: 
     return [old.id for old, new in others if not write_with_isbn(old, new, actor, now, announce)]
 
 
-def write_with_isbn(book: BookRow, changed_book: BookRow, actor: ActorRef, now: datetime, announce: bool) -> bool:
+def write_with_isbn(book: BookValues, changed_book: BookValues, actor: ActorRef, now: datetime, announce: bool) -> bool:
     """Returns false if another book has the isbn."""
     try:
         with transaction.atomic():
@@ -177,7 +179,7 @@ def write_with_isbn(book: BookRow, changed_book: BookRow, actor: ActorRef, now: 
     return True
 
 
-def pick_fields(book: BookRow) -> dict[str, Any]:
+def pick_fields(book: BookValues) -> dict[str, Any]:
     return {name: getattr(book, name) for name in FIELDS}
 
 

@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 from django.db.models import QuerySet
 
+from books.book_values import BookValues
 from books.models import Book
-from books.rows import BookRow
 from books.writing import changes
 
 # The number of ids to read ahead. For a filter without an index, each read scans the table.
@@ -69,7 +69,7 @@ class SelectionReader:
         return self.keys[:limit]
 
 
-def lock_matching(selection: StoredFilter, keys: Sequence[BookKey]) -> dict[int, BookRow]:
+def lock_matching(selection: StoredFilter, keys: Sequence[BookKey]) -> dict[int, BookValues]:
     """Locks those of the books that still match, and returns them by id.
 
     A book whose version did not change still matches. The others are checked again. Raises ConcurrentChange.

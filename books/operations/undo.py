@@ -11,12 +11,12 @@ from django.db.models import Max, QuerySet
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext_lazy
 
+from books.book_values import BookValues, make_row
 from books.history.actors import ActorRef
 from books.history.states import DELETIONS
 from books.models import Change, Operation, OperationProblem
 from books.operations.selection_tasks import is_announced, write_pairs
 from books.operations.tasks import Batch, BatchCounts, Plan, RefusedItem, Sentences, Task, register_kind
-from books.rows import BookRow, make_row
 from books.writing import changes
 
 UNDO = "undo"
@@ -90,7 +90,12 @@ class UndoWriter:
     """Reverts changes in order. It collects changes that one statement can write."""
 
     def __init__(
-        self, books: dict[int, BookRow], last_versions: dict[int, int], actor: ActorRef, now: datetime, announce: bool
+        self,
+        books: dict[int, BookValues],
+        last_versions: dict[int, int],
+        actor: ActorRef,
+        now: datetime,
+        announce: bool,
     ) -> None:
         """`books` are the existing books, locked. `last_versions` includes deleted books; a deletion increases the
         version.
@@ -101,7 +106,7 @@ class UndoWriter:
         # The number of steps that wrote something, and of steps that reverted only some fields.
         self.changed = self.partial = 0
         self.waiting_kind = ""
-        self.waiting: dict[int, tuple[BookRow, BookRow]] = {}
+        self.waiting: dict[int, tuple[BookValues, BookValues]] = {}
 
     def change(self, step: UndoStep, is_touched: bool, is_undone: bool) -> None:
         """Gives each field its previous value, if it still has the value from after the change."""
@@ -144,13 +149,13 @@ class UndoWriter:
         book = make_row(values, self.now)._replace(id=step.book_id, version=version)
         self.wait("restore", book, book)
 
-    def find_book(self, step: UndoStep) -> BookRow | None:
+    def find_book(self, step: UndoStep) -> BookValues | None:
         """Returns the book as it is after the previous steps."""
         if step.book_id in self.waiting:
             self.flush()
         return self.books.get(step.book_id)
 
-    def wait(self, kind: str, book: BookRow, changed_book: BookRow) -> None:
+    def wait(self, kind: str, book: BookValues, changed_book: BookValues) -> None:
         if kind != self.waiting_kind:
             self.flush()
         self.waiting_kind = kind
@@ -165,19 +170,19 @@ class UndoWriter:
         self.changed += len(pairs) - len(refused)
         self.refused_items += [RefusedItem(pk, Reason.ISBN_IN_USE) for pk in sorted(refused)]
 
-    def flush_change(self, pairs: Sequence[tuple[BookRow, BookRow]]) -> list[int]:
+    def flush_change(self, pairs: Sequence[tuple[BookValues, BookValues]]) -> list[int]:
         refused = write_pairs(pairs, self.actor, self.now, self.announce)
         self.books |= {book.id: book for _, book in pairs if book.id not in refused}
         return refused
 
-    def flush_delete(self, pairs: Sequence[tuple[BookRow, BookRow]]) -> list[int]:
+    def flush_delete(self, pairs: Sequence[tuple[BookValues, BookValues]]) -> list[int]:
         changes.delete_books([book for book, _ in pairs], self.actor, self.now, self.announce)
         for book, _changed_book in pairs:
             del self.books[book.id]
             self.last_versions[book.id] = book.version + 1
         return []
 
-    def flush_restore(self, pairs: Sequence[tuple[BookRow, BookRow]]) -> list[int]:
+    def flush_restore(self, pairs: Sequence[tuple[BookValues, BookValues]]) -> list[int]:
         books = {book.id: book for book, _ in pairs}
         restored_ids = changes.restore_books(list(books.values()), self.actor, self.now, self.announce)
         self.books |= {pk: books[pk] for pk in restored_ids}

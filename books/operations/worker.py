@@ -143,11 +143,11 @@ def run_operation(operation: Operation, stop: Event, write_line: Callable[[str],
     except LeaseLost:
         runner.result = "cancelled, or another worker has it"
     except CONNECTION_ERRORS as error:
-        runner.result = give_back(operation, error, stop)
+        runner.result = release_operation(operation, error, stop)
     write_line(f"Operation {operation.pk}: {runner.result or 'not finished'}")
 
 
-def give_back(operation: Operation, error: Exception, stop: Event) -> str:
+def release_operation(operation: Operation, error: Exception, stop: Event) -> str:
     """Releases an operation whose statement failed, once the database is available again. Returns the result.
 
     Until then, the database is at fault and not the operation.
@@ -239,7 +239,7 @@ class OperationRunner:
         try:
             self.write(operation, task, batch)
         except (ConcurrentChange, OperationalError) as error:
-            if not has_given_way(error):
+            if not is_contention(error):
                 raise
             self.batch = batch
             renew_lease(operation)
@@ -294,7 +294,7 @@ class OperationRunner:
         self.result = State.FAILED
 
 
-def has_given_way(error: Exception) -> bool:
+def is_contention(error: Exception) -> bool:
     """Whether a batch stopped because others use its books. A statement that took too long would do so again."""
     is_too_slow = isinstance(error.__cause__, QueryCanceled)
     return isinstance(error, ConcurrentChange) or is_conflict(error) or (is_timeout(error) and not is_too_slow)

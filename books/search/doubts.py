@@ -18,13 +18,13 @@ EXPLANATIONS = {
 IMPROBABLE_YEAR = _("This year is improbable for a book.")
 
 
-def doubt_isbn(isbn: str) -> str:
+def warn_isbn(isbn: str) -> str:
     """Returns why it is not a valid ISBN; empty if it is one."""
     if normalize_isbn(isbn):
         return ""
     return str(EXPLANATIONS.get(read_scan(isbn).kind) or gettext("This is no valid ISBN."))
 
 
-def doubt_year(year: int, today: date) -> str:
+def warn_year(year: int, today: date) -> str:
     """Returns why the year is improbable; empty if it is probable."""
     return "" if is_probable_year(year, today) else str(IMPROBABLE_YEAR)

@@ -16,6 +16,7 @@ from django.db import DEFAULT_DB_ALIAS, IntegrityError, OperationalError, connec
 from django.db.models import F, QuerySet
 from django.utils.translation import gettext_noop
 
+from books.book_values import BookValues, add_derived_values, make_row, set_columns
 from books.history.actors import ActorRef
 from books.history.records import (
     insert_records,
@@ -26,7 +27,6 @@ from books.history.records import (
 )
 from books.history.states import read_deleted_book
 from books.models import Book, Change, MirroredBook
-from books.rows import BookRow, add_derived_values, make_row, set_columns
 from books.writing import events, signals, statements
 from books.writing.statements import can_combine_statements, copy_books
 from library_site.db.integers import BIGINT_MAX
@@ -35,7 +35,7 @@ from library_site.http.api_errors import APIError
 from webhooks.outbox import publish
 
 # Raises an exception if the book is not in the expected state.
-RequireState = Callable[[BookRow], None]
+RequireState = Callable[[BookValues], None]
 
 
 class BookNotFound(APIError):
@@ -77,7 +77,7 @@ class ConcurrentChange(APIError):
 
 def create_book(
     values: Mapping[str, Any], actor: ActorRef, now: datetime, announce: bool = True, instance: Book | None = None
-) -> BookRow:
+) -> BookValues:
     """Returns a new book, and sets its columns on `instance`. `now` is an aware datetime.
 
     Raises IsbnInUse, ConcurrentChange.
@@ -101,9 +101,9 @@ def change_book(
     require_state: RequireState | None,
     actor: ActorRef,
     now: datetime,
-    read_book: BookRow | None = None,
+    read_book: BookValues | None = None,
     announce: bool = True,
-) -> BookRow:
+) -> BookValues:
     """Returns the changed book, unless `require_state` raises. Raises BookNotFound, IsbnInUse, ConcurrentChange.
 
     `read_book` is the book if the caller has already read it.
@@ -141,7 +141,7 @@ def delete_book(
 
 def restore_book(
     pk: int, actor: ActorRef, now: datetime, values: Mapping[str, Any] | None = None, announce: bool = True
-) -> BookRow:
+) -> BookValues:
     """Restores a deleted book under its old id and with a higher version. `values` replace its field values.
 
     Raises BookNotFound if no book ever had the id or its deletion is unknown, BookExists, IsbnInUse, ConcurrentChange.
@@ -164,7 +164,7 @@ def is_there(pk: int) -> bool:
     return Book.objects.filter(pk=pk).exists()
 
 
-def get_book(pk: int, require_state: RequireState | None) -> BookRow:
+def get_book(pk: int, require_state: RequireState | None) -> BookValues:
     """Returns a book without locking it, unless `require_state` raises. Raises BookNotFound."""
     book = statements.select_book(pk)
     if book is None:
@@ -204,11 +204,11 @@ def insert_books(rows: Sequence[Mapping[str, Any]], now: datetime) -> set[str]:
     return {book.isbn for book in Book._base_manager.bulk_create(Book(**{**row, "id": None}) for row in columns)}
 
 
-def read_rows(books: QuerySet[Book]) -> list[BookRow]:
-    return [BookRow._make(row) for row in books.values_list(*BookRow._fields)]
+def read_rows(books: QuerySet[Book]) -> list[BookValues]:
+    return [BookValues._make(row) for row in books.values_list(*BookValues._fields)]
 
 
-def lock_book(pk: int) -> BookRow:
+def lock_book(pk: int) -> BookValues:
     """Returns the book. No one else can change it before this transaction ends.
 
     Raises BookNotFound, ConcurrentChange.
@@ -220,7 +220,7 @@ def lock_book(pk: int) -> BookRow:
     return book
 
 
-def lock_books(pks: Collection[int], among: QuerySet[Book] | None = None) -> dict[int, BookRow]:
+def lock_books(pks: Collection[int], among: QuerySet[Book] | None = None) -> dict[int, BookValues]:
     """Locks those of the books that exist, by default among all, and returns them by id. Raises ConcurrentChange.
 
     It locks them in the order of their ids, so that two requests do not wait for each other.
@@ -232,13 +232,13 @@ def lock_books(pks: Collection[int], among: QuerySet[Book] | None = None) -> dic
 
 
 def change_locked_book(
-    book: BookRow,
+    book: BookValues,
     values: Mapping[str, Any],
     actor: ActorRef,
     now: datetime,
     announce: bool = True,
     instance: Book | None = None,
-) -> BookRow:
+) -> BookValues:
     """Writes the values that differ. Returns the changed book, and sets its new columns on `instance`.
 
     Raises IsbnInUse, ConcurrentChange, and StaleVersion if the book is not locked and another request changed it.
@@ -258,13 +258,15 @@ def change_locked_book(
 
 
 def change_books(
-    pairs: Sequence[tuple[BookRow, BookRow]], actor: ActorRef, now: datetime, announce: bool = True
+    pairs: Sequence[tuple[BookValues, BookValues]], actor: ActorRef, now: datetime, announce: bool = True
 ) -> None:
     """Writes locked books together, each given as it is and as it should be. All differ, and none changes its isbn.
 
     Raises ConcurrentChange.
     """
-    columns = [name for name in BookRow._fields if any(getattr(old, name) != getattr(new, name) for old, new in pairs)]
+    columns = [
+        name for name in BookValues._fields if any(getattr(old, name) != getattr(new, name) for old, new in pairs)
+    ]
     with translate_db_errors():
         statements.update_rows([new for _, new in pairs], columns)
     insert_records((record_change(*pair) for pair in pairs), actor, now)
@@ -273,7 +275,7 @@ def change_books(
     signals.send_changed(pairs)
 
 
-def restore_books(books: Sequence[BookRow], actor: ActorRef, now: datetime, announce: bool = True) -> set[int]:
+def restore_books(books: Sequence[BookValues], actor: ActorRef, now: datetime, announce: bool = True) -> set[int]:
     """Restores deleted books together, under their old ids and with higher versions.
 
     Returns their ids, except those of books whose id or isbn is in use. Raises ConcurrentChange.
@@ -289,7 +291,7 @@ def restore_books(books: Sequence[BookRow], actor: ActorRef, now: datetime, anno
 
 
 def delete_books(
-    books: Sequence[BookRow],
+    books: Sequence[BookValues],
     actor: ActorRef,
     now: datetime,
     announce: bool = True,

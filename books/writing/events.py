@@ -5,8 +5,8 @@ from typing import Any, cast
 import msgspec
 from django.utils.translation import gettext_noop
 
-from books.read_model import Representation, compile_serializer
-from books.rows import BookRow
+from books.book_values import BookValues
+from books.read_model import BookEncoder, compile_serializer
 from books.serializers import BookSerializer
 from library_site.api.responses import encode_json
 from webhooks.outbox import EventData
@@ -26,16 +26,16 @@ BOOK_DELETED = register_kind(
 ALWAYS_CHANGED = {"updated_at", "version"}
 
 
-def get_event_representation() -> Representation:
+def get_event_representation() -> BookEncoder:
     """Returns the representation of a book in EVENT_API_VERSION."""
-    return cast("Representation", compile_serializer(BookSerializer))
+    return cast("BookEncoder", compile_serializer(BookSerializer))
 
 
-def created_event(book: BookRow) -> EventData:
+def created_event(book: BookValues) -> EventData:
     return make_event(BOOK_CREATED, book, {})
 
 
-def created_data_parts(book: BookRow) -> tuple[bytes, bytes]:
+def created_data_parts(book: BookValues) -> tuple[bytes, bytes]:
     """Returns the data of `created_event` as JSON in two parts. The id of the new book, still unknown, goes between
     them.
     """
@@ -45,7 +45,7 @@ def created_data_parts(book: BookRow) -> tuple[bytes, bytes]:
     return b'{"book":{"id":', b',%b,"previous":{}}' % rest
 
 
-def updated_event(previous: BookRow, book: BookRow) -> EventData:
+def updated_event(previous: BookValues, book: BookValues) -> EventData:
     """`previous` is the book before its change."""
     representation = get_event_representation()
     rows = zip(representation.members, representation.to_row(previous), representation.to_row(book), strict=True)
@@ -53,9 +53,9 @@ def updated_event(previous: BookRow, book: BookRow) -> EventData:
     return make_event(BOOK_UPDATED, book, changed_fields)
 
 
-def deleted_event(book: BookRow) -> EventData:
+def deleted_event(book: BookValues) -> EventData:
     return make_event(BOOK_DELETED, book, {})
 
 
-def make_event(kind: str, book: BookRow, previous: dict[str, Any]) -> EventData:
+def make_event(kind: str, book: BookValues, previous: dict[str, Any]) -> EventData:
     return EventData(kind, book.id, {"book": get_event_representation().to_struct(book), "previous": previous})

@@ -11,9 +11,9 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from books.book_fields import FIELDS
-from books.history.actors import find_actor
+from books.book_values import BookValues
+from books.history.actors import get_or_create_actor
 from books.models import Actor, Book, UnrecordedWrite
-from books.rows import BookRow
 from books.writing import changes
 
 BOOK_COLUMNS = frozenset(field.name for field in Book._meta.concrete_fields)
@@ -31,7 +31,7 @@ UNLOADED_VERSION = "The version of the book was not loaded, so nobody knows what
 class StaleBook(changes.ConcurrentChange):
     """Another request changed the book after the instance was loaded."""
 
-    def __init__(self, book: Book, current: BookRow) -> None:
+    def __init__(self, book: Book, current: BookValues) -> None:
         super().__init__(
             f"Book {current.id} is at version {current.version}, and was loaded at version {book.version}. Load it"
             " again, and change that."
@@ -74,7 +74,7 @@ def add_instance(book: Book, is_update: bool) -> None:
         raise ValueError("Cannot force an update in save() with no primary key.")
     clean_fields(book, FIELDS)
     values = {name: getattr(book, name) for name in FIELDS}
-    actor, now = find_actor(Actor.Channel.COMMAND), timezone.now()
+    actor, now = get_or_create_actor(Actor.Channel.COMMAND), timezone.now()
     changes.create_book(values, actor, now, instance=book)
 
 
@@ -83,7 +83,7 @@ def change_instance(book: Book, names: frozenset[str] | None) -> None:
     loaded_names = BOOK_COLUMNS - book.get_deferred_fields()
     if "version" not in loaded_names:
         raise UnrecordedWrite(UNLOADED_VERSION)
-    actor, now = find_actor(Actor.Channel.COMMAND), timezone.now()
+    actor, now = get_or_create_actor(Actor.Channel.COMMAND), timezone.now()
     with transaction.atomic():
         row = changes.lock_book(book.pk)
         require_same_book(book, row, loaded_names)
@@ -94,7 +94,7 @@ def change_instance(book: Book, names: frozenset[str] | None) -> None:
         changes.change_locked_book(row, values, actor, now, instance=book)
 
 
-def require_same_book(book: Book, row: BookRow, loaded_names: frozenset[str]) -> None:
+def require_same_book(book: Book, row: BookValues, loaded_names: frozenset[str]) -> None:
     """Raises StaleBook, and UnrecordedWrite if the creation time differs."""
     if book.version != row.version:
         raise StaleBook(book, row)
@@ -116,7 +116,7 @@ def delete_instance(book: Book) -> int:
     """
     if book.pk is None:
         raise ValueError("A book without an id cannot be deleted.")
-    actor, now = find_actor(Actor.Channel.COMMAND), timezone.now()
+    actor, now = get_or_create_actor(Actor.Channel.COMMAND), timezone.now()
     try:
         changes.delete_book(book.pk, None, actor, now, instance=book)
         count = 1

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from django.db import DEFAULT_DB_ALIAS
 from django.db.models.signals import post_delete, post_save
 
+from books.book_values import BookValues
 from books.models import Book
-from books.rows import BookRow
 
 
 def has_save_receivers() -> bool:
@@ -16,18 +16,18 @@ def has_save_receivers() -> bool:
     return post_save.has_listeners(Book)
 
 
-def send_created(books: Iterable[BookRow], instance: Book | None = None) -> None:
+def send_created(books: Iterable[BookValues], instance: Book | None = None) -> None:
     """Sends `post_save` for new and restored books. Receivers get the saved instance, if there is one."""
     if has_save_receivers():
         for book in books:
             send_post_save(instance or build_instance(book), created=True, update_fields=None)
 
 
-def send_changed(pairs: Iterable[tuple[BookRow, BookRow]], instance: Book | None = None) -> None:
+def send_changed(pairs: Iterable[tuple[BookValues, BookValues]], instance: Book | None = None) -> None:
     """Sends `post_save` for changed books: each as it was and as it is. `update_fields` are the changed columns."""
     if has_save_receivers():
         for old, new in pairs:
-            values = zip(BookRow._fields, old, new, strict=True)
+            values = zip(BookValues._fields, old, new, strict=True)
             names = frozenset(name for name, old_value, new_value in values if old_value != new_value)
             send_post_save(instance or build_instance(new), created=False, update_fields=names)
 
@@ -38,7 +38,7 @@ def send_post_save(instance: Book, *, created: bool, update_fields: frozenset[st
     )
 
 
-def send_deleted(books: Iterable[BookRow], instance: Book | None = None) -> None:
+def send_deleted(books: Iterable[BookValues], instance: Book | None = None) -> None:
     """Sends `post_delete` with the former books."""
     if post_delete.has_listeners(Book):
         for book in books:
@@ -46,5 +46,5 @@ def send_deleted(books: Iterable[BookRow], instance: Book | None = None) -> None
             post_delete.send(Book, instance=deleted, using=DEFAULT_DB_ALIAS, origin=deleted)
 
 
-def build_instance(book: BookRow) -> Book:
-    return Book.from_db(DEFAULT_DB_ALIAS, BookRow._fields, book)
+def build_instance(book: BookValues) -> Book:
+    return Book.from_db(DEFAULT_DB_ALIAS, BookValues._fields, book)

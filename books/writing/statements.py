@@ -11,6 +11,7 @@ from typing import Any
 from django.db import connection
 from django.db.models.sql.compiler import SQLCompiler
 
+from books.book_values import BookValues, make_row
 from books.history.actors import ActorRef
 from books.history.records import (
     HISTORY_CTE,
@@ -21,7 +22,6 @@ from books.history.records import (
     record_creation,
 )
 from books.models import Book
-from books.rows import BookRow, make_row
 from books.writing import events
 from books.writing.events import BOOK_CREATED, BOOK_UPDATED
 from library_site.db.integers import BIGINT_MAX
@@ -37,13 +37,13 @@ from webhooks.event_statements import (
 from webhooks.outbox import EventData, publish
 
 FIELDS = {field.attname: field for field in Book._meta.concrete_fields}
-INSERT_COLUMNS = tuple(name for name in BookRow._fields if name != "id")
+INSERT_COLUMNS = tuple(name for name in BookValues._fields if name != "id")
 get_insert_values = attrgetter(*INSERT_COLUMNS)
 INSERT_BOOK_SQL = (
     f"INSERT INTO books_book ({', '.join(INSERT_COLUMNS)}) VALUES ({', '.join('%s' for _ in INSERT_COLUMNS)})"
     " ON CONFLICT (isbn) DO NOTHING RETURNING id"
 )
-FIND_STATEMENT = PreparedStatement("SELECT {} FROM books_book WHERE id = %s".format(", ".join(BookRow._fields)))
+FIND_STATEMENT = PreparedStatement("SELECT {} FROM books_book WHERE id = %s".format(", ".join(BookValues._fields)))
 UPDATE_SQL = "UPDATE books_book SET {} WHERE id = %s AND version = %s RETURNING id"
 UPDATE_MANY_SQL = "UPDATE books_book AS book SET {} FROM unnest({}) AS new ({}) WHERE book.id = new.id"
 
@@ -59,32 +59,32 @@ def get_column_type(name: str) -> str:
     return str(FIELDS[name].db_type(connection)).partition("(")[0]
 
 
-def select_book(pk: int) -> BookRow | None:
+def select_book(pk: int) -> BookValues | None:
     """Returns a book without locking it. The values are those of PostgreSQL's driver."""
     rows = FIND_STATEMENT.fetch_all((pk,)) if abs(pk) <= BIGINT_MAX else []
-    return BookRow._make(rows[0]) if rows else None
+    return BookValues._make(rows[0]) if rows else None
 
 
-def lock_row(pk: int) -> BookRow | None:
+def lock_row(pk: int) -> BookValues | None:
     """Locks and returns a book until the transaction ends. The transaction must have begun.
 
     Django takes as long to build this statement as SQLite takes for the whole write.
     """
     compiler, sql, converters = compile_lock()
     rows = fetch_all(sql, [pk]) if abs(pk) <= BIGINT_MAX else []
-    return next(map(BookRow._make, compiler.apply_converters(rows, converters)), None)
+    return next(map(BookValues._make, compiler.apply_converters(rows, converters)), None)
 
 
 @cache
 def compile_lock() -> tuple[SQLCompiler, str, Any]:
     """Returns the statement of `lock_row` with a parameter for the id, and the converters of its columns."""
-    books = Book.objects.filter(pk=0).select_for_update().values_list(*BookRow._fields)
+    books = Book.objects.filter(pk=0).select_for_update().values_list(*BookValues._fields)
     compiler = books.query.get_compiler(connection=connection)
     sql, _ = compiler.as_sql()
     return compiler, sql, compiler.get_converters([expression for expression, *_ in compiler.select])
 
 
-def insert_row(book: BookRow, actor: ActorRef, now: datetime, announce: bool) -> int | None:
+def insert_row(book: BookValues, actor: ActorRef, now: datetime, announce: bool) -> int | None:
     """Inserts a new book. Returns its id, or None if another book has its isbn."""
     values = adapt_values(INSERT_COLUMNS, book)
     if can_combine_statements():
@@ -100,7 +100,7 @@ def insert_row(book: BookRow, actor: ActorRef, now: datetime, announce: bool) ->
 
 
 def update_row(
-    previous: BookRow, book: BookRow, columns: tuple[str, ...], actor: ActorRef, now: datetime, announce: bool
+    previous: BookValues, book: BookValues, columns: tuple[str, ...], actor: ActorRef, now: datetime, announce: bool
 ) -> bool:
     """Updates these columns of a book. Returns false if the book is not at the previous version in the database."""
     sql, parameters = update_sql(columns), [*adapt_values(columns, book), book.id, previous.version]
@@ -115,7 +115,7 @@ def update_row(
     return is_written
 
 
-def update_rows(books: Sequence[BookRow], columns: Sequence[str]) -> None:
+def update_rows(books: Sequence[BookValues], columns: Sequence[str]) -> None:
     """Updates these columns of locked books, on PostgreSQL with one statement."""
     rows = [adapt_values([*columns, "id"], book) for book in books]
     if can_combine_statements():
@@ -130,11 +130,11 @@ def update_rows(books: Sequence[BookRow], columns: Sequence[str]) -> None:
             cursor.executemany(f"UPDATE books_book SET {assignments} WHERE id = %s", rows)
 
 
-def reinsert_rows(books: Sequence[BookRow]) -> set[int]:
+def reinsert_rows(books: Sequence[BookValues]) -> set[int]:
     """Inserts deleted books under their old ids, except those whose id or isbn is in use. Returns the inserted ids."""
-    rows = ", ".join([f"({', '.join('%s' for _ in BookRow._fields)})"] * len(books))
-    values = [value for book in books for value in adapt_values(BookRow._fields, book)]
-    sql = f"INSERT INTO books_book ({', '.join(BookRow._fields)}) VALUES {rows} ON CONFLICT DO NOTHING RETURNING id"
+    rows = ", ".join([f"({', '.join('%s' for _ in BookValues._fields)})"] * len(books))
+    values = [value for book in books for value in adapt_values(BookValues._fields, book)]
+    sql = f"INSERT INTO books_book ({', '.join(BookValues._fields)}) VALUES {rows} ON CONFLICT DO NOTHING RETURNING id"
     return {pk for (pk,) in fetch_all(sql, values)}
 
 
@@ -144,7 +144,7 @@ def record_and_publish(record: ChangeRecord, event: EventData | None, actor: Act
         publish([event], now)
 
 
-def adapt_values(columns: Sequence[str], book: BookRow) -> list[Any]:
+def adapt_values(columns: Sequence[str], book: BookValues) -> list[Any]:
     """Returns the values in the format of the database."""
     values = [getattr(book, column) for column in columns]
     if can_combine_statements():

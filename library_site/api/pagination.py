@@ -15,7 +15,7 @@ from library_site.api.cursors import IdCursor, PageCursor
 from library_site.api.query import FieldErrors, Query, build_link, read_cursor, read_limit
 from library_site.api.responses import NO_STORE
 from library_site.api.schema import LIMIT_SCHEMA, query_parameter
-from library_site.db.keyset import Key, Page, Start, lead_back, read_page
+from library_site.db.keyset import Key, Page, Start, link_pages, read_page
 
 
 class CursorPagination(BasePagination):
@@ -49,7 +49,7 @@ class CursorPagination(BasePagination):
     def paginate(self, read: Callable[[Start, int], Page[Any]]) -> list[Any]:
         """Returns the page: the rows that `read` returns for a start and a limit. Call `check` first."""
         page = read(self.start, self.limit)
-        self.page = lead_back(page, self.start, descending=self.descending != self.start.backward)
+        self.page = link_pages(page, self.start, descending=self.descending != self.start.backward)
         return self.page.rows
 
     def get_paginated_response(self, data: Any) -> Response:

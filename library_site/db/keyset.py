@@ -52,7 +52,7 @@ def read_page(rows: QuerySet[Any], start: Start, limit: int, *, descending: bool
     return cut_page(found, limit, start, get_id_key)
 
 
-def lead_back(page: Page[T], start: Start, descending: bool) -> Page[T]:
+def link_pages(page: Page[T], start: Start, descending: bool) -> Page[T]:
     """Lets an empty page lead back to a page that begins with the row of the start.
 
     `descending` is the direction in which the page was read.

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from library_site.cached_settings import cached_settings
 from library_site.http.api_errors import APIError
+from library_site.http.body_semaphore import BODY_RETRY_AFTER, get_body_semaphore
 from library_site.http.client_addresses import get_client_network
 from library_site.http.request_log import call_on_close
-from library_site.http.slots import SLOT_RETRY_AFTER, get_body_slots
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import InputStream, StartResponse, WSGIApplication, WSGIEnvironment
@@ -33,7 +33,7 @@ class BodyTooSlow(APIError):
 
     status = 503
     message = "The body arrives too slowly, try again later"
-    headers: ClassVar = {"Retry-After": SLOT_RETRY_AFTER}
+    headers: ClassVar = {"Retry-After": BODY_RETRY_AFTER}
 
 
 def normalize_content_type(application: "WSGIApplication") -> "WSGIApplication":
@@ -95,7 +95,7 @@ def read_input(environ: "WSGIEnvironment", limit: int) -> BytesIO:
     """
     body = BytesIO()
     try:
-        with get_body_slots().hold(get_client_network(environ)):
+        with get_body_semaphore().hold(get_client_network(environ)):
             read_body(environ["wsgi.input"], limit, body)
     except APIError as refusal:
         body.close()

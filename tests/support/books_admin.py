@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 from django.utils import timezone
 
-from books.history.actors import ActorRef, find_actor
+from books.history.actors import ActorRef, get_or_create_actor
 from books.models import Actor, Book
 from books.writing import changes
 from tests.support.admin_pages import read_inputs
@@ -37,7 +37,7 @@ def delete_book(book: Book, actor: ActorRef | None = None) -> None:
 
 
 def find_anybody() -> ActorRef:
-    return find_actor(Actor.Channel.COMMAND)
+    return get_or_create_actor(Actor.Channel.COMMAND)
 
 
 def add_actor(channel: Actor.Channel, **names: str) -> ActorRef:

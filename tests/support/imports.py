@@ -10,7 +10,7 @@ from django.utils import timezone
 from books.files import uploads
 from books.files.columns.mapping import guess_mapping
 from books.files.parsing import ImportRules
-from books.files.sandbox.client import read_head
+from books.files.sandbox.client import read_preview
 from books.models import ImportFile, Operation
 from tests.support.books_admin import LIST
 from tests.support.operations import run_operations
@@ -75,7 +75,7 @@ def store_file(content: bytes, user_id: int, **rules: Any) -> ImportFile:
     file = uploads.begin_upload(user_id, "books", len(content), "", timezone.now())
     for number, start in enumerate(range(0, len(content), uploads.PART_BYTES)):
         uploads.add_chunk(file, number, content[start : start + uploads.PART_BYTES])
-    head = read_head(uploads.build_source(file, ""))
+    head = read_preview(uploads.build_source(file, ""))
     file.rules = msgspec.to_builtins(ImportRules(mapping=guess_mapping(head.columns), **rules))
     file.save()
     return file

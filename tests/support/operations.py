@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from books.files.export_tasks import EXPORT
 from books.files.import_tasks import CHECK, IMPORT
-from books.history.actors import ActorRef, find_actor
+from books.history.actors import ActorRef, get_or_create_actor
 from books.models import Actor, ImportFile, Operation
 from books.operations import worker
 from books.operations.edits import Edit
@@ -34,7 +34,7 @@ def create_head_librarian() -> ActorRef:
     """Returns the account's actor for operations."""
     user = User.objects.create_user("head", is_staff=True)
     user.groups.add(Group.objects.get(name="Head librarians"))
-    return find_actor(Actor.Channel.OPERATION, user_id=user.pk)
+    return get_or_create_actor(Actor.Channel.OPERATION, user_id=user.pk)
 
 
 def begin_edit(actor: ActorRef, edit: Edit, events: bool = True, **filters: str) -> Operation:

@@ -12,11 +12,11 @@ from django.views.decorators.http import require_POST
 
 from books.admin.book.forms import write_isbn
 from books.admin.descriptions import label_field
-from books.files.catalogues.entries import CatalogueLookup
+from books.files.catalogues.catalogue_records import CatalogueResult
 from books.files.catalogues.lookup import find_remembered, has_catalogues, look_up
 from books.files.parsing import COMPLETED_FIELDS
 from books.isbn import normalize_isbn
-from books.search.doubts import doubt_isbn
+from books.search.doubts import warn_isbn
 from library_site.http.api_errors import APIError
 from library_site.http.callers import get_address_key
 from library_site.http.streams import get_stream_limit
@@ -46,7 +46,7 @@ def show_entry(request: HttpRequest) -> HttpResponse:
     """Returns the part of the page with the record that was found, or with the reason why there is none."""
     if not has_catalogues():
         raise Http404
-    lookup, status, message, headers = CatalogueLookup(), 200, "", {}
+    lookup, status, message, headers = CatalogueResult(), 200, "", {}
     try:
         lookup = find_lookup(request, write_isbn(request.POST.get("isbn", "")))
         require_entry(lookup)
@@ -62,15 +62,15 @@ def show_entry(request: HttpRequest) -> HttpResponse:
     return TemplateResponse(request, "admin/books/book/catalogue_entry.html", context, status=status, headers=headers)
 
 
-def find_lookup(request: HttpRequest, isbn: str) -> CatalogueLookup:
+def find_lookup(request: HttpRequest, isbn: str) -> CatalogueResult:
     """Raises NoEntry."""
     isbn13 = normalize_isbn(isbn)
     if not isbn13:
-        raise NoEntry(422, doubt_isbn(isbn))
+        raise NoEntry(422, warn_isbn(isbn))
     return find_remembered(isbn13) or ask(request, isbn13)
 
 
-def ask(request: HttpRequest, isbn13: str) -> CatalogueLookup:
+def ask(request: HttpRequest, isbn13: str) -> CatalogueResult:
     """Raises NoEntry."""
     counter = get_counter(settings.REDIS_URL, QUESTION_PERIOD)
     if counter.count(f"catalogue:{request.user.pk}", time.monotonic()).requests > MAX_QUESTIONS:
@@ -86,7 +86,7 @@ def ask(request: HttpRequest, isbn13: str) -> CatalogueLookup:
         return look_up(isbn13, LOOKUP_SECONDS)
 
 
-def require_entry(lookup: CatalogueLookup) -> None:
+def require_entry(lookup: CatalogueResult) -> None:
     """Raises NoEntry."""
     if lookup.entry:
         return

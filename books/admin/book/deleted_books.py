@@ -12,8 +12,8 @@ from books.admin.book.history import find_known_book, redirect_unknown
 from books.admin.descriptions import describe_entries, history_address
 from books.admin.pager import PAGE_SIZE, Pager
 from books.admin.views import find_librarian, render_page
+from books.history.change_pages import read_deleted_page
 from books.history.cursors import TimeCursor
-from books.history.entries import read_deleted_page
 from books.models import Book
 from books.writing import changes
 

@@ -13,8 +13,8 @@ from django.utils.translation import gettext_lazy as _
 from books.admin.descriptions import Description, Link, describe_entries
 from books.admin.pager import PAGE_SIZE, Pager
 from books.admin.views import render_page
+from books.history.change_pages import CHANGE_KINDS, Filters, read_recent_page
 from books.history.cursors import TimeCursor
-from books.history.entries import CHANGE_KINDS, Filters, read_recent_page
 from books.models import Actor
 from library_site.admin.moments import require_utc
 from library_site.db.integers import BIGINT_MAX

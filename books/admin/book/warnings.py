@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from books.fields import fold
 from books.isbn import normalize_isbn
 from books.models import Book
-from books.search.doubts import doubt_isbn, doubt_year
+from books.search.doubts import warn_isbn, warn_year
 from books.search.matches import compare_rows, is_equal
 
 
@@ -52,7 +52,7 @@ def find_warnings(values: Mapping[str, Any], edited: Collection[str], pk: int | 
 
 
 def check_isbn(isbn: str) -> BookWarning | None:
-    message = doubt_isbn(isbn)
+    message = warn_isbn(isbn)
     return BookWarning("isbn", isbn, message) if message else None
 
 
@@ -72,7 +72,7 @@ def check_same_title(title: str, author: str, others: QuerySet[Book]) -> BookWar
 
 
 def check_year(year: int, today: date) -> BookWarning | None:
-    message = doubt_year(year, today)
+    message = warn_year(year, today)
     return BookWarning("year", str(year), message) if message else None
 
 

@@ -22,7 +22,7 @@ from books.admin.views import SEE_BOOKS
 from books.files.downloads import stream_books, stream_file
 from books.files.export_tasks import EXPORT, iter_workbook
 from books.files.formats.registry import FORMATS, XLSX
-from books.history.actors import find_actor
+from books.history.actors import get_or_create_actor
 from books.models import Actor, ExportChunk, Operation
 from books.operations.lifecycle import store_operation
 from books.operations.selections import StoredFilter
@@ -48,7 +48,7 @@ def export_list(request: HttpRequest) -> HttpResponseBase:
 
 
 def begin_export(request: HttpRequest, selection: StoredFilter) -> HttpResponseBase:
-    actor = find_actor(Actor.Channel.OPERATION, user_id=request.user.pk)
+    actor = get_or_create_actor(Actor.Channel.OPERATION, user_id=request.user.pk)
     permissions = [permission for permission in SEE_BOOKS if request.user.has_perm(permission)]
     operation = store_operation(EXPORT, {"filter": selection.to_parameters()}, actor, timezone.now(), permissions[:1])
     return HttpResponseRedirect(operation_address(operation.pk))

@@ -40,7 +40,7 @@ from books.files.import_operations import (
 from books.files.import_tasks import find_head, get_check_id, get_counts
 from books.files.matching import Verdict
 from books.files.rejected_records import iter_rejected_file
-from books.files.sandbox.client import Head
+from books.files.sandbox.client import FilePreview
 from books.files.uploads import (
     KEPT_DAYS,
     PART_BYTES,
@@ -54,7 +54,7 @@ from books.files.uploads import (
     remember_mapping,
     store_whole_file,
 )
-from books.history.actors import ActorRef, find_actor
+from books.history.actors import ActorRef, get_or_create_actor
 from books.models import Actor, ImportFile, Operation
 from books.operations.selection_tasks import MAX_ANNOUNCED_ALWAYS
 from library_site.db.integers import parse_integer
@@ -188,7 +188,7 @@ def show_preview(request: HttpRequest, file: ImportFile) -> HttpResponse:
     )
 
 
-def build_form(request: HttpRequest, file: ImportFile, head: Head) -> ImportRulesForm:
+def build_form(request: HttpRequest, file: ImportFile, head: FilePreview) -> ImportRulesForm:
     data = request.POST if request.method == "POST" else None
     initial = describe_rules(file.rules) if file.rules else {}
     mapping = file.rules["mapping"] if file.rules else find_mapping(head.columns, request.user.pk)
@@ -265,7 +265,7 @@ def confirm_import(request: HttpRequest, file: ImportFile, check_id: int | None)
 
 
 def find_importer(request: HttpRequest) -> ActorRef:
-    return find_actor(Actor.Channel.IMPORT, user_id=request.user.pk)
+    return get_or_create_actor(Actor.Channel.IMPORT, user_id=request.user.pk)
 
 
 def show_returned(request: HttpRequest, file_id: int) -> HttpResponseBase:

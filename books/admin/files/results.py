@@ -64,7 +64,7 @@ class RowCell(NamedTuple):
     max_length: int = MAX_CORRECTION_LENGTH
 
 
-class Row(NamedTuple):
+class ReportRow(NamedTuple):
     position: int
     place: str
     book_id: int | None
@@ -80,7 +80,7 @@ class Report(NamedTuple):
 
     sections: Sequence[ReportSection]
     groups: Sequence[ReasonGroup]
-    rows: Sequence[Row]
+    rows: Sequence[ReportRow]
     next_address: str
     is_cut: bool
 
@@ -163,13 +163,13 @@ def get_position_key(finding: ImportFinding) -> Key:
     return (finding.position,)
 
 
-def build_rows(file: ImportFile, operation: Operation, findings: Sequence[ImportFinding]) -> Iterator[Row]:
+def build_rows(file: ImportFile, operation: Operation, findings: Sequence[ImportFinding]) -> Iterator[ReportRow]:
     positions = [finding.position for finding in findings]
     corrections = load_cells(file, get_check_id(operation), positions)
     format_name, can_correct = get_rules(operation).format, not file.import_operation_id
     for finding in findings:
         cells = list(build_cells(finding, corrections, can_correct=can_correct))
-        yield Row(
+        yield ReportRow(
             finding.position,
             name_place(format_name, finding.line),
             finding.book_id,

@@ -18,7 +18,7 @@ from books.admin.first_page.charts import Column, build_columns, find_largest, s
 from books.admin.list.filters import begin_day
 from books.admin.operations.views import describe_row
 from books.admin.views import BULK_EDIT, CHANGE_BOOK, SEE_BOOKS, VIEW_HISTORY, has_any_permission
-from books.history.entries import ActorNames, read_actor_names
+from books.history.change_pages import ActorNames, read_actor_names
 from books.history.feed import read_feed
 from books.models import Actor, Book, Operation
 from books.search.quality import MIN_PROBABLE_YEAR, QUALITIES

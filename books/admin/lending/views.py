@@ -18,11 +18,11 @@ from django.views.decorators.http import require_GET, require_POST
 
 from books.admin.lending.scan import build_add_address, explain_absence, explain_layout
 from books.admin.views import find_librarian, render_page
+from books.book_values import BookValues
 from books.history.actors import ActorRef
 from books.history.states import MAX_VERSION
 from books.isbn import hyphenate_isbn
 from books.models import Book, Change
-from books.rows import BookRow
 from books.search.matches import find_by_code
 from books.search.scans import MAX_SCAN_LENGTH, Scan, ScanKind, read_scan
 from books.writing import changes
@@ -42,7 +42,7 @@ class BookChanged(APIError):
     message = gettext_noop("The book was changed since it was looked up")
 
 
-class Lookup(NamedTuple):
+class ScanResult(NamedTuple):
     """The book with this code or None, a message about the code, and the address to add a book."""
 
     book: Book | None
@@ -91,7 +91,7 @@ def set_state(actor: ActorRef, book: int, version: int, state: str, repeated: bo
     A repeated request gets the version that the first one returned.
     """
 
-    def require_version(row: BookRow) -> None:
+    def require_version(row: BookValues) -> None:
         if row.version != version:
             raise BookChanged
 
@@ -110,25 +110,25 @@ def find_own_values(actor: ActorRef, book: int, version: int) -> dict[str, Any]:
     return change.after or {} if change else {}
 
 
-def find_match(request: HttpRequest, code: str) -> Lookup:
+def find_match(request: HttpRequest, code: str) -> ScanResult:
     scan = read_scan(code)
     books = find_by_code(scan, MAX_NAMED_BOOKS)
     if not books:
         return explain_no_match(scan, may_add=request.user.has_perm("books.add_book"))
     if len(books) > 1:
-        return Lookup(None, explain_several(books))
-    return Lookup(books[0], explain_layout(scan.layout) if scan.layout else "")
+        return ScanResult(None, explain_several(books))
+    return ScanResult(books[0], explain_layout(scan.layout) if scan.layout else "")
 
 
-def explain_no_match(scan: Scan, may_add: bool) -> Lookup:
+def explain_no_match(scan: Scan, may_add: bool) -> ScanResult:
     if scan.kind is ScanKind.NOTHING:
-        return Lookup(None, _("Scan a code first."))
+        return ScanResult(None, _("Scan a code first."))
     if scan.kind is ScanKind.WORDS:
-        return Lookup(None, _("Words lend no book. Scan its code, or type its number like #17."))
+        return ScanResult(None, _("Words lend no book. Scan its code, or type its number like #17."))
     address = (
         build_add_address({"isbn": hyphenate_isbn(scan.isbn13)}) if scan.kind is ScanKind.ISBN and may_add else None
     )
-    return Lookup(None, explain_absence(scan, may_add=False).explanation, address)
+    return ScanResult(None, explain_absence(scan, may_add=False).explanation, address)
 
 
 def explain_several(books: list[Book]) -> str:

@@ -21,7 +21,7 @@ from books.admin.list.words import describe_selection
 from books.admin.operations.descriptions import describe_edit
 from books.admin.operations.forms import BulkEditForm
 from books.admin.views import render_page
-from books.history.actors import find_actor
+from books.history.actors import get_or_create_actor
 from books.models import Actor
 from books.operations.lifecycle import store_operation
 from books.operations.previews import Preview
@@ -99,7 +99,7 @@ def begin_or_ask_again(request: HttpRequest, question: Question) -> HttpResponse
         return ask(request, change, _("Meanwhile the number of the books is another one."))
     if count > MAX_ANNOUNCED_ALWAYS and read_number(request.POST.get("typed", "")) != str(count):
         return ask(request, change, _("Type the number of the books to go on."))
-    actor = find_actor(Actor.Channel.OPERATION, user_id=request.user.pk)
+    actor = get_or_create_actor(Actor.Channel.OPERATION, user_id=request.user.pk)
     parameters = change.build_parameters(events="silent" not in request.POST)
     # The same token from another user is not a repetition.
     token = f"{request.user.pk} {question.token}"

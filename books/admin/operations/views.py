@@ -30,8 +30,8 @@ from books.admin.views import (
     has_any_permission,
     render_page,
 )
-from books.history.actors import find_actor
-from books.history.entries import ActorNames
+from books.history.actors import get_or_create_actor
+from books.history.change_pages import ActorNames
 from books.models import Actor, Change, Operation
 from books.operations import lifecycle
 from books.operations.lifecycle import OperationNotFound
@@ -129,7 +129,7 @@ def undo(request: HttpRequest, operation_id: int) -> HttpResponse:
     require_operator_page(request, find_visible(request, operation_id))
     if not may_undo(request):
         raise PermissionDenied
-    actor = find_actor(Actor.Channel.OPERATION, user_id=request.user.pk)
+    actor = get_or_create_actor(Actor.Channel.OPERATION, user_id=request.user.pk)
     try:
         operation = lifecycle.undo_operation(operation_id, actor, timezone.now(), UndoTask.permissions)
     except APIError as refusal:

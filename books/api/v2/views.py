@@ -35,8 +35,8 @@ from books.api.v2.serializers import (
     OperationRequestSerializer,
     RevertRequestSerializer,
 )
-from books.api.views import BookViewSet, get_credential, make_book_row
-from books.history.actors import find_actor
+from books.api.views import BookViewSet, get_credential, make_book_values
+from books.history.actors import get_or_create_actor
 from books.history.states import find_state
 from books.models import Actor
 from books.read_model import ReadSerializer
@@ -117,7 +117,7 @@ class BookViewSetV2(BookViewSet):
         operations, problems = self.read_values(request).pop("operations")
         dry_run, _ = read_boolean(request, "dry_run")
         build_url = partial(book_url, request)
-        actor = find_actor(Actor.Channel.BULK, credential=get_credential(request))
+        actor = get_or_create_actor(Actor.Channel.BULK, credential=get_credential(request))
         books = self.get_queryset()
         results = bulk.apply_items(operations, problems, books, build_url, actor, now=timezone.now(), dry_run=dry_run)
         return json_response({"dry_run": dry_run, "results": results})
@@ -129,7 +129,7 @@ class BookViewSetV2(BookViewSet):
         self.check_query(request)
         values = find_state(book.pk, self.read_values(request)["version"])
         self.require_state(book)
-        check, read_book = self.get_state_check(), make_book_row(book)
+        check, read_book = self.get_state_check(), make_book_values(book)
         row = changes.change_book(book.pk, values, check, self.get_actor(), timezone.now(), read_book=read_book)
         return self.show(build_instance(row))
 

@@ -8,7 +8,7 @@ import asyncio
 from django.conf import settings
 from django.core.cache import cache
 
-from books.files.catalogues.entries import CatalogueLookup
+from books.files.catalogues.catalogue_records import CatalogueResult
 
 # Seconds for which a result is cached. A new book may be catalogued any day.
 FOUND_LIFETIME, ABSENCE_LIFETIME = 7 * 24 * 3600, 3600
@@ -18,13 +18,13 @@ def has_catalogues() -> bool:
     return bool(settings.SRU_SERVERS)
 
 
-def find_remembered(isbn13: str) -> CatalogueLookup | None:
+def find_remembered(isbn13: str) -> CatalogueResult | None:
     """Returns the cached result, or None."""
-    lookup: CatalogueLookup | None = cache.get(build_cache_key(isbn13))
+    lookup: CatalogueResult | None = cache.get(build_cache_key(isbn13))
     return lookup
 
 
-def look_up(isbn13: str, seconds: float) -> CatalogueLookup:
+def look_up(isbn13: str, seconds: float) -> CatalogueResult:
     """Queries the catalogues for at most so many seconds."""
     # The import takes a tenth of a second; only processes that look up books need it.
     from books.files.catalogues.servers import ask_servers
@@ -34,7 +34,7 @@ def look_up(isbn13: str, seconds: float) -> CatalogueLookup:
     return lookup
 
 
-def remember(isbn13: str, lookup: CatalogueLookup) -> None:
+def remember(isbn13: str, lookup: CatalogueResult) -> None:
     if lookup.entry:
         cache.set(build_cache_key(isbn13), lookup._replace(problems=()), FOUND_LIFETIME)
     elif not lookup.problems:

@@ -8,7 +8,7 @@ from django.conf import settings
 from django.utils.translation import gettext_noop as _
 from yarl import URL
 
-from books.files.catalogues.entries import CatalogueEntry, CatalogueFailed, CatalogueLookup
+from books.files.catalogues.catalogue_records import CatalogueEntry, CatalogueFailed, CatalogueResult
 from books.files.catalogues.sru import read_response
 from books.isbn import to_isbn10
 from library_site.outbound.addresses import ForbiddenAddress
@@ -23,14 +23,14 @@ MAX_RESPONSE_TRAFFIC = 2 * MAX_ANSWER_BYTES
 HEADERS = {"Accept": "application/sru+xml, application/xml, text/xml, */*;q=0.1"}
 
 
-async def ask_servers(isbn13: str, seconds: float) -> CatalogueLookup:
+async def ask_servers(isbn13: str, seconds: float) -> CatalogueResult:
     """Returns a result within so many seconds."""
     allow_private: bool = settings.SRU_ALLOW_PRIVATE
     async with open_client(1, seconds, MAX_RESPONSE_TRAFFIC, allow_private, HEADERS) as client:
         return await ask_in_turn(client, isbn13, seconds)
 
 
-async def ask_in_turn(client: aiohttp.ClientSession, isbn13: str, seconds: float) -> CatalogueLookup:
+async def ask_in_turn(client: aiohttp.ClientSession, isbn13: str, seconds: float) -> CatalogueResult:
     """Queries one server after the other. A slow server leaves time for the others."""
     timer, templates = asyncio.get_running_loop().time, settings.SRU_SERVERS
     deadline, problems = timer() + seconds, []
@@ -45,8 +45,8 @@ async def ask_in_turn(client: aiohttp.ClientSession, isbn13: str, seconds: float
             problems.append(f"{url.host}: {failure.describe()}")
         else:
             if values:
-                return CatalogueLookup(CatalogueEntry(str(url.host), values), tuple(problems))
-    return CatalogueLookup(None, tuple(problems))
+                return CatalogueResult(CatalogueEntry(str(url.host), values), tuple(problems))
+    return CatalogueResult(None, tuple(problems))
 
 
 def build_url(template: str, isbn13: str) -> URL:

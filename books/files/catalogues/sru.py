@@ -13,7 +13,7 @@ from defusedxml.common import DefusedXmlException
 from django.utils.translation import gettext_noop as _
 from rest_framework.exceptions import ValidationError
 
-from books.files.catalogues.entries import CatalogueFailed
+from books.files.catalogues.catalogue_records import CatalogueFailed
 from books.files.columns.cells import read_year
 from books.files.formats.marc_fields import describe_unimarc, list_isbn13s, read_values
 from books.files.formats.marc_xml import NAMESPACE, build_pymarc_record, get_name, iter_elements

@@ -58,7 +58,7 @@ class StoredFile(NamedTuple):
     format: str = ""
 
 
-class Head(msgspec.Struct, frozen=True):
+class FilePreview(msgspec.Struct, frozen=True):
     """How a file is read, and its first records."""
 
     format: str
@@ -70,9 +70,9 @@ class Head(msgspec.Struct, frozen=True):
     notes: list[str] = []
 
 
-def read_head(source: StoredFile) -> Head:
+def read_preview(source: StoredFile) -> FilePreview:
     """Raises UnreadableFile, ReaderFailed."""
-    return msgspec.json.decode(b"".join(run_reader(source, "head")), type=Head)
+    return msgspec.json.decode(b"".join(run_reader(source, "head")), type=FilePreview)
 
 
 def count_records(source: StoredFile) -> int:

@@ -27,9 +27,9 @@ from books.files.parsing import ImportRules, require_mapped_fields
 from books.files.progress import show_bar
 from books.files.reasons import list_groups, name_place
 from books.files.rejected_records import iter_rejected, iter_rejected_file
-from books.files.sandbox.client import Head, ReaderFailed, read_head
+from books.files.sandbox.client import FilePreview, ReaderFailed, read_preview
 from books.files.uploads import build_source, store_stream
-from books.history.actors import find_actor
+from books.history.actors import get_or_create_actor
 from books.models import Actor, ImportFile, Operation
 from books.operations.lifecycle import OperationEnded, begin_leased_operation, cancel_operation
 from books.operations.worker import PAUSES, OperationRunner
@@ -107,13 +107,13 @@ class Command(CheckedCommand):
 
     def read_rules(self, file: ImportFile, options: Mapping[str, Any]) -> ImportRules:
         """Prints how the file is read. Raises UnreadableFile, ReaderFailed, CommandError."""
-        head = read_head(build_source(file, options["encoding"], format=options["format"] or ""))
+        head = read_preview(build_source(file, options["encoding"], format=options["format"] or ""))
         rules = build_rules(head, options)
         self.describe_head(head, rules)
         require_mapped_fields(rules)
         return rules
 
-    def describe_head(self, head: Head, rules: ImportRules) -> None:
+    def describe_head(self, head: FilePreview, rules: ImportRules) -> None:
         """Describes how the file is read, and which columns are ignored."""
         self.stderr.write(f"Read as {head.description}.")
         if head.warning:
@@ -166,7 +166,7 @@ class Command(CheckedCommand):
         return place
 
 
-def build_rules(head: Head, options: Mapping[str, Any]) -> ImportRules:
+def build_rules(head: FilePreview, options: Mapping[str, Any]) -> ImportRules:
     columns = read_pairs("--column", options["column"], FIELDS_BY_PLACE)
     if unknown := [column for column in columns.values() if column not in head.columns]:
         raise CommandError(f"The file has no column {', '.join(unknown)}.")
@@ -201,7 +201,7 @@ def begin_operation(
         "rules": msgspec.to_builtins(rules),
         "events": not options["no_events"],
     }
-    return begin_leased_operation(kind, parameters, find_actor(Actor.Channel.IMPORT), now)
+    return begin_leased_operation(kind, parameters, get_or_create_actor(Actor.Channel.IMPORT), now)
 
 
 def run_to_end(operation: Operation, description: str) -> None:

@@ -14,7 +14,7 @@ from django.utils.formats import date_format
 from pytest_django import Settings
 
 from books.admin.book import history
-from books.history.actors import find_actor, record_operation
+from books.history.actors import get_or_create_actor, record_operation
 from books.models import Actor, Change, Operation
 from tests.support.admin_pages import ODD_IDS, ODD_QUERIES, follow_link, read_text, read_words, submit_action
 from tests.support.books_admin import (
@@ -64,7 +64,7 @@ def test_a_change_names_who_made_it_and_through_what(librarian: Client) -> None:
         (Actor.Channel.BULK, "bulk", "UTC in bulk request"),
         (Actor.Channel.IMPORT, "import", "UTC in import"),
     ):
-        book = create_book(actor=record_operation(kind, find_actor(channel), timezone.now()))
+        book = create_book(actor=record_operation(kind, get_or_create_actor(channel), timezone.now()))
         found = read_words(librarian.get(history_address(book)))
         assert (words in found, "through" in found) == (True, False)
     Operation.objects.all().delete()

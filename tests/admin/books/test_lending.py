@@ -9,7 +9,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from books.admin.lending.views import MAX_NAMED_BOOKS
-from books.history.entries import read_book_page
+from books.history.change_pages import read_book_page
 from books.models import Book
 from library_site.db.keyset import Start
 from tests.support.admin_pages import read_inputs, read_text, read_words

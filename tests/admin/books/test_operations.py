@@ -10,7 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from books.admin.operations.descriptions import describe_outcome
-from books.history.actors import find_actor
+from books.history.actors import get_or_create_actor
 from books.models import Actor, Book, Change, Operation, OperationProblem
 from books.operations.edits import Edit
 from tests.support.admin_pages import follow_link, list_badges, read_inputs, read_text, read_words
@@ -36,7 +36,7 @@ def post(client: Client, operation: Operation, action: str) -> Any:
 
 
 def begin_as(user: User, edit: Edit) -> Operation:
-    return begin_edit(find_actor(Actor.Channel.OPERATION, user_id=user.pk), edit)
+    return begin_edit(get_or_create_actor(Actor.Channel.OPERATION, user_id=user.pk), edit)
 
 
 def test_the_books_of_a_list_are_edited_after_a_preview(head: Client) -> None:
@@ -266,7 +266,7 @@ def test_the_progress_is_shown_and_an_operation_can_be_cancelled(head: Client, b
 
 def test_the_undo_of_an_expired_operation_is_shown(head: Client, berta: User) -> None:
     create_book(year=1)
-    edit = do_edit(find_actor(Actor.Channel.OPERATION, user_id=berta.pk), Edit({"year": 2}))
+    edit = do_edit(get_or_create_actor(Actor.Channel.OPERATION, user_id=berta.pk), Edit({"year": 2}))
     post(head, edit, "undo")
     undo = Operation.objects.latest("pk")
     Operation.objects.filter(pk=edit.pk).delete()

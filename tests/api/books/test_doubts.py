@@ -6,7 +6,7 @@ import pytest
 from django.utils import translation
 
 from books.admin.book.warnings import find_warnings
-from books.search.doubts import doubt_isbn, doubt_year
+from books.search.doubts import warn_isbn, warn_year
 
 TODAY = date(2026, 12, 31)
 
@@ -27,7 +27,7 @@ TODAY = date(2026, 12, 31)
     ],
 )
 def test_what_is_no_valid_isbn_is_doubtful(isbn: str, beginning: str) -> None:
-    doubt = doubt_isbn(isbn)
+    doubt = warn_isbn(isbn)
     assert doubt.startswith(beginning)
     assert bool(doubt) == bool(beginning)
 
@@ -36,17 +36,17 @@ def test_what_is_no_valid_isbn_is_doubtful(isbn: str, beginning: str) -> None:
     ("year", "is_doubtful"), [(1399, True), (1400, False), (2027, False), (2028, True), (-44, True), (0, True)]
 )
 def test_a_year_before_printed_books_or_after_the_next_one_is_doubtful(year: int, is_doubtful: bool) -> None:
-    assert doubt_year(year, TODAY) == ("This year is improbable for a book." if is_doubtful else "")
+    assert warn_year(year, TODAY) == ("This year is improbable for a book." if is_doubtful else "")
 
 
 @pytest.mark.usefixtures("db")
 def test_a_form_says_the_same_of_what_was_edited() -> None:
     values = {"isbn": "12345", "year": 1399}
     messages = [warning.message for warning in find_warnings(values, values.keys(), None, TODAY)]
-    assert messages == [doubt_isbn("12345"), doubt_year(1399, TODAY)]
+    assert messages == [warn_isbn("12345"), warn_year(1399, TODAY)]
     assert find_warnings(values, ["genre"], None, TODAY) == []
 
 
 def test_doubts_are_said_in_german() -> None:
     with translation.override("de"):
-        assert doubt_isbn("12345") == "Das ist keine gültige ISBN."
+        assert warn_isbn("12345") == "Das ist keine gültige ISBN."

@@ -9,11 +9,11 @@ from books.admin.book.model_admin import BookAdmin
 from books.admin.list.settings import LIST_COLUMNS
 from books.api.filters import BookSearchFilter, get_filters
 from books.book_fields import BOOK_FIELDS, FIELDS, REQUIRED_FIELDS
+from books.book_values import BookValues
 from books.files.formats.marc_fields import build_record, read_values
 from books.files.formats.records import ExportedBook
 from books.files.seeds import generate_books
 from books.models import DERIVED_FIELDS, FIELD_DEFAULTS, FOLDED_COLUMNS, Book
-from books.rows import BookRow
 from books.search.sections import SORT_KEYS
 
 COLUMNS = [field.name for field in Book._meta.concrete_fields]
@@ -42,7 +42,7 @@ def test_every_reader_of_rows_and_files_knows_the_types_of_fields() -> None:
 @pytest.mark.parametrize(
     ("place", "names", "expected"),
     [
-        ("books.rows.BookRow", BookRow._fields, COLUMNS),
+        ("books.book_values.BookValues", BookValues._fields, COLUMNS),
         ("books.files.formats.records.ExportedBook", ExportedBook.__struct_fields__, SHOWN),
         ("books.files.seeds.generate_books", next(generate_books(1, 0)), REQUIRED_FIELDS),
     ],

@@ -97,7 +97,7 @@ def test_it_gives_up_a_file_that_takes_too_much_memory(
     monkeypatch.setattr(client, "MEMORY_BYTES", 2**20)
     part = bytes(8 * 2**20)
     with pytest.raises(UnreadableFile, match=LIMIT_MESSAGE):
-        client.read_head(StoredFile(len(part), len(part), "", lambda _number: part))
+        client.read_preview(StoredFile(len(part), len(part), "", lambda _number: part))
 
 
 def test_who_stops_its_group_does_not_spoil_the_file(processes: "list[subprocess.Popen[bytes]]") -> None:
@@ -110,7 +110,7 @@ def test_who_stops_its_group_does_not_spoil_the_file(processes: "list[subprocess
 @pytest.mark.parametrize("name", FORMATS)
 def test_each_format_comes_through(name: str) -> None:
     source = build_source(write_books(name, [build_exported_book(id=n, isbn=f"isbn-{n}") for n in range(7)]))
-    head = client.read_head(source)
+    head = client.read_preview(source)
     assert (head.format, len(head.rows), client.count_records(source)) == (name, 5, 7)
     assert [record.values["isbn"] for record in client.iter_file_records(source)] == [f"isbn-{n}" for n in range(7)]
 
@@ -146,10 +146,10 @@ def test_large_records_come_in_small_batches(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_columns_that_would_fill_pages_are_refused() -> None:
     allowed = b",".join(b"c%d" % number for number in range(1_000))
-    assert len(client.read_head(build_source(allowed)).columns) == 1_000
+    assert len(client.read_preview(build_source(allowed)).columns) == 1_000
     for header, reason in ((allowed + b",x", "more than 1,000 columns"), (b"x" * 100_001, "names of the columns")):
         with pytest.raises(UnreadableFile, match=reason):
-            client.read_head(build_source(header))
+            client.read_preview(build_source(header))
 
 
 def test_more_records_than_an_operation_takes_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

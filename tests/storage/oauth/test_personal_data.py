@@ -21,7 +21,7 @@ from django.utils import timezone
 from oauth2_provider.models import AccessToken, Application, RefreshToken
 from pytest_django import Settings
 
-from books.history.actors import find_actor
+from books.history.actors import get_or_create_actor
 from books.models import Actor, Change, ImportFile
 from books.writing import changes
 from oauth import api_keys
@@ -196,7 +196,7 @@ def test_a_deleted_account_is_forgotten_too(ada: Scenario, root: User, client: C
 
 
 def test_somebody_who_had_the_name_before_stays(account: User) -> None:
-    find_actor(Actor.Channel.ADMIN, user_id=account.pk)
+    get_or_create_actor(Actor.Channel.ADMIN, user_id=account.pk)
     User.objects.filter(pk=account.pk).update(username="ada.lovelace")
     forget()
     assert Actor.objects.get(user_id=account.pk).user_name == USERNAME
@@ -240,7 +240,7 @@ def test_the_name_confirms(account: User, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_process_that_remembers_the_actor_brings_no_name_back(account: User) -> None:
-    actor = find_actor(Actor.Channel.ADMIN, user_id=account.pk)
+    actor = get_or_create_actor(Actor.Channel.ADMIN, user_id=account.pk)
     forget()
     book = changes.create_book(build_book(), actor, timezone.now())
     assert Change.objects.select_related("actor").get(book_id=book.id).actor.identity == f"forgotten {actor.id}"
@@ -251,7 +251,7 @@ def test_a_process_that_remembers_the_actor_brings_no_name_back(account: User) -
 def test_a_first_change_at_the_same_time_brings_no_name_back() -> None:
     user = create_account()
     with transaction.atomic():
-        find_actor(Actor.Channel.ADMIN, user_id=user.pk)
+        get_or_create_actor(Actor.Channel.ADMIN, user_id=user.pk)
         end = start_concurrently(forget)
     end.result()
     assert find_names() == []
@@ -262,7 +262,7 @@ def test_a_change_of_a_person_who_is_being_forgotten_is_nobodys() -> None:
     user = create_account()
     with transaction.atomic():
         forget()
-        actor = start_concurrently(partial(find_actor, Actor.Channel.ADMIN, user_id=user.pk))
+        actor = start_concurrently(partial(get_or_create_actor, Actor.Channel.ADMIN, user_id=user.pk))
     pk = actor.result().id
     assert Actor.objects.values_list("pk", "identity", "user_id").get() == (pk, "admin - - - -", None)
 

@@ -16,8 +16,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoAssertNumQueries, DjangoCaptureOnCommitCallbacks, Settings
 
+from books.book_values import BookValues
 from books.models import Book
-from books.rows import BookRow
 from books.writing import changes
 from library_site.db.sql import execute
 from tests.support.books import ACTOR, build_book
@@ -173,7 +173,7 @@ def test_workers_are_woken_for_deliveries_alone(
     )
 
 
-def mark_lent(books: Mapping[int, BookRow]) -> None:
+def mark_lent(books: Mapping[int, BookValues]) -> None:
     pairs = [(book, book._replace(**book.find_changes({"available": False}, NOW))) for book in books.values()]
     changes.change_books(pairs, ACTOR, NOW)
 

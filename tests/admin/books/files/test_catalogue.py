@@ -10,7 +10,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from books.admin.book import catalogue as pages
-from books.files.catalogues.entries import CatalogueLookup
+from books.files.catalogues.catalogue_records import CatalogueResult
 from books.models import Book
 from library_site.http.streams import StreamLimit
 from library_site.rate_limit.windows import LocalCounter
@@ -125,10 +125,10 @@ def test_questions_have_a_part_of_the_threads(
     monkeypatch.setattr(pages, "get_stream_limit", lambda: limit)
     meanwhile = []
 
-    def ask_meanwhile(*_: Any) -> CatalogueLookup:
+    def ask_meanwhile(*_: Any) -> CatalogueResult:
         response = librarian.post(ASK, {"isbn": ISBN})
         meanwhile.append((response.status_code, response["Retry-After"]))
-        return CatalogueLookup()
+        return CatalogueResult()
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pages, "look_up", ask_meanwhile)

@@ -12,7 +12,7 @@ from books.files import corrections
 from books.files.corrections import MAX_CORRECTION_LENGTH, load_corrections
 from books.files.import_operations import begin_check
 from books.files.import_tasks import get_rules
-from books.history.actors import find_actor
+from books.history.actors import get_or_create_actor
 from books.models import Actor, Book, ImportCorrection, ImportFile, Operation
 from books.operations import worker
 from tests.support.books import build_isbn
@@ -143,7 +143,7 @@ def test_an_import_takes_the_corrections_that_were_there_when_it_began(head: Cli
     assert check is not None
     head.post(page(file, "check"), {"check": str(check.pk), "action": "import"})
     correct(head, file, cell_1_year="1")
-    begin_check(file.pk, get_rules(check), find_actor(Actor.Channel.IMPORT, user_id=berta.pk), timezone.now())
+    begin_check(file.pk, get_rules(check), get_or_create_actor(Actor.Channel.IMPORT, user_id=berta.pk), timezone.now())
     assert load_corrections(file, check.pk) == {number: {"year": str(1990 + number)} for number in range(1, 5)}
     assert list(Book.objects.order_by("year").values_list("year", flat=True)) == [1991, 1992, 1993, 1994]
 

@@ -20,7 +20,7 @@ from books.files.import_operations import CheckedAgain, begin_check, begin_impor
 from books.files.parsing import ImportRules
 from books.files.sandbox.streams import open_chunks
 from books.files.uploads import KEPT_DAYS, PART_BYTES, begin_upload, iter_expired, read_chunk
-from books.history.actors import find_actor
+from books.history.actors import get_or_create_actor
 from books.models import Actor, Book, Change, ImportChunk, ImportFile, ImportFinding, Operation
 from books.operations import worker
 from books.operations.lifecycle import cancel_operation
@@ -80,7 +80,7 @@ def test_a_file_is_checked_imported_and_undone(head: Client, berta: User) -> Non
         "4;Verfasser: This field may not be blank.;Quo vadis;;1896;other;Novel",
         "5;Jahr: “MDCCC” is no year.;Dziady;Adam Mickiewicz;MDCCC;third;Drama",
     ]
-    do_undo(import_operation, find_actor(Actor.Channel.OPERATION, user_id=berta.pk))
+    do_undo(import_operation, get_or_create_actor(Actor.Channel.OPERATION, user_id=berta.pk))
     assert list(Book.objects.values_list("pk", "year")) == [(there.pk, 1815)]
 
 
@@ -163,14 +163,14 @@ def test_a_file_is_not_checked_again_after_its_import_began(head: Client) -> Non
     file = upload(head, f"{HEADER}Lalka;Bolesław Prus;1890;9780306406157;Novel\n".encode())
     choose(head, file)
     confirm(head, file)
-    begin_check(file.pk, ImportRules({}), find_actor(Actor.Channel.IMPORT), timezone.now())
+    begin_check(file.pk, ImportRules({}), get_or_create_actor(Actor.Channel.IMPORT), timezone.now())
     assert Operation.objects.filter(kind="import check").count() == 1
 
 
 def test_two_clicks_at_the_same_time_begin_one_import(transactional_db: None, head: Client, berta: User) -> None:
     file = upload(head, f"{HEADER}Lalka;Bolesław Prus;1890;9780306406157;Novel\n".encode())
     check = choose(head, file).context["operation"]
-    actor = find_actor(Actor.Channel.IMPORT, user_id=berta.pk)
+    actor = get_or_create_actor(Actor.Channel.IMPORT, user_id=berta.pk)
     clicks = [
         start_concurrently(
             lambda: begin_import(file.pk, check.pk, actor, timezone.now(), take_doubtful=False, events=True)
@@ -187,7 +187,7 @@ def test_who_changes_the_check_of_a_file_and_who_confirms_it_take_turns(
 ) -> None:
     file = upload(head, f"{HEADER}Lalka;Bolesław Prus;1890;9780306406157;Novel\n".encode())
     check = choose(head, file).context["operation"]
-    actor = find_actor(Actor.Channel.IMPORT, user_id=berta.pk)
+    actor = get_or_create_actor(Actor.Channel.IMPORT, user_id=berta.pk)
     with transaction.atomic():
         begin_check(file.pk, ImportRules({}), actor, timezone.now())
         click = start_concurrently(
@@ -207,7 +207,7 @@ def fail_at_file(execute: Any, sql: str, *arguments: Any) -> Any:
 def test_an_operation_that_its_file_does_not_know_is_not_stored(head: Client, berta: User) -> None:
     file = upload(head, f"{HEADER}Lalka;Bolesław Prus;1890;9780306406157;Novel\n".encode())
     check = choose(head, file).context["operation"]
-    actor, now = find_actor(Actor.Channel.IMPORT, user_id=berta.pk), timezone.now()
+    actor, now = get_or_create_actor(Actor.Channel.IMPORT, user_id=berta.pk), timezone.now()
     with connection.execute_wrapper(fail_at_file):
         with pytest.raises(OperationalError):
             begin_check(file.pk, ImportRules({}), actor, now)

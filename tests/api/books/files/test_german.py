@@ -7,11 +7,11 @@ from io import BytesIO
 import pytest
 from django.utils.translation import override
 
-from books.files.earlier_records import EarlierRecords
 from books.files.formats.records import Table, UnreadableFile
 from books.files.formats.registry import FORMATS
 from books.files.matching import decide_records, read_books
 from books.files.parsing import ImportRules, parse_records
+from books.files.seen_records import SeenRecords
 from tests.support.book_files import build_exported_book, write_books
 
 MARC = write_books("marc", [build_exported_book()])
@@ -101,5 +101,5 @@ def test_how_a_file_is_read_is_said_in_german() -> None:
 def test_what_is_wrong_with_values_is_said_in_german(db: None, row: str, reasons: list[str]) -> None:
     data = f"{HEADER.decode().strip()},available,id\n{row}\n".encode(errors="surrogateescape")
     records = list(parse_records(read("csv", data).records, RULES))
-    decisions = decide_records(records, RULES, read_books, EarlierRecords(), date(2026, 1, 31))
+    decisions = decide_records(records, RULES, read_books, SeenRecords(), date(2026, 1, 31))
     assert [decision.reason for decision in decisions] == reasons

@@ -16,7 +16,7 @@ from books.files.columns.mapping import guess_mapping
 from books.files.formats.csv_files import format_rows
 from books.files.formats.records import ExportedBook, NumberText, UnreadableFile
 from books.files.formats.registry import FORMATS, find_format
-from books.files.matching import find_doubts
+from books.files.matching import find_warnings_of_values
 from books.files.parsing import ImportRules, ParsedRecord, parse_records
 from books.models import Book
 from tests.support import program_files
@@ -36,7 +36,7 @@ def parse_file(name: str, data: bytes, encoding_name: str = "") -> list[ParsedRe
 
 def describe(record: ParsedRecord) -> tuple[Any, ...]:
     """Returns the title, the author, the year, the isbn and the genre, then what is wrong or doubtful about them."""
-    texts = [record.problem, *record.doubts, *find_doubts(record, record.values, TODAY)]
+    texts = [record.problem, *record.doubts, *find_warnings_of_values(record, record.values, TODAY)]
     return (*(record.values.get(name) for name in HEADER), " ".join(filter(None, texts)))
 
 

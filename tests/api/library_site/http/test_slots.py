@@ -14,7 +14,7 @@ import pytest
 from pytest_django import Settings
 
 from library_site.http.bodies import BODY_REFUSAL_KEY, PART_SECONDS, PART_SIZE, BodyTooSlow, buffer_body, read_input
-from library_site.http.slots import PATIENCE, Holder, Slots, SlotsTaken, get_body_slots
+from library_site.http.body_semaphore import PATIENCE, BodySemaphore, Holder, TooManyBodies, get_body_semaphore
 from library_site.http.streams import get_stream_limit
 from tests.support.books import build_book
 from tests.support.pages import parse_error
@@ -35,11 +35,11 @@ class Clock:
 
 
 @pytest.fixture
-def fill() -> Iterator[Callable[[Slots], None]]:
+def fill() -> Iterator[Callable[[BodySemaphore], None]]:
     """Gives all slots to clients that are slow: nobody waits for them."""
     with ExitStack() as stack:
 
-        def fill_slots(slots: Slots) -> None:
+        def fill_slots(slots: BodySemaphore) -> None:
             stack.callback(slots.holders.clear)
             slots.holders += [Holder(f"client {number}", float("-inf")) for number in range(slots.count)]
 
@@ -50,38 +50,38 @@ def fail() -> NoReturn:
     raise RuntimeError
 
 
-def take_all(slots: Slots, *callers: str) -> list[bool]:
+def take_all(slots: BodySemaphore, *callers: str) -> list[bool]:
     """Returns for each caller whether it got a slot. The slots stay taken."""
     results = []
     for caller in callers:
         try:
             slots.take(caller)
             results.append(True)
-        except SlotsTaken:
+        except TooManyBodies:
             results.append(False)
     return results
 
 
 def test_so_many_threads_wait_at_most() -> None:
-    slots = Slots(3, patience=0)
+    slots = BodySemaphore(3, patience=0)
     assert take_all(slots, "a", "b", "c", "d") == [True, True, True, False]
 
 
 @pytest.mark.parametrize("count", [3, 4, 5, 19])
 def test_two_callers_never_have_all(count: int) -> None:
-    slots = Slots(count, patience=0)
+    slots = BodySemaphore(count, patience=0)
     held = take_all(slots, *["a", "b"] * count)
     assert held.count(True) == 2 * ((count - 1) // 2)
     assert take_all(slots, "c") == [True]
 
 
 def test_few_slots_are_for_anybody() -> None:
-    assert take_all(Slots(1, patience=0), "a", "a") == [True, False]
-    assert take_all(Slots(2, patience=0), "a", "a", "b") == [True, False, True]
+    assert take_all(BodySemaphore(1, patience=0), "a", "a") == [True, False]
+    assert take_all(BodySemaphore(2, patience=0), "a", "a", "b") == [True, False, True]
 
 
 def test_a_slot_is_free_again_after_a_failure_too() -> None:
-    slots = Slots(1, patience=0)
+    slots = BodySemaphore(1, patience=0)
     with pytest.raises(RuntimeError), slots.hold("a"):
         fail()
     with slots.hold("b"):
@@ -92,7 +92,7 @@ def test_a_slot_is_free_again_after_a_failure_too() -> None:
 def test_a_client_that_takes_long_is_not_waited_for() -> None:
     """Else this would wait for an hour."""
     clock = Clock()
-    slots = Slots(2, 3600, clock)
+    slots = BodySemaphore(2, 3600, clock)
     take_all(slots, "a", "b")
     clock.now = 3601
     assert take_all(slots, "c") == [False]
@@ -100,7 +100,7 @@ def test_a_client_that_takes_long_is_not_waited_for() -> None:
 
 def test_one_waits_for_a_slot_as_long_as_one_client_is_not_slow() -> None:
     clock = Clock()
-    slots = Slots(2, 3600, clock)
+    slots = BodySemaphore(2, 3600, clock)
     slots.holders.append(Holder("slow", -3600))
     with ThreadPoolExecutor() as pool:
         with slots.hold("a"):
@@ -114,14 +114,14 @@ def test_one_waits_for_a_slot_as_long_as_one_client_is_not_slow() -> None:
 
 def test_one_waits_for_no_longer_than_that() -> None:
     """The times at which the first comes and begins, the second comes, and the second looks."""
-    slots = Slots(1, 1, iter([0.0, 0.0, 0.0, 1.0]).__next__)
+    slots = BodySemaphore(1, 1, iter([0.0, 0.0, 0.0, 1.0]).__next__)
     assert take_all(slots, "a", "b") == [True, False]
 
 
 def test_one_does_not_wait_for_those_whose_end_would_not_help() -> None:
     clock = Clock()
     clock.now = 3601
-    slots = Slots(4, 3600, clock)
+    slots = BodySemaphore(4, 3600, clock)
     slots.holders += [Holder("a", 0), Holder("a", 0), Holder("a", 0)]
     slots.count += 1
     slots.take("b")
@@ -131,7 +131,7 @@ def test_one_does_not_wait_for_those_whose_end_would_not_help() -> None:
 @pytest.mark.parametrize(("threads", "count"), [(1, 1), (4, 1), (8, 3), (40, 19)])
 def test_bodies_and_files_never_have_all_threads(settings: Settings, threads: int, count: int) -> None:
     settings.WEB_THREADS = threads
-    slots, streams = get_body_slots.__wrapped__(), get_stream_limit.__wrapped__()
+    slots, streams = get_body_semaphore.__wrapped__(), get_stream_limit.__wrapped__()
     assert (slots.count, slots.patience) == (count, PATIENCE)
     assert slots.count + streams.total < threads or threads == 1
 
@@ -140,15 +140,15 @@ def test_bodies_and_files_never_have_all_threads(settings: Settings, threads: in
 def test_others_are_answered_while_bodies_do_not_arrive(
     api: httpx.Client, book: dict[str, Any], fill: Any, address: str
 ) -> None:
-    fill(get_body_slots())
+    fill(get_body_semaphore())
     response = api.post(address, json=build_book(isbn="refused"))
     assert (response.status_code, response.headers["Retry-After"]) == (503, "5")
     assert api.get("/api/books").json() == [book]
 
 
 def test_a_refusal_has_the_shape_of_the_version(api: httpx.Client, fill: Any) -> None:
-    fill(get_body_slots())
-    assert api.post("/api/books", json=build_book()).json() == {"detail": SlotsTaken.message}
+    fill(get_body_semaphore())
+    assert api.post("/api/books", json=build_book()).json() == {"detail": TooManyBodies.message}
     assert parse_error(api.post("/api/v2/books", json=build_book()))[:2] == (503, "UNAVAILABLE")
 
 
@@ -158,7 +158,7 @@ class UnreadableBody:
 
 
 def test_a_refused_body_is_not_read(fill: Any) -> None:
-    fill(get_body_slots())
+    fill(get_body_semaphore())
     environ: dict[str, Any] = {"REQUEST_METHOD": "POST", "CONTENT_LENGTH": "9", "wsgi.input": UnreadableBody()}
 
     def read_body(environ: dict[str, Any], _: object) -> list[bytes]:
@@ -174,7 +174,7 @@ class Body:
         self.parts, self.callers = iter(parts), list[list[str]]()
 
     def read(self, size: int) -> bytes:
-        self.callers.append([holder.caller for holder in get_body_slots().holders])
+        self.callers.append([holder.caller for holder in get_body_semaphore().holders])
         return b"x" * min(next(self.parts), size)
 
 
@@ -195,7 +195,7 @@ def test_what_is_beyond_the_limit_of_a_body_is_read_with_a_slot() -> None:
     body = Body(2, 1)
     assert read_input(build_environ(body), limit=1).getvalue() == b"xx"
     assert body.callers == [["192.0.2.1"]] * 2
-    assert get_body_slots().holders == []
+    assert get_body_semaphore().holders == []
 
 
 @pytest.mark.parametrize(("seconds", "is_refused"), [(PART_SECONDS, False), (PART_SECONDS + 1, True)])
@@ -206,19 +206,19 @@ def test_a_body_that_arrives_too_slowly_is_refused(
     """Also if it is too large, and what follows the limit is thrown away."""
     clock = iter(range(0, 100 * seconds, seconds))
     monkeypatch.setattr("library_site.http.bodies.time.monotonic", lambda: next(clock))
-    monkeypatch.setattr(get_body_slots(), "timer", lambda: 0)
+    monkeypatch.setattr(get_body_semaphore(), "timer", lambda: 0)
     body = Body(PART_SIZE, PART_SIZE, 1)
     environ = build_environ(body)
     read_input(environ, limit)
     assert isinstance(environ.get(BODY_REFUSAL_KEY), BodyTooSlow) == is_refused
     assert len(body.callers) == (1 if is_refused else 3)
-    assert get_body_slots().holders == []
+    assert get_body_semaphore().holders == []
 
 
 def test_a_body_that_was_read_holds_no_slot(api: httpx.Client) -> None:
     for address in ("/api/books", "/api/books", "/accounts/login/"):
         api.post(address, json=build_book())
-    assert get_body_slots().holders == []
+    assert get_body_semaphore().holders == []
 
 
 @contextmanager

@@ -10,8 +10,8 @@ from django.utils import translation
 from django.utils.translation import get_language
 from pytest_django import Settings
 
-from books.files.catalogues import entries, lookup
-from books.files.catalogues.entries import CatalogueEntry, CatalogueLookup
+from books.files.catalogues import catalogue_records, lookup
+from books.files.catalogues.catalogue_records import CatalogueEntry, CatalogueResult
 from tests.support.receivers import respond_with
 from tests.support.server import reserve_port
 from tests.support.sru_servers import (
@@ -32,11 +32,11 @@ FOUND = CatalogueEntry("127.0.0.1", {"title": "Emma", "author": "Austen, Jane", 
 SECONDS = 5.0
 
 
-def look_up(seconds: float = SECONDS) -> CatalogueLookup:
+def look_up(seconds: float = SECONDS) -> CatalogueResult:
     return lookup.look_up(ISBN, seconds)
 
 
-def look_up_at(settings: Settings, response: Callable[[Any], None], seconds: float = SECONDS) -> CatalogueLookup:
+def look_up_at(settings: Settings, response: Callable[[Any], None], seconds: float = SECONDS) -> CatalogueResult:
     with start_catalogue(response) as catalogue:
         settings.SRU_SERVERS = [catalogue.template]
         return look_up(seconds)
@@ -45,7 +45,7 @@ def look_up_at(settings: Settings, response: Callable[[Any], None], seconds: flo
 def test_a_server_is_asked_for_the_isbn(settings: Settings) -> None:
     with start_catalogue(respond_with_records(build_record())) as catalogue:
         settings.SRU_SERVERS = [catalogue.template]
-        assert look_up() == CatalogueLookup(FOUND)
+        assert look_up() == CatalogueResult(FOUND)
     query = f"maximumRecords=5&recordSchema=marcxml&query=bath.isbn%3D{ISBN}"
     assert catalogue.paths == [f"/sru?version=1.1&operation=searchRetrieve&{query}"]
 
@@ -53,7 +53,7 @@ def test_a_server_is_asked_for_the_isbn(settings: Settings) -> None:
 def test_a_server_may_be_asked_for_ten_digits_too(settings: Settings) -> None:
     with start_catalogue(respond_with_records(build_record())) as catalogue:
         settings.SRU_SERVERS = [f"{catalogue.template}%20or%20bath.isbn%3D{{isbn10}}"]
-        assert look_up() == CatalogueLookup(FOUND)
+        assert look_up() == CatalogueResult(FOUND)
         # There are none of a number that begins with 979.
         lookup.look_up("9791034304783", SECONDS)
     queries = [path.rpartition("query=")[2] for path in catalogue.paths]
@@ -66,7 +66,7 @@ def test_a_server_may_be_asked_for_ten_digits_too(settings: Settings) -> None:
 def test_the_reason_is_in_the_language_of_who_asks_and_the_log_in_english(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(entries, "_", lambda text: f"{get_language()}: {text}")
+    monkeypatch.setattr(catalogue_records, "_", lambda text: f"{get_language()}: {text}")
     with translation.override("de"):
         found = look_up_at(settings, respond_with(500))
     assert found.problems == ("127.0.0.1: de: It answered with the status 500.",)
@@ -89,7 +89,7 @@ def test_the_reason_is_in_the_language_of_who_asks_and_the_log_in_english(
 def test_a_failure_has_a_reason(
     settings: Settings, response: Callable[[Any], None], seconds: float, reason: str
 ) -> None:
-    assert look_up_at(settings, response, seconds) == CatalogueLookup(None, (f"127.0.0.1: {reason}",))
+    assert look_up_at(settings, response, seconds) == CatalogueResult(None, (f"127.0.0.1: {reason}",))
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
@@ -130,22 +130,22 @@ def test_the_first_response_counts(settings: Settings) -> None:
         start_catalogue(respond_with_records(build_record(m245a="Other"))) as second,
     ):
         settings.SRU_SERVERS = [first.template, second.template]
-        assert look_up() == CatalogueLookup(FOUND)
+        assert look_up() == CatalogueResult(FOUND)
     assert second.paths == []
 
 
 @pytest.mark.parametrize(
     ("first", "second", "remembered"),
     [
-        (respond_with_records(build_record()), stay_silent, CatalogueLookup(FOUND)),
-        (respond_with_records(), respond_with_records(), CatalogueLookup()),
-        (respond_with(500), respond_with_records(build_record()), CatalogueLookup(FOUND)),
+        (respond_with_records(build_record()), stay_silent, CatalogueResult(FOUND)),
+        (respond_with_records(), respond_with_records(), CatalogueResult()),
+        (respond_with(500), respond_with_records(build_record()), CatalogueResult(FOUND)),
         (respond_with(500), respond_with_records(), None),
         (respond_with_records(), respond_with(500), None),
     ],
 )
 def test_what_was_found_is_remembered_and_no_failure(
-    settings: Settings, first: Callable[[Any], None], second: Callable[[Any], None], remembered: CatalogueLookup | None
+    settings: Settings, first: Callable[[Any], None], second: Callable[[Any], None], remembered: CatalogueResult | None
 ) -> None:
     with start_catalogue(first) as one, start_catalogue(second) as other:
         settings.SRU_SERVERS = [one.template, other.template]

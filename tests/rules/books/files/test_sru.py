@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from books.files.catalogues.entries import CatalogueFailed
+from books.files.catalogues.catalogue_records import CatalogueFailed
 from books.files.catalogues.sru import read_response
 from tests.support.sru_servers import DIAGNOSTICS, ISBN, build_record, build_response
 

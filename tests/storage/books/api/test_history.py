@@ -10,9 +10,9 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
-from books.history.actors import find_actor
+from books.book_values import BookValues
+from books.history.actors import get_or_create_actor
 from books.models import Actor, Book, Change
-from books.rows import BookRow
 from books.writing import changes
 from oauth.authentication import build_challenge
 from oauth.models import APIKey
@@ -32,7 +32,7 @@ INVALID_TIMES = [
 ADDRESSES = [f"{BOOKS}/{{id}}/history", CHANGES]
 
 
-def require_nothing(book: BookRow) -> None:
+def require_nothing(book: BookValues) -> None:
     """Lets every change be made."""
 
 
@@ -135,7 +135,7 @@ def test_each_change_of_a_book_is_an_entry(api: httpx.Client, key: dict[str, str
 
 
 def test_times_have_six_digits(api: httpx.Client, key: dict[str, str]) -> None:
-    actor = find_actor(Actor.Channel.COMMAND)
+    actor = get_or_create_actor(Actor.Channel.COMMAND)
     pk = changes.create_book(build_book(), actor, NOON).id
     changes.delete_book(pk, require_nothing, actor, NOON + timedelta(microseconds=250))
     deletion, creation = list_entries(api, f"{BOOKS}/{pk}/history", key)
@@ -149,7 +149,7 @@ def test_an_entry_names_who_made_the_change(api: httpx.Client, librarian: User, 
     api.post("/api/books", json=build_book())
     api.post(BOOKS, json=build_book(), headers=create_token_header(librarian, client_id=app.client_id))
     api.post(f"{BOOKS}/bulk", json={"operations": [{"op": "create", "book": build_book()}]}, headers=key)
-    changes.create_book(build_book(), find_actor(Actor.Channel.MIRROR, source_id=source.pk), timezone.now())
+    changes.create_book(build_book(), get_or_create_actor(Actor.Channel.MIRROR, source_id=source.pk), timezone.now())
     entries = list_entries(api, CHANGES, key)
     assert [(entry["channel"], entry["actor"]) for entry in entries] == [
         ("mirror", {**NOBODY, "source": "north"}),
@@ -348,7 +348,7 @@ def test_a_link_keeps_the_filters(api: httpx.Client, key: dict[str, str], addres
     ],
 )
 def test_times_may_have_any_offset(api: httpx.Client, key: dict[str, str], since: str, count: int) -> None:
-    changes.create_book(build_book(), find_actor(Actor.Channel.COMMAND), NOON)
+    changes.create_book(build_book(), get_or_create_actor(Actor.Channel.COMMAND), NOON)
     assert len(api.get(CHANGES, params={"since": since}, headers=key).json()["results"]) == count
 
 
@@ -424,7 +424,7 @@ def test_a_page_takes_the_same_queries_however_many_changes_it_has(
     count: int,
 ) -> None:
     for number in range(count):
-        actor = find_actor(Actor.Channel.ADMIN, user_id=number + 10_000)
+        actor = get_or_create_actor(Actor.Channel.ADMIN, user_id=number + 10_000)
         changes.change_book(book["id"], {"year": number}, require_nothing, actor, timezone.now())
     # Warms up what the key costs.
     api.get(CHANGES, headers=key)

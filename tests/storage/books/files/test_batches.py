@@ -16,13 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from books.files.columns.mapping import guess_mapping
-from books.files.earlier_records import EarlierRecords
 from books.files.formats.csv_files import read_csv
 from books.files.import_tasks import CHECK, IMPORT, get_counts
 from books.files.matching import REJECTED_VERDICTS, Verdict, decide_records, read_books
 from books.files.parsing import ImportRules, parse_records
+from books.files.seen_records import SeenRecords
 from books.files.uploads import add_chunk, begin_upload
-from books.history.actors import find_actor
+from books.history.actors import get_or_create_actor
 from books.models import Actor, Book, Change, ImportFile, ImportFinding, Operation
 from books.operations import worker
 from books.operations.lifecycle import store_operation
@@ -103,7 +103,7 @@ def run_task(
     set_batch_size(monkeypatch, size)
     user = User.objects.get(username="head")
     parameters = {"file": store_file(content, user.pk).pk, "rules": msgspec.to_builtins(rules)}
-    actor = find_actor(Actor.Channel.IMPORT, user_id=user.pk)
+    actor = get_or_create_actor(Actor.Channel.IMPORT, user_id=user.pk)
     operation = store_operation(kind, parameters, actor, timezone.now(), [])
     lease = worker.claim_due()
     assert lease
@@ -188,7 +188,7 @@ def test_a_batch_that_comes_again_does_not_repeat_itself(pks: list[int]) -> None
     rows = [build_row(1, NEW), build_row(2, EMMA_10), build_row(3, NEW)]
     rules = build_rules(on_match="replace", take_doubtful=True)
     records = list(parse_records(read_csv(BytesIO(build_content(rows))).records, rules))
-    earlier = EarlierRecords()
+    earlier = SeenRecords()
     first, second = (decide_records(records, rules, read_books, earlier, TODAY) for _ in range(2))
     assert first == second
     [again] = decide_records(records[:1], rules, read_books, earlier, TODAY)

@@ -17,7 +17,7 @@ from books.files.import_tasks import get_day
 from books.files.parsing import ImportRules, parse_records
 from books.files.reasons import FIELD_NAMES
 from books.models import Book, Change, Operation
-from books.search.doubts import doubt_isbn
+from books.search.doubts import warn_isbn
 from tests.support.book_files import build_exported_book, write_books
 from tests.support.books import build_book
 
@@ -244,7 +244,7 @@ def test_all_problems_of_a_record_are_named_together() -> None:
 @pytest.mark.parametrize(
     ("isbn", "year", "reason"),
     [
-        ("9780141439519", 1815, f'"isbn: {doubt_isbn("9780141439519")}"'),
+        ("9780141439519", 1815, f'"isbn: {warn_isbn("9780141439519")}"'),
         ("12345", 1815, "isbn: This is no valid ISBN."),
         (ISBN, 1399, "year: This year is improbable for a book."),
         ("LOC 17", 19999, "isbn: This is no valid ISBN. year: This year is improbable for a book."),

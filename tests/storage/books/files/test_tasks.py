@@ -175,7 +175,7 @@ def test_an_import_goes_on_after_the_disk_was_full(monkeypatch: pytest.MonkeyPat
         [pages] = cursor.execute("PRAGMA page_count").fetchone()
         # Until the connection is closed.
         cursor.execute(f"PRAGMA max_page_count = {pages + 10}")
-    failures = count_calls(monkeypatch, worker, "give_back")
+    failures = count_calls(monkeypatch, worker, "release_operation")
     run_operations(operation)
     assert failures
     assert (operation.state, count_items(operation)) == ("done", (count, count, 0, 0, 0))

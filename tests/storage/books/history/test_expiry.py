@@ -8,12 +8,12 @@ from django.core.management import call_command
 from django.utils import timezone
 from pytest_django import Settings
 
+from books.book_values import BookValues
 from books.history import expiry
 from books.history.actors import record_operation
 from books.history.expiry import iter_expired
 from books.models import Book, Change, Operation
 from books.operations.lifecycle import build_operation
-from books.rows import BookRow
 from books.writing import changes
 from library_site.jobs.expiry import delete_by_kind
 from tests.support.books import ACTOR, build_book
@@ -31,19 +31,19 @@ def kept_days(settings: Settings) -> None:
     settings.HISTORY_KEPT_DAYS = 100
 
 
-def create_book(days_ago: int) -> BookRow:
+def create_book(days_ago: int) -> BookValues:
     return changes.create_book(build_book(), ACTOR, NOW - days_ago * DAY)
 
 
-def change_book(book: BookRow, year: int, days_ago: int) -> None:
+def change_book(book: BookValues, year: int, days_ago: int) -> None:
     changes.change_book(book.id, {"year": year}, None, ACTOR, NOW - days_ago * DAY)
 
 
-def delete_book(book: BookRow, days_ago: int) -> None:
+def delete_book(book: BookValues, days_ago: int) -> None:
     changes.delete_book(book.id, None, ACTOR, NOW - days_ago * DAY)
 
 
-def list_kinds(book: BookRow) -> list[tuple[int, int]]:
+def list_kinds(book: BookValues) -> list[tuple[int, int]]:
     """Returns the version and the kind of each change that is left."""
     return list(Change.objects.filter(book_id=book.id).order_by("version").values_list("version", "kind"))
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from books.history import entries
-from books.history.actors import find_actor
+from books.history import change_pages
+from books.history.actors import get_or_create_actor
 from books.management.personal_data import export_data
 from books.models import Actor, Change
 from oauth.management.users import Person
@@ -26,7 +26,7 @@ def ada() -> User:
 
 def create_changes(user: User, channel: str, count: int, first_book: int = 1) -> None:
     """Writes changes, of which three at a time have the same time."""
-    actor = find_actor(channel, user_id=user.pk).id
+    actor = get_or_create_actor(channel, user_id=user.pk).id
     Change.objects.bulk_create(
         Change(
             book_id=first_book + number,
@@ -47,7 +47,7 @@ def list_changes(user: User) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("count", [0, 1, 4, 5, 8, 9, 25])
 def test_no_change_is_missing_or_there_twice(ada: User, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(entries, "ITERATION_PAGE", 4)
+    monkeypatch.setattr(change_pages, "ITERATION_PAGE", 4)
     create_changes(ada, Actor.Channel.V2, count)
     create_changes(ada, Actor.Channel.ADMIN, count, first_book=1_000)
     create_changes(User.objects.create_user("astrid"), Actor.Channel.V2, 3, first_book=2_000)
@@ -56,7 +56,7 @@ def test_no_change_is_missing_or_there_twice(ada: User, count: int, monkeypatch:
 
 
 def test_more_changes_need_no_more_memory(ada: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(entries, "ITERATION_PAGE", 50)
+    monkeypatch.setattr(change_pages, "ITERATION_PAGE", 50)
     peaks = []
     for count in (200, 2_000):
         create_changes(ada, Actor.Channel.V2, count, first_book=count * 10)

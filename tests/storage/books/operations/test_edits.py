@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
+from books.book_values import BookValues
 from books.history.actors import ActorRef
 from books.models import Book, Change, Operation
 from books.operations import selection_tasks, selections, worker
 from books.operations.edits import Edit
 from books.operations.worker import OperationRunner
-from books.rows import BookRow
 from tests.support.books_admin import change_book, create_book, delete_book
 from tests.support.operations import (
     begin_edit,
@@ -145,7 +145,7 @@ def test_books_that_changed_after_they_were_read_are_looked_at_again(
     lost, deleted, kept = (create_book(genre="Novel") for _ in range(3))
     lock = selections.lock_matching
 
-    def change_and_lock(*arguments: Any) -> dict[int, BookRow]:
+    def change_and_lock(*arguments: Any) -> dict[int, BookValues]:
         change_book(lost, genre="Poem")
         delete_book(deleted)
         change_book(kept, year=1)

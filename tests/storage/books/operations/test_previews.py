@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from books.book_fields import MAX_LENGTHS
-from books.history.actors import ActorRef, find_actor
+from books.history.actors import ActorRef, get_or_create_actor
 from books.models import Actor, Book
 from books.operations.edits import Edit
 from books.operations.previews import BLANK_CHARACTERS, MAX_PREVIEWED_BOOKS, Sample, preview_deletion, preview_edit
@@ -84,7 +84,7 @@ def test_the_longest_text_is_the_same_for_the_preview_and_the_edit(db: None, len
 
 def find_head() -> ActorRef:
     user = User.objects.filter(username="head").first()
-    return find_actor(Actor.Channel.OPERATION, user_id=user.pk) if user else create_head_librarian()
+    return get_or_create_actor(Actor.Channel.OPERATION, user_id=user.pk) if user else create_head_librarian()
 
 
 def test_samples_show_the_fields_that_change(db: None) -> None:

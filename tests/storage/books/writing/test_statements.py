@@ -6,8 +6,8 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
+from books.book_values import BookValues
 from books.models import Book
-from books.rows import BookRow
 from books.writing import changes, statements
 from books.writing.changes import read_rows
 from library_site.db.integers import BIGINT_MAX
@@ -43,7 +43,7 @@ class Refused(Exception):
 
 
 def test_a_change_that_its_check_refuses_changes_nothing(db: None) -> None:
-    def refuse(book: BookRow) -> None:
+    def refuse(book: BookValues) -> None:
         raise Refused(book)
 
     book, now = create_book(title="Emma"), timezone.now()

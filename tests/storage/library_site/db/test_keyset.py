@@ -6,7 +6,7 @@ import pytest
 from django.db.models import F
 
 from books.models import Actor
-from library_site.db.keyset import Key, Page, Start, build_condition, cut_page, lead_back, order_by
+from library_site.db.keyset import Key, Page, Start, build_condition, cut_page, link_pages, order_by
 
 ROWS = list(range(1, 8))
 
@@ -21,7 +21,7 @@ def read(start: Start, limit: int, rows: list[int] = ROWS) -> Page[int]:
     if start.key:
         [number] = start.key
         read_rows = [row for row in read_rows if (row < number if start.backward else row > number)]
-    return lead_back(cut_page(read_rows[: limit + 1], limit, start, get_key), start, descending=start.backward)
+    return link_pages(cut_page(read_rows[: limit + 1], limit, start, get_key), start, descending=start.backward)
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 6, 7, 8])

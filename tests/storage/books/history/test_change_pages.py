@@ -11,8 +11,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoAssertNumQueries
 
-from books.history import entries
-from books.history.entries import Entry, Filters, read_book_page, read_recent_page
+from books.history import change_pages
+from books.history.change_pages import Entry, Filters, read_book_page, read_recent_page
 from books.models import Actor, Change
 from library_site.db.keyset import Key, Page, Start
 
@@ -66,7 +66,7 @@ def test_an_entry_has_all_that_is_known_of_a_change() -> None:
         3,
         Change.Kind.CHANGED,
         NOON.replace(tzinfo=None),
-        entries.ActorNames("mirror", "ada", "Bookshop", "Night import", "north"),
+        change_pages.ActorNames("mirror", "ada", "Bookshop", "Night import", "north"),
         5,
         {"year": 1},
         {"year": 2},
@@ -78,7 +78,7 @@ def test_an_entry_has_all_that_is_known_of_a_change() -> None:
 def test_a_change_of_an_unknown_actor_is_shown() -> None:
     Change.objects.create(book_id=7, version=3, kind=2, at=NOON, actor_id=10**9)
     [entry] = read_book_page(7, Start(), 10).rows
-    assert entry.actor == entries.UNKNOWN_ACTOR
+    assert entry.actor == change_pages.UNKNOWN_ACTOR
 
 
 def test_the_history_of_a_book_has_its_newest_version_first() -> None:
@@ -129,7 +129,7 @@ def matches(entry: Entry, filters: Filters) -> bool:
 
 @pytest.mark.parametrize("max_queried", [0, 3, 10])
 def test_pages_have_each_change_that_matches_once_in_order(monkeypatch: pytest.MonkeyPatch, max_queried: int) -> None:
-    monkeypatch.setattr(entries, "MAX_QUERIED_ACTORS", max_queried)
+    monkeypatch.setattr(change_pages, "MAX_QUERIED_ACTORS", max_queried)
     actors = [add_actor(**names) for names in ACTORS]
     for number in range(24):
         kind = Change.Kind.DELETED if number % 3 else Change.Kind.CHANGED
@@ -175,7 +175,7 @@ def test_a_page_takes_the_same_queries_however_many_changes_it_has(
     with django_assert_num_queries(2):
         assert len(read_recent_page(Filters(), Start(), 100).rows) == size
     for filters in (Filters(actor="ada"), Filters(actor="ada", kind=Change.Kind.CREATED)):
-        with django_assert_num_queries(2 + (size if size <= entries.MAX_QUERIED_ACTORS else 1)):
+        with django_assert_num_queries(2 + (size if size <= change_pages.MAX_QUERIED_ACTORS else 1)):
             assert len(read_recent_page(filters, Start(), 100).rows) == size
 
 

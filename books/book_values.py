@@ -10,7 +10,7 @@ from books.fields import to_naive_utc
 from books.models import DERIVED_FIELDS, FIELD_DEFAULTS, Book
 
 
-class BookRow(NamedTuple):
+class BookValues(NamedTuple):
     """All columns of a book, with the values of the model's fields. A new book has id 0."""
 
     id: int
@@ -36,11 +36,11 @@ class BookRow(NamedTuple):
         return {**add_derived_values(new_values), "updated_at": to_naive_utc(now), "version": self.version + 1}
 
 
-def make_row(values: Mapping[str, Any], now: datetime) -> BookRow:
+def make_row(values: Mapping[str, Any], now: datetime) -> BookValues:
     """Returns a book that is not written to the database yet."""
     timestamp = to_naive_utc(now)
     defaults = {"id": 0, **FIELD_DEFAULTS, "created_at": timestamp, "updated_at": timestamp, "version": 1}
-    return BookRow(**{**defaults, **add_derived_values(values)})
+    return BookValues(**{**defaults, **add_derived_values(values)})
 
 
 def add_derived_values(values: Mapping[str, Any]) -> dict[str, Any]:

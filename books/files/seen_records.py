@@ -26,7 +26,7 @@ class RecordKey(IntEnum):
     CHANGED_BOOK = 7
 
 
-class EarlierRecords:
+class SeenRecords:
     """Maps each key of the earlier records to a number: a line, or the id of a book. Many keys go to disk.
 
     The keys of a batch are saved when the next batch begins, because a batch is repeated if its transaction is rolled

@@ -17,18 +17,18 @@ from django.conf import settings
 from library_site.http.api_errors import APIError
 
 # Seconds after which a refused client may try again.
-SLOT_RETRY_AFTER = "5"
+BODY_RETRY_AFTER = "5"
 # Seconds that one waits for a slot, as a thread that is free for nothing else. Clients that take longer are slow, and
 # are not waited for.
 PATIENCE = 0.5
 
 
-class SlotsTaken(APIError):
+class TooManyBodies(APIError):
     """As many threads as may read bodies, or those of this client, read some already."""
 
     status = 503
     message = "The library waits for many bodies already, try again later"
-    headers: ClassVar = {"Retry-After": SLOT_RETRY_AFTER}
+    headers: ClassVar = {"Retry-After": BODY_RETRY_AFTER}
 
 
 class Holder(NamedTuple):
@@ -36,7 +36,7 @@ class Holder(NamedTuple):
     began_at: float
 
 
-class Slots:
+class BodySemaphore:
     """`count` threads may hold one, fewer than half of them for one caller. Others wait `patience` seconds for it.
 
     They do not wait for threads that have held theirs for longer than that.
@@ -48,19 +48,19 @@ class Slots:
         self.changed = Condition()
         self.holders: list[Holder] = []
 
-    def hold(self, caller: str) -> "HeldSlot":
-        """Returns a context manager that holds a slot. Entering it raises SlotsTaken if none is free."""
-        return HeldSlot(self, caller)
+    def hold(self, caller: str) -> "AcquiredSlot":
+        """Returns a context manager that holds a slot. Entering it raises TooManyBodies if none is free."""
+        return AcquiredSlot(self, caller)
 
     def take(self, caller: str) -> Holder:
-        """Raises SlotsTaken."""
+        """Raises TooManyBodies."""
         deadline = self.timer() + self.patience
         with self.changed:
             while obstacles := self.list_obstacles(caller):
                 now = self.timer()
                 are_slow = all(holder.began_at < now - self.patience for holder in obstacles)
                 if are_slow or now >= deadline:
-                    raise SlotsTaken
+                    raise TooManyBodies
                 self.changed.wait(deadline - now)
             holder = Holder(caller, self.timer())
             self.holders.append(holder)
@@ -79,12 +79,12 @@ class Slots:
         return own if len(own) >= self.count_per_caller else []
 
 
-class HeldSlot:
+class AcquiredSlot:
     """A slot while a `with` statement runs; a generator would take three times as long."""
 
     __slots__ = ("caller", "holder", "slots")
 
-    def __init__(self, slots: Slots, caller: str) -> None:
+    def __init__(self, slots: BodySemaphore, caller: str) -> None:
         self.slots, self.caller = slots, caller
 
     def __enter__(self) -> None:
@@ -95,6 +95,6 @@ class HeldSlot:
 
 
 @cache
-def get_body_slots() -> Slots:
+def get_body_semaphore() -> BodySemaphore:
     """Returns the slots of this process. With three threads or more, one stays free of bodies and files (`streams`)."""
-    return Slots(max(1, settings.WEB_THREADS // 2 - 1))
+    return BodySemaphore(max(1, settings.WEB_THREADS // 2 - 1))

@@ -12,7 +12,7 @@ class CatalogueEntry(NamedTuple):
     values: dict[str, Any]
 
 
-class CatalogueLookup(NamedTuple):
+class CatalogueResult(NamedTuple):
     """The first entry that was found, and why the catalogues asked before it returned none."""
 
     entry: CatalogueEntry | None = None
