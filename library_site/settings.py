@@ -277,10 +277,10 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {
-        "text": {"()": "library_site.log_formatters.TextFormatter"},
-        "json": {"()": "library_site.log_formatters.JSONFormatter"},
+        "text": {"()": "library_site.monitoring.log_formatters.TextFormatter"},
+        "json": {"()": "library_site.monitoring.log_formatters.JSONFormatter"},
     },
-    "filters": {"unavailable": {"()": "library_site.log_formatters.UnavailableFilter"}},
+    "filters": {"unavailable": {"()": "library_site.monitoring.log_formatters.UnavailableFilter"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT}},
     "root": {"handlers": ["stderr"], "level": OTHERS_LOG_LEVEL},
     "loggers": {
@@ -423,10 +423,10 @@ SPECTACULAR_SETTINGS = {
     "COMPONENT_SPLIT_PATCH": False,
     "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
     "POSTPROCESSING_HOOKS": [
-        "library_site.api.openapi.mark_required_bodies",
-        "library_site.api.openapi.declare_versions",
+        "library_site.api.documents.openapi.mark_required_bodies",
+        "library_site.api.documents.openapi.declare_versions",
         "webhooks.api.openapi.document_events",
-        "library_site.api.client_documents.name_schemas",
+        "library_site.api.documents.clients.name_schemas",
     ],
 }
 

@@ -12,8 +12,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from library_site.api.openapi import get_document
-from library_site.api.schema import document_message
+from library_site.api.documents.openapi import get_document
+from library_site.api.documents.schema import document_message
 
 WELCOME_BODY = {"message": "Welcome to the Library API. See /docs for its documentation."}
 

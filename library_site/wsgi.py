@@ -20,11 +20,11 @@ def build_application(pages: "WSGIApplication") -> "WSGIApplication":
     # These modules can be imported only after Django is set up.
     from library_site.api.compiled_path import answer_compiled
     from library_site.db.statements import wrap_statements
-    from library_site.http.bodies import buffer_body, normalize_content_type
     from library_site.http.caching import mark_private
-    from library_site.http.compression import compress_responses
     from library_site.http.handlers import APIHandler, has_stock_middleware, route_request
     from library_site.http.request_log import log_requests
+    from library_site.http.transfer.bodies import buffer_body, normalize_content_type
+    from library_site.http.transfer.compression import compress_responses
     from library_site.http.versioning import negotiate_version
     from library_site.http.versions import DEFAULT_VERSION, VERSIONS
     from library_site.monitoring import tracing

@@ -16,7 +16,7 @@ from rest_framework.throttling import BaseThrottle
 from library_site.http.api_errors import APIError
 from library_site.http.callers import get_address_key, get_caller_key
 from library_site.http.errors import render_content
-from library_site.http.streams import get_stream_limit
+from library_site.http.transfer.streams import get_stream_limit
 from library_site.rate_limit.counters import HEADERS_KEY, WAIT_KEY, get_counter
 
 # Requests with a wrong version, credential or method are rejected before the throttle.

@@ -14,9 +14,9 @@ from books.models import Book
 from books.read_model import Column
 from books.search.sections import SORT_KEYS, build_beyond_condition
 from library_site.api.cursors import Cursor, CursorInteger, InvalidCursor
+from library_site.api.documents.schema import query_parameter
 from library_site.api.pagination import CursorPagination
 from library_site.api.query import FieldErrors, Query, get_parameter, read_boolean
-from library_site.api.schema import query_parameter
 from library_site.db.keyset import Key, Start, cut_page, link_pages, order_by
 from library_site.db.sql import Row
 

@@ -5,9 +5,9 @@ from typing import Any
 from drf_spectacular.utils import OpenApiParameter
 
 from books.book_fields import EXAMPLE
-from library_site.api.error_documents import document_invalid
+from library_site.api.documents.errors import document_invalid
+from library_site.api.documents.schema import request_example, response_header
 from library_site.api.query import INVALID_INTEGER
-from library_site.api.schema import request_example, response_header
 
 BOOK_ID_PARAMETER = OpenApiParameter("book_id", int, OpenApiParameter.PATH, description="The book's id.")
 INVALID_BOOK_ID = document_invalid("book_id", str(INVALID_INTEGER), "path", "int_parsing")

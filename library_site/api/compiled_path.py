@@ -25,8 +25,8 @@ from library_site.api.query import Query, parse_query
 from library_site.cached_settings import cached_settings
 from library_site.db.timeouts import is_timeout
 from library_site.http.api_errors import ERROR_KEY
-from library_site.http.bodies import get_body_limit, read_input
 from library_site.http.request_log import ROUTE_KEY, Headers
+from library_site.http.transfer.bodies import get_body_limit, read_input
 from library_site.http.versions import API_ROOT, Version
 from library_site.rate_limit.counters import HEADERS_KEY
 

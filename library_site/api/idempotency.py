@@ -21,7 +21,7 @@ from rest_framework.exceptions import APIException, ErrorDetail, ParseError, Val
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from library_site.api.error_documents import ErrorDocument
+from library_site.api.documents.errors import ErrorDocument
 from library_site.api.viewsets import get_body, lock_large_body
 from library_site.http.api_errors import APIError, ErrorContent
 from library_site.http.callers import get_caller_key, hash_name, is_anonymous

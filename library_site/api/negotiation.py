@@ -11,8 +11,8 @@ from rest_framework.request import Request
 from rest_framework.versioning import NamespaceVersioning
 
 from library_site.http.api_errors import APIError
-from library_site.http.bodies import get_body_limit
 from library_site.http.errors import UnsupportedVersion
+from library_site.http.transfer.bodies import get_body_limit
 
 
 class PayloadTooLarge(APIException):

@@ -11,7 +11,7 @@ from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 
 from library_site.api.conditions import PreconditionFailed
-from library_site.api.error_documents import (
+from library_site.api.documents.errors import (
     HEADERS_BY_STATUS,
     INVALID_LIMIT,
     ErrorDocument,
@@ -21,8 +21,8 @@ from library_site.api.error_documents import (
     iter_common_errors,
     select_error_format,
 )
+from library_site.api.documents.schema import PAGE_LINK, document_answer, request_header, response_header
 from library_site.api.pagination import CursorPagination
-from library_site.api.schema import PAGE_LINK, document_answer, request_header, response_header
 from library_site.http import versions
 from library_site.http.api_errors import ErrorContent
 

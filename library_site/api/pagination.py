@@ -12,9 +12,9 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from library_site.api.cursors import IdCursor, PageCursor
+from library_site.api.documents.schema import LIMIT_SCHEMA, query_parameter
 from library_site.api.query import FieldErrors, Query, build_link, read_cursor, read_limit
 from library_site.api.responses import NO_STORE
-from library_site.api.schema import LIMIT_SCHEMA, query_parameter
 from library_site.db.keyset import Key, Page, Start, link_pages, read_page
 
 

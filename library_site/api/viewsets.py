@@ -250,7 +250,7 @@ class ResourceViewSet(APIViewSet, ModelViewSet[Any]):
 
 
 def get_body(request: Request) -> bytes:
-    """Returns the whole body, which `library_site.http.bodies` has already read."""
+    """Returns the whole body, which `library_site.http.transfer.bodies` has already read."""
     body: bytes = request.META["wsgi.input"].getvalue()
     return body
 

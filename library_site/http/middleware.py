@@ -5,7 +5,7 @@ from collections.abc import Callable
 from django.core.exceptions import BadRequest
 from django.http import HttpRequest, HttpResponse
 
-from library_site.http.bodies import BODY_REFUSAL_KEY
+from library_site.http.transfer.bodies import BODY_REFUSAL_KEY
 
 
 def require_allowed_host(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:

@@ -19,7 +19,7 @@ from books.isbn import normalize_isbn
 from books.search.doubts import warn_isbn
 from library_site.http.api_errors import APIError
 from library_site.http.callers import get_address_key
-from library_site.http.streams import get_stream_limit
+from library_site.http.transfer.streams import get_stream_limit
 from library_site.rate_limit.counters import get_counter
 
 # A lookup occupies a thread of the server for at most so many seconds.

@@ -9,8 +9,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from library_site.api.documents.schema import query_parameter
 from library_site.api.query import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, FieldErrors, Query, read_integer
-from library_site.api.schema import query_parameter
 from library_site.db.integers import BIGINT_MAX
 
 # From this offset on, it is faster to find the first book of the page with a separate query.

@@ -8,8 +8,8 @@ from drf_spectacular.utils import (
     extend_schema_view,
 )
 
-from library_site.api.error_documents import document_error, document_invalid
-from library_site.api.schema import build_page_serializer, document_answer, request_example, response_header
+from library_site.api.documents.errors import document_error, document_invalid
+from library_site.api.documents.schema import build_page_serializer, document_answer, request_example, response_header
 from oauth.api.v2.serializers import APIKeySerializer, NewAPIKeySerializer
 from oauth.api_keys import TooManyKeys
 

@@ -12,7 +12,7 @@ import httpx
 import pytest
 from django.db import connection
 
-from library_site.log_formatters import JSONFormatter, TextFormatter
+from library_site.monitoring.log_formatters import JSONFormatter, TextFormatter
 from tests.support.books import build_book
 from tests.support.logs import Log, capture_log, kill_worker
 from tests.support.server import serve_library

@@ -9,7 +9,7 @@ from wsgiref.util import setup_testing_defaults
 
 import pytest
 
-from library_site.http.bodies import COLLECTION_SIZE, PART_SIZE, buffer_body
+from library_site.http.transfer.bodies import COLLECTION_SIZE, PART_SIZE, buffer_body
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment

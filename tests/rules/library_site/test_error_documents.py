@@ -6,7 +6,7 @@ import pytest
 from pytest_django import Settings
 
 from books.writing.changes import BookNotFound
-from library_site.api.error_documents import (
+from library_site.api.documents.errors import (
     REQUEST_ID_EXAMPLE,
     EnvelopeSerializer,
     MessageErrorSerializer,
@@ -15,7 +15,7 @@ from library_site.api.error_documents import (
     document_error,
     document_invalid,
 )
-from library_site.api.openapi import build_version
+from library_site.api.documents.openapi import build_version
 from library_site.http.errors import detail_format, envelope_format
 from tests.support.openapi import JSON
 

@@ -7,7 +7,7 @@ import pytest
 from django.db import DatabaseError, connection, transaction
 
 from library_site.db.sql import execute
-from library_site.log_formatters import JSONFormatter, TextFormatter
+from library_site.monitoring.log_formatters import JSONFormatter, TextFormatter
 
 pytestmark = [
     pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite quotes no rows."),

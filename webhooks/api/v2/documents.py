@@ -9,8 +9,8 @@ from drf_spectacular.utils import (
 )
 from rest_framework import serializers
 
-from library_site.api.error_documents import document_error, document_invalid
-from library_site.api.schema import (
+from library_site.api.documents.errors import document_error, document_invalid
+from library_site.api.documents.schema import (
     URL_FIELD,
     build_page_serializer,
     document_answer,

@@ -5,9 +5,9 @@ from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_
 from books.api.schema import CREATE_OPERATION, DELETE_OPERATION, INVALID_BOOK_ID, LINK_HEADER, READ_OPERATION
 from books.book_fields import EXAMPLE
 from books.writing.changes import IsbnInUse
-from library_site.api.error_documents import INVALID_LIMIT, document_error
+from library_site.api.documents.errors import INVALID_LIMIT, document_error
+from library_site.api.documents.schema import document_answer, document_message, request_example
 from library_site.api.operation_schema import document_state
-from library_site.api.schema import document_answer, document_message, request_example
 
 BOOK_EXAMPLE = {"id": 1, **EXAMPLE, "available": True, "created_at": "2026-01-31T09:30:00.000000"}
 # A reference, because drf-spectacular would add a component named "Paginated…" for a serializer.

@@ -26,12 +26,18 @@ from books.files.formats.registry import STREAMED_FORMATS
 from books.serializers import BookSerializer
 from books.writing.changes import BookExists, BookNotFound, IsbnInUse
 from library_site.api.conditions import PreconditionFailed
-from library_site.api.error_documents import INVALID_LIMIT, ErrorDocument, document_error, document_invalid
+from library_site.api.documents.errors import INVALID_LIMIT, ErrorDocument, document_error, document_invalid
+from library_site.api.documents.schema import (
+    PAGE_LINK,
+    document_answer,
+    request_example,
+    request_header,
+    response_header,
+)
 from library_site.api.operation_schema import NOT_MODIFIED, document_state, iter_condition_headers
-from library_site.api.schema import PAGE_LINK, document_answer, request_example, request_header, response_header
 from library_site.api.serializers import RejectUnknownMixin
 from library_site.http.api_errors import ErrorContent, FieldError
-from library_site.http.streams import TooManyStreamsOfAddress
+from library_site.http.transfer.streams import TooManyStreamsOfAddress
 from webhooks.registry import EventDocument
 
 MOMENT = "2026-01-31T09:30:00.000000Z"

@@ -13,8 +13,8 @@ from rest_framework import serializers
 from books.api.v2.documents.books import BOOK_EXAMPLE
 from books.api.v2.serializers import ChangeFilterSerializer, ChangeSerializer, RecentChangeSerializer
 from books.writing.changes import BookNotFound
-from library_site.api.error_documents import INVALID_LIMIT, document_error
-from library_site.api.schema import (
+from library_site.api.documents.errors import INVALID_LIMIT, document_error
+from library_site.api.documents.schema import (
     CURSOR_PARAMETER,
     PAGE_LINK,
     URL_FIELD,

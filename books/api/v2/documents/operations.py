@@ -13,8 +13,8 @@ from drf_spectacular.utils import (
 from books.api.v2.serializers import OperationPreviewSerializer, OperationSerializer
 from books.models import Operation
 from books.operations.lifecycle import OperationEnded, OperationUndone
-from library_site.api.error_documents import document_error, document_invalid
-from library_site.api.schema import (
+from library_site.api.documents.errors import document_error, document_invalid
+from library_site.api.documents.schema import (
     URL_FIELD,
     build_page_serializer,
     document_answer,

@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from library_site.api.client_documents import iter_nodes
+from library_site.api.documents.clients import iter_nodes
 
 METHODS = {"get", "post", "put", "patch", "delete"}
 # Global class names that say nothing in a client.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
-from library_site.http.compression import compress_responses
+from library_site.http.transfer.compression import compress_responses
 from tests.support.books import build_book
 from tests.support.oauth_flows import create_key_header, create_librarian
 

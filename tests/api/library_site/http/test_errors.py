@@ -9,7 +9,7 @@ import httpx
 import pytest
 from django.db import OperationalError
 
-from library_site.log_formatters import JSONFormatter
+from library_site.monitoring.log_formatters import JSONFormatter
 from tests.support.books import build_book
 from tests.support.failures import break_database, build_error
 from tests.support.logs import Log, capture_log

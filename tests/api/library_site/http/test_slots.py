@@ -13,9 +13,16 @@ import httpx
 import pytest
 from pytest_django import Settings
 
-from library_site.http.bodies import BODY_REFUSAL_KEY, PART_SECONDS, PART_SIZE, BodyTooSlow, buffer_body, read_input
-from library_site.http.body_semaphore import PATIENCE, BodySemaphore, Holder, TooManyBodies, get_body_semaphore
-from library_site.http.streams import get_stream_limit
+from library_site.http.transfer.bodies import (
+    BODY_REFUSAL_KEY,
+    PART_SECONDS,
+    PART_SIZE,
+    BodyTooSlow,
+    buffer_body,
+    read_input,
+)
+from library_site.http.transfer.body_semaphore import PATIENCE, BodySemaphore, Holder, TooManyBodies, get_body_semaphore
+from library_site.http.transfer.streams import get_stream_limit
 from tests.support.books import build_book
 from tests.support.pages import parse_error
 from tests.support.server import Service, serve_library
@@ -205,7 +212,7 @@ def test_a_body_that_arrives_too_slowly_is_refused(
 ) -> None:
     """Also if it is too large, and what follows the limit is thrown away."""
     clock = iter(range(0, 100 * seconds, seconds))
-    monkeypatch.setattr("library_site.http.bodies.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("library_site.http.transfer.bodies.time.monotonic", lambda: next(clock))
     monkeypatch.setattr(get_body_semaphore(), "timer", lambda: 0)
     body = Body(PART_SIZE, PART_SIZE, 1)
     environ = build_environ(body)

@@ -8,9 +8,9 @@ from django.conf import settings
 from django.http import FileResponse, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.test import Client, RequestFactory
 
-from library_site.http import streams
 from library_site.http.callers import get_address_key
-from library_site.http.streams import StreamLimit, TooManyStreams, TooManyStreamsOfAddress
+from library_site.http.transfer import streams
+from library_site.http.transfer.streams import StreamLimit, TooManyStreams, TooManyStreamsOfAddress
 from oauth import throttling
 from oauth.throttling import bound_streams
 from tests.support.books_admin import LIST

@@ -1,0 +1,1 @@
+"""What the OpenAPI documents say of every resource."""

@@ -1,0 +1,1 @@
+"""How bodies come in and files go out: their limits, and compression."""
