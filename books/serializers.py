@@ -42,7 +42,7 @@ class ISBN13FilterField(serializers.CharField):
 
 
 class BookSerializer(ReadSerializer, StrictModelSerializer):
-    """A book as every response shows it."""
+    """A book as every answer shows it."""
 
     isbn13 = ISBN13FilterField(allow_null=True)
     created_at = UTCDateTimeField()

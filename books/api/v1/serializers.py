@@ -21,7 +21,7 @@ class NaiveUTCField(serializers.DateTimeField):
 
 
 class BookSerializer(ReadSerializer, StrictModelSerializer):
-    """A book as every response shows it."""
+    """A book as every answer shows it."""
 
     created_at = NaiveUTCField()
 
@@ -34,14 +34,14 @@ class BookSerializer(ReadSerializer, StrictModelSerializer):
 
 
 class BookCreateSerializer(NewBookSerializer):
-    """The fields of a new book, which is available. Other fields are ignored."""
+    """The members of a new book, which is available. Other members are ignored."""
 
     # Those that clients send back as they read them.
     ignored_fields = frozenset(BookSerializer.Meta.fields)
 
 
 class BookUpdateSerializer(BookCreateSerializer):
-    """The fields of a change: each may be absent."""
+    """The members of a change: each may be absent."""
 
     class Meta(NewBookSerializer.Meta):
         extra_kwargs = make_optional(NewBookSerializer.Meta)

@@ -21,14 +21,14 @@ from library_site.api.serializers import (
 
 
 class BookCreateSerializer(RejectUnknownMixin, NonBlankBookSerializer):
-    """The fields of a new book, which is available."""
+    """The members of a new book, which is available."""
 
     # Clients may send back all fields of a response.
     ignored_fields = frozenset(BookSerializer.Meta.fields)
 
 
 class BookReplaceSerializer(BookCreateSerializer):
-    """The fields of a replacement; `available` does not change if it is absent."""
+    """The members of a replacement; `available` does not change if it is absent."""
 
     available = StrictBooleanField(required=False)
 
@@ -37,7 +37,7 @@ class BookReplaceSerializer(BookCreateSerializer):
 
 
 class BookChangeSerializer(BookReplaceSerializer):
-    """The fields of a change: each may be absent."""
+    """The members of a change: each may be absent."""
 
     class Meta(BookReplaceSerializer.Meta):
         extra_kwargs = make_optional(BookReplaceSerializer.Meta)
@@ -51,7 +51,7 @@ class BulkCreateSerializer(RejectUnknownMixin):
 
 
 class BulkUpdateSerializer(RejectUnknownMixin):
-    """Fields of a book to be changed."""
+    """Members of a book to be changed."""
 
     op = serializers.ChoiceField(["update"])
     id = StrictIntegerField()
@@ -81,7 +81,7 @@ class BookFilterSerializer(RejectUnknownMixin):
 
 
 class TextReplacementSerializer(RejectUnknownMixin):
-    """A text to be replaced wherever the field has it, in exactly this writing."""
+    """A text to be replaced wherever the member has it, in exactly this writing."""
 
     member = StrictChoiceField(list(MAX_LENGTHS))
     find = StringField(allow_blank=False, max_length=MAX_LENGTHS["title"])
@@ -133,7 +133,7 @@ class OperationSerializer(serializers.Serializer[None]):
 
 
 class PreviewSampleSerializer(serializers.Serializer[None]):
-    """A book that would change: the fields before and after; of a deletion all, and no `after`."""
+    """A book that would change: the members before and after; of a deletion all, and no `after`."""
 
     id = serializers.IntegerField()
     before = serializers.DictField()

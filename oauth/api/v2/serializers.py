@@ -28,7 +28,7 @@ class ScopesField(StringField):
 
 
 class APIKeyCreateSerializer(RejectUnknownMixin):
-    """Fields that only answers have may be sent, and are ignored."""
+    """Members that only answers have may be sent, and are ignored."""
 
     ignored_fields = frozenset({"id", "created_at", "last_used_at"})
 

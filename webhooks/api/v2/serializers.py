@@ -69,7 +69,7 @@ class KindsField(serializers.Field[str, Any, list[str], Any]):
 
 @extend_schema_field({"type": "string", "pattern": f"^{SECRET_PATTERN}$"})
 class SecretField(serializers.RegexField):
-    """A secret that the user brings; only the response to that request shows it."""
+    """A secret that the user brings; only the answer to that request shows it."""
 
     default_error_messages = {"invalid": f"Input should be {SECRET_RULE}."}
 
@@ -83,7 +83,7 @@ class SecretField(serializers.RegexField):
 
 
 class WebhookChangeSerializer(RejectUnknownMixin):
-    """The fields of a change: each may be absent. Fields that only answers have are ignored."""
+    """The members of a change: each may be absent. Members that only answers have are ignored."""
 
     ignored_fields = frozenset({"id", "reason", "created_at", "pending_secret", "key_encoding"})
 
@@ -103,7 +103,7 @@ class WebhookChangeSerializer(RejectUnknownMixin):
 
 
 class WebhookCreateSerializer(WebhookChangeSerializer):
-    """The fields of a new webhook."""
+    """The members of a new webhook."""
 
     ignored_fields = WebhookChangeSerializer.ignored_fields | {"state"}
 
@@ -204,7 +204,7 @@ class DecodedBytesField(serializers.Field[bytes, Any, str, Any]):
 
 
 class DeliveryAttemptSerializer(serializers.ModelSerializer[Attempt]):
-    """One request: its response, or the reason why there is none."""
+    """One request: its answer, or the reason why there is none."""
 
     started_at = UTCDateTimeField()
     milliseconds = serializers.IntegerField()
