@@ -61,8 +61,8 @@ def read_page(after: StreamCursor | None, kinds: Collection[str], limit: int, no
     events = settled_events().filter(after_condition(after) if after else Q(created_at__gte=now - EVENT_RETENTION))
     rows = events.filter(kind__in=kinds).order_by("transaction", "id").values_list(*ROW_COLUMNS)[: limit + 1]
     page = cut_page(list(rows), limit, Start(), get_row_key)
-    end = StreamCursor(*page.behind) if page.behind else last_position(events, after, now)
-    return EventPage([bytes(body) for body, *_ in page.rows], end, has_more=bool(page.behind))
+    end = StreamCursor(*page.next_key) if page.next_key else last_position(events, after, now)
+    return EventPage([bytes(body) for body, *_ in page.rows], end, has_more=bool(page.next_key))
 
 
 def get_row_key(row: tuple[Any, ...]) -> Key:

@@ -48,11 +48,11 @@ class Pager:
 
     @property
     def is_last(self) -> bool:
-        return not self.page.behind
+        return not self.page.next_key
 
     @property
     def has_others(self) -> bool:
-        return bool(self.page.before or self.page.behind)
+        return bool(self.page.previous_key or self.page.next_key)
 
     def list_links(self) -> Iterator[Link]:
         """Yields the links to the first, previous and next page."""
@@ -63,10 +63,10 @@ class Pager:
         )
         if not self.is_first:
             yield Link(words[0], self.build_address())
-        if self.page.before:
-            yield Link(words[1], self.build_address(self.page.before, backward=True))
-        if self.page.behind:
-            yield Link(words[2], self.build_address(self.page.behind))
+        if self.page.previous_key:
+            yield Link(words[1], self.build_address(self.page.previous_key, backward=True))
+        if self.page.next_key:
+            yield Link(words[2], self.build_address(self.page.next_key))
 
     def build_address(self, key: Key | None = None, *, backward: bool = False) -> str:
         values = {name: value for name, value in self.query.items() if value and name != "cursor"}

@@ -116,8 +116,8 @@ class KeysetPage:
     `books` has one more book than the page; `key` sorts them before the id does.
     """
 
-    before: Key | None = None
-    behind: Key | None = None
+    previous_key: Key | None = None
+    next_key: Key | None = None
 
     def __init__(self, books: QuerySet[Book], key: Column, start: Start, descending: bool) -> None:
         self.books, self.start, self.descending = books, start, descending
@@ -136,7 +136,7 @@ class KeysetPage:
         """Returns the rows of the page, in the order of the list."""
         limit = (self.books.query.high_mark or 0) - 1
         page = link_pages(cut_page(rows, limit, self.start, get_row_key), self.start, self.descending)
-        self.before, self.behind = page.before, page.behind
+        self.previous_key, self.next_key = page.previous_key, page.next_key
         return page.rows
 
 

@@ -22,7 +22,7 @@ def iter_rejected_file(file: ImportFile, operation: Operation) -> Generator[byte
 
     Raises UnreadableFile.
     """
-    list_reasons = partial(list_reasons_behind, file, operation)
+    list_reasons = partial(list_next_reasons, file, operation)
     source = build_source(file, get_encoding(operation), format=get_format(operation), list_reasons=list_reasons)
     return client.iter_rejected_parts(source)
 
@@ -42,7 +42,7 @@ def list_rejected(file: ImportFile, operation: Operation, position: int) -> Sequ
     return list(findings.order_by("position").values_list("position", "line", "reason")[:REASONS_OF_A_PAGE])
 
 
-def list_reasons_behind(file: ImportFile, operation: Operation, position: int) -> Sequence[tuple[int, str]]:
+def list_next_reasons(file: ImportFile, operation: Operation, position: int) -> Sequence[tuple[int, str]]:
     """Returns the positions and reasons of the next rejected records after this position."""
     rows = list_rejected(file, operation, position)
     cells = load_cells(file, get_check_id(operation), [position for position, _line, _reason in rows])

@@ -118,7 +118,7 @@ def read_entries(conditions: Sequence[Q], order: Sequence[str], start: Start, li
         rows = sorted(rows, key=get_key, reverse=descending)[: limit + 1]
     page = cut_page(rows, limit, start, get_key)
     names = read_actor_names({row[5] for row in page.rows})
-    return Page([build_entry(row, names) for row in page.rows], page.before, page.behind)
+    return Page([build_entry(row, names) for row in page.rows], page.previous_key, page.next_key)
 
 
 def adapt_key(key: Key) -> Key:
@@ -132,9 +132,9 @@ def iter_actor_entries(actor_id: int) -> Iterator[Entry]:
     while True:
         page = read_entries([Q(actor=actor_id)], BY_TIME, start, ITERATION_PAGE)
         yield from reversed(page.rows)
-        if page.before is None:
+        if page.previous_key is None:
             return
-        start = Start(page.before, backward=True)
+        start = Start(page.previous_key, backward=True)
 
 
 def build_entry(row: Row, names: dict[int, ActorNames]) -> Entry:

@@ -21,13 +21,13 @@ def read_feed(limit: int) -> list[Entry]:
             if entry.operation_id is None or entry.operation_id not in operations:
                 feed.append(entry)
                 operations.add(entry.operation_id)
-        if len(feed) >= limit or page.behind is None:
+        if len(feed) >= limit or page.next_key is None:
             break
-        start = Start(find_behind(page.rows) or page.behind)
+        start = Start(find_next_key(page.rows) or page.next_key)
     return feed[:limit]
 
 
-def find_behind(entries: Sequence[Entry]) -> Key | None:
+def find_next_key(entries: Sequence[Entry]) -> Key | None:
     """Returns a cursor after an operation that fills the page, because an operation can have a million changes."""
     [operation_id, *others] = {entry.operation_id for entry in entries}
     if operation_id is None or others:

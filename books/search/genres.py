@@ -23,10 +23,10 @@ class GenreCount(NamedTuple):
     books: int
 
 
-def count_genres(behind: str, limit: int) -> list[GenreCount]:
+def count_genres(after: str, limit: int) -> list[GenreCount]:
     """Returns the genres after a folded one, sorted by folded text. Reads all books.
 
     For "" the first genre is the empty one, if any book has no genre.
     """
-    sql = COUNT_SQL.format(comparison=">" if behind else ">=")
-    return [GenreCount(*row) for row in fetch_all(sql, (behind, limit))]
+    sql = COUNT_SQL.format(comparison=">" if after else ">=")
+    return [GenreCount(*row) for row in fetch_all(sql, (after, limit))]

@@ -81,7 +81,7 @@ def read_sections(books: QuerySet[Book], sections: Sequence[Section], limit: int
     """
     found = chain.from_iterable(iter_sections(books, sections, limit + 1, start))
     page = cut_page(list(islice(found, limit + 1)), limit, start, itemgetter(0))
-    return Page([book for _, book in page.rows], page.before, page.behind)
+    return Page([book for _, book in page.rows], page.previous_key, page.next_key)
 
 
 def find_start(books: QuerySet[Book], sections: Sequence[Section], offset: int) -> Start | None:

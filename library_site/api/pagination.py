@@ -54,8 +54,8 @@ class CursorPagination(BasePagination):
 
     def get_paginated_response(self, data: Any) -> Response:
         """Returns a JSON object. The header Link contains the links, too (RFC 8288)."""
-        next_url = self.build_link(self.page.behind, backward=False)
-        previous_url = self.build_link(self.page.before, backward=True)
+        next_url = self.build_link(self.page.next_key, backward=False)
+        previous_url = self.build_link(self.page.previous_key, backward=True)
         links = [f'<{url}>; rel="{name}"' for name, url in (("next", next_url), ("prev", previous_url)) if url]
         headers = {**({"Link": ", ".join(links)} if links else {}), **self.headers}
         body = {"results": data, "next": next_url, "previous": previous_url, **self.get_extra_fields()}

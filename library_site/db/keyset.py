@@ -1,4 +1,4 @@
-"""Keyset pagination: a page begins beyond the key of a row and not behind a number of rows, so all pages cost the same.
+"""Keyset pagination: a page begins after the key of a row, not after a number of rows, so all pages cost the same.
 
 A key has the values of the columns that sort the rows, of which the last one is unique.
 """
@@ -16,7 +16,7 @@ Column = F | Func
 
 
 class Start(NamedTuple):
-    """Where a page begins: beyond the key, in the order of the list or, if `backward`, against it.
+    """Where a page begins: after the key, in the order of the list or, if `backward`, against it.
 
     Without a key it begins with the first row or, if `backward`, ends with the last one.
     """
@@ -26,17 +26,15 @@ class Start(NamedTuple):
 
 
 class Page(NamedTuple, Generic[T]):
-    """Rows in the order of the list, and the keys beyond which the pages before and behind it begin, None where there
-    is none.
-    """
+    """Rows in the order of the list, and the keys after which the previous and the next page begin; None without one."""
 
     rows: list[T]
-    before: Key | None = None
-    behind: Key | None = None
+    previous_key: Key | None = None
+    next_key: Key | None = None
 
 
 def cut_page(rows: list[T], limit: int, start: Start, get_key: Callable[[T], Key]) -> Page[T]:
-    """`rows` are in the order of reading. One more than the limit shows that there are others beyond the page."""
+    """`rows` are in the order of reading. One more than the limit shows that there are others after the page."""
     end = get_key(rows[limit - 1]) if len(rows) > limit else None
     back = get_key(rows[0]) if rows and start.key else None
     rows = rows[:limit]
@@ -61,7 +59,7 @@ def link_pages(page: Page[T], start: Start, descending: bool) -> Page[T]:
         return page
     *others, last = start.key
     back = (*others, last - 1 if descending else last + 1)
-    return page._replace(behind=back) if start.backward else page._replace(before=back)
+    return page._replace(next_key=back) if start.backward else page._replace(previous_key=back)
 
 
 def get_id_key(row: Model) -> Key:
@@ -74,7 +72,7 @@ def order_by(columns: Sequence[Column], descending: bool) -> tuple[OrderBy, ...]
 
 
 def build_condition(columns: Sequence[Column], key: Key, descending: bool) -> Q:
-    """The rows beyond a key in this direction. A single column is one of the table, and no expression."""
+    """The rows after a key in this direction. A single column is one of the table, and no expression."""
     if len(columns) == 1:
         name: str = columns[0].name  # type: ignore[union-attr]  # a column of the table; its types lack the name
         return Q((f"{name}__lt" if descending else f"{name}__gt", key[0]))

@@ -200,7 +200,7 @@ def find_gaps(book: KnownBook, pager: Pager) -> Iterator[Gap | None]:
 
 def find_version_after(book: KnownBook, start: Start, page: Page[Entry]) -> int | None:
     """Returns the version after the newest entry of a page, None if it is not known."""
-    if start.backward and page.before:
+    if start.backward and page.previous_key:
         return None
     if start.key and not start.backward:
         return int(start.key[0])

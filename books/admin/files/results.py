@@ -148,7 +148,7 @@ def find_page(findings: QuerySet[ImportFinding], reason: str, after: int) -> tup
     rows = findings.filter(position__gt=after).order_by("position")
     if not reason:
         page = cut_page(list(rows[: MAX_SHOWN_RECORDS + 1]), MAX_SHOWN_RECORDS, Start((after,)), get_position_key)
-        return page.rows, page.behind[0] if page.behind else 0
+        return page.rows, page.next_key[0] if page.next_key else 0
     positions: list[int] = []
     searched = list(rows.values_list("position", "reason")[:MAX_SEARCHED_RECORDS])
     for position, text in searched:

@@ -89,7 +89,7 @@ class BookList(ChangeList):
 
     def count_listed(self, request: HttpRequest) -> int:
         """Returns a BoundedCount where counting takes too long, unless the user asks for the exact number."""
-        if not self.page.before and not self.page.behind and self.result_list:
+        if not self.page.previous_key and not self.page.next_key and self.result_list:
             return len(self.result_list)
         if not self.is_narrowed:
             return int(self.summary.numbers["books"])
@@ -136,7 +136,7 @@ class BookList(ChangeList):
     @property
     def shown_page(self) -> int | None:
         """The number of this page. The last page takes the number of pages."""
-        is_last = self.page_number is None and not self.page.behind
+        is_last = self.page_number is None and not self.page.next_key
         return self.page_count if is_last else self.page_number
 
     @property
@@ -202,7 +202,7 @@ class BookList(ChangeList):
 
     def list_page_links(self) -> Iterator[PageLink]:
         """Yields the links to other pages; none if there is only one page."""
-        before, behind, number = self.page.before, self.page.behind, self.shown_page
+        before, behind, number = self.page.previous_key, self.page.next_key, self.shown_page
         if before or "before" in self.params or "behind" in self.params:
             yield PageLink(_("First page"), self.build_address())
         if before:

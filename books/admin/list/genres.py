@@ -49,4 +49,4 @@ def read_genres(start: Start, limit: int) -> Page[GenreCount]:
     """Reads only forward."""
     [folded] = start.key or ("",)
     genres = count_genres(folded, limit + 1)
-    return Page(genres[:limit], behind=(genres[limit - 1].folded,) if len(genres) > limit else None)
+    return Page(genres[:limit], next_key=(genres[limit - 1].folded,) if len(genres) > limit else None)

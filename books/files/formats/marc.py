@@ -36,7 +36,7 @@ LEADER_BYTES = 24
 ENTRY_BYTES = 12
 END_OF_FIELD, END_OF_RECORD = b"\x1e", b"\x1d"
 # A leader that does not follow the end of a record.
-LEADER_BEHIND_FIELD = re.compile(rb"(?<=\x1e)(?=[0-9]{5}[a-z]{2}[a-z ][a ][a ]22[0-9]{5}...4500)", re.DOTALL)
+LEADER_AFTER_FIELD = re.compile(rb"(?<=\x1e)(?=[0-9]{5}[a-z]{2}[a-z ][a ][a ]22[0-9]{5}...4500)", re.DOTALL)
 ENTRY_PATTERN = re.compile(rb"[0-9A-Za-z]{3}[0-9]{9}")
 # Characters that may occur between records.
 PADDING = b"\r\n \0\x1a"
@@ -114,7 +114,7 @@ def iter_pieces(stream: BinaryIO) -> Iterator[bytes]:
 
 def split_joined_records(piece: bytes) -> Iterator[bytes]:
     """Yields the records of a part of the file. If only the end of a record is missing, it is added."""
-    for record in LEADER_BEHIND_FIELD.split(piece):
+    for record in LEADER_AFTER_FIELD.split(piece):
         yield record + END_OF_RECORD if record.endswith(END_OF_FIELD) else record
 
 

@@ -106,8 +106,8 @@ def test_pages_follow_each_other_in_both_directions(librarian: Client) -> None:
     for words in ("Older", "Older", "Newer", "Newer", "Older", "Newest"):
         pages.append(follow_link(librarian, pages[-1], words))
     assert [list_versions(page) for page in pages] == [[5, 4], [3, 2], [1], [3, 2], [5, 4], [3, 2], [5, 4]]
-    assert [bool(page.context["pager"].page.before) for page in pages[:3]] == [False, True, True]
-    assert [bool(page.context["pager"].page.behind) for page in pages[:3]] == [True, True, False]
+    assert [bool(page.context["pager"].page.previous_key) for page in pages[:3]] == [False, True, True]
+    assert [bool(page.context["pager"].page.next_key) for page in pages[:3]] == [True, True, False]
 
 
 def test_a_page_takes_as_many_queries_for_many_changes_as_for_few(librarian: Client) -> None:

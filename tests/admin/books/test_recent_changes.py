@@ -97,8 +97,8 @@ def test_pages_follow_each_other_and_keep_the_filters(
     for words in ["Older"] * (len(expected) - 1) + ["Newer"] * (len(expected) - 1):
         pages.append(follow_link(librarian, pages[-1], words))
     assert [entry for page in pages for entry in list_entries(page)] == [*expected, *reversed(expected[:-1])]
-    assert [page.context["pager"].page.before for page in (pages[0], pages[-1])] == [None, None]
-    assert pages[len(expected) - 1].context["pager"].page.behind is None
+    assert [page.context["pager"].page.previous_key for page in (pages[0], pages[-1])] == [None, None]
+    assert pages[len(expected) - 1].context["pager"].page.next_key is None
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def walk(read: Callable[[Start], Page[Entry]], start: Start = Start()) -> Iterat
     while True:
         page = read(start)
         yield page
-        end = page.before if start.backward else page.behind
+        end = page.previous_key if start.backward else page.next_key
         if end is None:
             return
         start = start._replace(key=end)

@@ -38,16 +38,16 @@ def find_position(key: Key, sections: list[Section]) -> Key | None:
 def test_pages_go_through_all_sections_and_back(limit: int) -> None:
     page, years = read(HALVES, limit=limit), []
     pages = [page]
-    while page.behind:
-        page = read(HALVES, find_position(page.behind, HALVES), limit=limit)
+    while page.next_key:
+        page = read(HALVES, find_position(page.next_key, HALVES), limit=limit)
         pages.append(page)
     years = [year for page in pages for year in list_years(page)]
     assert years == [1801, 1802, 1800, 1902, 1901, 1900]
     for earlier_page in pages[-2::-1]:
-        assert page.before
-        page = read(HALVES, find_position(page.before, HALVES), backward=True, limit=limit)
+        assert page.previous_key
+        page = read(HALVES, find_position(page.previous_key, HALVES), backward=True, limit=limit)
         assert list_years(page) == list_years(earlier_page)
-    assert page.before is None
+    assert page.previous_key is None
 
 
 def test_a_page_reads_no_more_sections_than_it_needs() -> None:
@@ -55,16 +55,16 @@ def test_a_page_reads_no_more_sections_than_it_needs() -> None:
         read(HALVES)
     assert len(queries) == 1
     page = read(HALVES, backward=True)
-    assert (list_years(page), page.behind) == ([1901, 1900], None)
+    assert (list_years(page), page.next_key) == ([1901, 1900], None)
 
 
 def test_each_order_goes_on_behind_a_position() -> None:
     for sort in [sign + name for name in SORT_KEYS for sign in ("", "-")]:
         sections = [Section(Q(), sort)]
         all_years, first = list_years(read(sections, limit=6)), read(sections, limit=3)
-        assert first.behind, sort
-        second = read(sections, find_position(first.behind, sections), limit=3)
-        assert (list_years(first) + list_years(second), second.behind) == (all_years, None), sort
+        assert first.next_key, sort
+        second = read(sections, find_position(first.next_key, sections), limit=3)
+        assert (list_years(first) + list_years(second), second.next_key) == (all_years, None), sort
         assert len(set(all_years)) == 6, sort
 
 

@@ -27,14 +27,14 @@ def read(start: Start, limit: int, rows: list[int] = ROWS) -> Page[int]:
 @pytest.mark.parametrize("limit", [1, 2, 3, 6, 7, 8])
 def test_pages_lead_through_the_list_and_back(limit: int) -> None:
     pages = [read(Start(), limit)]
-    while pages[-1].behind:
-        pages.append(read(Start(pages[-1].behind), limit))
-    assert ([row for page in pages for row in page.rows], pages[0].before) == (ROWS, None)
+    while pages[-1].next_key:
+        pages.append(read(Start(pages[-1].next_key), limit))
+    assert ([row for page in pages for row in page.rows], pages[0].previous_key) == (ROWS, None)
     page = pages[-1]
     for earlier in pages[-2::-1]:
-        page = read(Start(page.before, backward=True), limit)
+        page = read(Start(page.previous_key, backward=True), limit)
         assert page.rows == earlier.rows
-    assert page.before is None
+    assert page.previous_key is None
 
 
 def test_the_last_page_is_read_from_the_end() -> None:
@@ -44,11 +44,11 @@ def test_the_last_page_is_read_from_the_end() -> None:
 def test_an_empty_page_leads_back_to_the_row_of_its_key() -> None:
     """The row may still be there: only what is beyond it is gone."""
     page = read(Start((7,)), 2)
-    assert page == Page([], before=(8,))
-    assert read(Start(page.before, backward=True), 2).rows == [6, 7]
+    assert page == Page([], previous_key=(8,))
+    assert read(Start(page.previous_key, backward=True), 2).rows == [6, 7]
     page = read(Start((1,), backward=True), 2)
-    assert page == Page([], behind=(0,))
-    assert read(Start(page.behind), 2).rows == [1, 2]
+    assert page == Page([], next_key=(0,))
+    assert read(Start(page.next_key), 2).rows == [1, 2]
 
 
 def test_an_empty_list_leads_nowhere() -> None:
