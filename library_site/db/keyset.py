@@ -26,7 +26,7 @@ class Start(NamedTuple):
 
 
 class Page(NamedTuple, Generic[T]):
-    """Rows in the order of the list, and the keys after which the previous and the next page begin; None without one."""
+    """Rows in the order of the list, and the keys after which the previous and next pages begin; None without one."""
 
     rows: list[T]
     previous_key: Key | None = None

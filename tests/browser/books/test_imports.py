@@ -72,13 +72,13 @@ def worker(environment: dict[str, str]) -> Iterator[None]:
         process.terminate()
 
 
-def check_file(page: Page, path: Path) -> None:
-    """Uploads a file as it is in Windows-1252, and waits for what the check found."""
+def check_file(page: Page, path: Path, encoding: str) -> None:
+    """Uploads a file with semicolons, and waits for what the check found."""
     page.goto("/admin/books/book/import/")
     page.get_by_label("File").set_input_files(path)
     page.get_by_role("button", name="Upload").click()
     # A worker looks into it, whose first start may take a while.
-    expect(page.get_by_text("Read as CSV with semicolons, Windows-1252.")).to_be_visible()
+    expect(page.get_by_text(f"Read as CSV with semicolons, {encoding}.")).to_be_visible()
     expect(page.get_by_label("Availability")).to_have_value("Verfügbar")
     page.get_by_label("If there is such a book").select_option("refuse")
     page.get_by_role("button", name="Check").click()
@@ -97,7 +97,7 @@ def test_a_librarian_imports_mends_and_undoes(
     rows = [*FINE_ROWS[:200], *FAULTS, *FINE_ROWS[200:]]
     file.write_text("\n".join([HEADER, *rows]), encoding="latin-1")
     with open_page(browser, service, session, viewport={"width": 390, "height": 844}) as page:
-        check_file(page, file)
+        check_file(page, file, "Windows-1252")
         expect(page.get_by_role("link", name="New 489")).to_be_visible()
         expect(page.get_by_role("link", name="Refused 11")).to_be_visible()
         expect(page.get_by_text("ISBN: The book on line 3 has it.")).to_be_visible()
@@ -105,7 +105,7 @@ def test_a_librarian_imports_mends_and_undoes(
         assert count_books(page) == 0
         with page.expect_download() as download:
             page.get_by_role("link", name="Download the 11 records").first.click()
-        returned = Path(download.value.path()).read_text(encoding="latin-1").splitlines()
+        returned = Path(download.value.path()).read_text(encoding="utf-8-sig").splitlines()
         assert [row.split(";")[0] for row in returned[1:]] == [str(202 + number) for number in range(len(FAULTS))]
         page.get_by_role("button", name="Import 489 books").first.click()
         expect(page.get_by_role("link", name="The operation, with its undo").first).to_be_visible()
@@ -114,8 +114,8 @@ def test_a_librarian_imports_mends_and_undoes(
         mended = tmp_path / "mended.csv"
         reasons = [row.split(";", 2)[:2] for row in returned[1:]]
         mended_rows = [";".join([*reason, row]) for reason, row in zip(reasons, FAULTS.values(), strict=True)]
-        mended.write_text("\n".join([returned[0], *mended_rows]), encoding="latin-1")
-        check_file(page, mended)
+        mended.write_text("\n".join([returned[0], *mended_rows]), encoding="utf-8-sig")
+        check_file(page, mended, "UTF-8 with a byte order mark")
         page.get_by_role("button", name="Import 11 books").first.click()
         expect(page.get_by_role("link", name="The operation, with its undo").first).to_be_visible()
         assert count_books(page) == 500

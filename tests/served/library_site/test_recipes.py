@@ -22,7 +22,7 @@ GENERIC_TESTS = [
 ]
 
 # In the order in which they are applied: the context of a patch may be what an earlier one adds.
-PATCHED = ["member", "filter", "version", "event", "format", "column", "setting"]
+PATCHED = ["field", "filter", "version", "event", "format", "column", "setting"]
 # Applied last: no version is compiled any more.
 HOOKS = ["hide", "permission"]
 
