@@ -1,4 +1,4 @@
-"""The process that reads files of strangers, and what becomes of one that takes too much."""
+"""The process that reads files of strangers, and how it ends when a file takes too much."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""How workers claim deliveries, and what becomes of each after an attempt."""
+"""How workers claim deliveries, and the state of each after an attempt."""
 
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor

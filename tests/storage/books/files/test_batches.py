@@ -1,4 +1,4 @@
-"""What becomes of a record is the same in batches of any size, after a restart, and in a check."""
+"""A record gets the same verdict in batches of any size, after a restart, and in a check."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

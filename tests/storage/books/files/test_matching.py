@@ -1,4 +1,4 @@
-"""What becomes of the records of a file: by the books that are there, and by the rules of a librarian."""
+"""The verdicts of the records of a file: by the books that are there, and by the rules of a librarian."""
 
 from contextlib import suppress
 from datetime import UTC, date, datetime
