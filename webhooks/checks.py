@@ -12,7 +12,7 @@ from webhooks.stream import is_from_elsewhere
 
 @checks.register
 def check_restored_stream(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
-    """Only for `serve` and `deliver_webhooks`: other commands must start, such as `after_restore`, the repair."""
+    """Runs only for `serve` and `deliver_webhooks`: `after_restore`, which repairs this, must be able to start."""
     if settings.LIBRARY_PROCESS == "command":
         return []
     # Other checks report a database that is down or not migrated.

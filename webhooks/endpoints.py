@@ -35,7 +35,7 @@ ALL_ENDPOINTS = Q()
 RESET_VALUES = {"reason": "", "dead_in_a_row": 0}
 ENDED_REASON = gettext_noop("The app's access or the API key that made it has ended. If you enable it, it is yours.")
 UNREADABLE_SECRET = gettext_noop("Its secret cannot be read: give it a new one.")
-# The most events of one replay: on SQLite, all other writers wait for it.
+# The most events of one replay: on SQLite, all other writers wait until it ends.
 MAX_REPLAYED_EVENTS = 50_000
 EMPTY_SPAN_MESSAGE = gettext_noop("It ends before it begins.")
 
@@ -97,7 +97,7 @@ class TooManyEvents(APIError):
 
 
 def own_endpoints(owner: User, made: Q = ALL_ENDPOINTS) -> QuerySet[Endpoint]:
-    """A user's endpoints that match; `pending_secret` is whether a secret waits to be promoted."""
+    """Returns a user's endpoints that match. `pending_secret` tells whether a secret can be promoted."""
     pending_secrets = EndpointSecret.objects.filter(endpoint=OuterRef("pk"), state=EndpointSecret.State.PENDING)
     endpoints = Endpoint.objects.not_deleted().filter(made, owner=owner).order_by("pk")
     return endpoints.annotate(pending_secret=Exists(pending_secrets))
@@ -114,7 +114,7 @@ def create_endpoint(
 ) -> tuple[Endpoint, str]:
     """Returns a new endpoint and its secret. Needs a transaction. Raises UnusableSecret, TooManyEndpoints."""
     new_secret = choose_secret(values.get("form", SignatureForm.B), secret)
-    # Without the lock, requests at the same time would each count too few.
+    # Without the lock, concurrent requests would not count each other's endpoints.
     User.objects.select_for_update(no_key=True).get(pk=owner.pk)
     if own_endpoints(owner).count() >= MAX_ENDPOINTS_PER_USER:
         raise TooManyEndpoints
@@ -133,7 +133,7 @@ def choose_secret(form: str, secret: str | None) -> str:
 def change_endpoint(endpoint: Endpoint, values: Mapping[str, Any], creator: Issuer = PERSON) -> None:
     """Writes these values, unless the endpoint is deleted. One that becomes active gets RESET_VALUES too.
 
-    An ended endpoint that becomes active, or one that gets another owner, is from then on as if `creator` had made it.
+    `creator` becomes the creator of an endpoint that gets another owner, or that had ended and becomes active.
     Needs a transaction. Raises NewSecretNeeded.
     """
     if values.get("form") == SignatureForm.C:
@@ -147,7 +147,10 @@ def change_endpoint(endpoint: Endpoint, values: Mapping[str, Any], creator: Issu
 
 
 def lock_for_standard_form(endpoint: Endpoint) -> None:
-    """Locks the endpoint: no secret is added before it has form C. Needs a transaction. Raises NewSecretNeeded."""
+    """Locks the endpoint, so that nobody adds a secret before it has form C. Needs a transaction.
+
+    Raises NewSecretNeeded.
+    """
     is_in_form = lock_endpoint(endpoint).form == SignatureForm.C
     secrets = EndpointSecret.objects.filter(endpoint=endpoint).values_list("sealed", flat=True)
     if not is_in_form and not all(can_sign(SignatureForm.C, secret) for secret in secrets):
@@ -159,7 +162,7 @@ def lock_endpoint(endpoint: Endpoint) -> Endpoint:
 
 
 def delete_endpoint(endpoint: Endpoint) -> None:
-    """Nothing more is sent to it, not even deliveries that wait."""
+    """Marks the endpoint as deleted. Waiting deliveries are not sent either."""
     Endpoint.objects.filter(pk=endpoint.pk).update(state=Endpoint.State.DELETED)
 
 
@@ -184,7 +187,7 @@ def disable_issued(made: Q) -> None:
 
 @transaction.atomic
 def disable_ended() -> None:
-    """Disables active endpoints whose creator has expired, or has ended without ACCESS_END_HANDLERS, as by old code."""
+    """Disables active endpoints whose creator has expired, or was ended by old code without ACCESS_END_HANDLERS."""
     has_ended = (
         Q(expires_at__lte=Now()) | Q(creator__revoked_at__isnull=False) | Q(authorization__ended_at__isnull=False)
     )
@@ -251,7 +254,7 @@ def ping(endpoints: Sequence[Endpoint], now: datetime) -> list[Delivery]:
 
 
 def redeliver(deliveries: Sequence[Delivery]) -> list[Delivery]:
-    """Creates another delivery of the same event to the same endpoint for each.
+    """Creates a new delivery of the same event to the same endpoint for each delivery.
 
     Needs a transaction. Raises EndpointDisabled, TooManyWaiting.
     """
@@ -268,7 +271,7 @@ def create_redelivery(delivery: Delivery) -> Delivery:
 
 
 def replay_events(endpoint: Endpoint, kinds: str, after: datetime, before: datetime | None, now: datetime) -> int:
-    """Creates deliveries of all stored events from `after` to `before`, which is not included. Returns how many.
+    """Creates deliveries of all stored events from `after` to before `before`. Returns their number.
 
     `kinds` has the form of Endpoint.kinds; ALL_KINDS means those of the endpoint. Needs a transaction.
     Raises EndpointDisabled, TooManyEvents, TooManyWaiting.
@@ -276,7 +279,7 @@ def replay_events(endpoint: Endpoint, kinds: str, after: datetime, before: datet
     replay = lock_for_replay(endpoint, kinds, after, before, now)
     if not replay.total:
         return 0
-    # Not more than were counted: what came since is delivered anyway.
+    # The limit leaves out events that were written after the count: they are delivered anyway.
     event_ids_sql, parameters = replay.events.order_by("pk").values("id")[: replay.total].query.sql_with_params()
     with connection.cursor() as cursor:
         cursor.execute(
@@ -293,14 +296,14 @@ def replay_events(endpoint: Endpoint, kinds: str, after: datetime, before: datet
 
 
 class Replay(NamedTuple):
-    """The events of a replay, and how many they were when they were counted."""
+    """The events of a replay, and their number at the time of the count."""
 
     events: QuerySet[Event]
     total: int
 
 
 def lock_for_replay(endpoint: Endpoint, kinds: str, after: datetime, before: datetime | None, now: datetime) -> Replay:
-    """Finds what `replay_events` would send again, and locks for it. Raises what it raises."""
+    """Finds the events of a replay and locks the endpoint. Raises the same errors as `replay_events`."""
     events = Event.objects.filter(
         kind__in=kinds_to_replay(kinds, endpoint), created_at__gte=max(after, now - EVENT_RETENTION)
     )
@@ -319,12 +322,12 @@ def kinds_to_replay(kinds: str, endpoint: Endpoint) -> Sequence[str]:
 
 
 def lock_for_deliveries(requested: Mapping[int, int]) -> None:
-    """Locks endpoints for so many new deliveries each. Raises EndpointDisabled, TooManyWaiting.
+    """Locks endpoints, given by id with the number of new deliveries. Raises EndpointDisabled, TooManyWaiting.
 
-    So two replays cannot give their deliveries the same number, and those of one owner cannot exceed the maximum
-    together. Deliveries of new events do not wait, and are never refused.
+    The lock keeps two replays from using the same number, and one owner's replays from exceeding the maximum together.
+    Deliveries of new events need no lock and are never rejected.
     """
-    # All lock in this order, endpoints by id and then owners by id: otherwise two requests could deadlock.
+    # Always lock endpoints by id, then owners by id: otherwise two requests could deadlock.
     endpoints = list(Endpoint.objects.filter(pk__in=requested).order_by("pk").select_for_update(no_key=True))
     if any(endpoint.state != Endpoint.State.ACTIVE for endpoint in endpoints):
         raise EndpointDisabled

@@ -21,7 +21,7 @@ from webhooks.outbox import (
     subscribers_sql,
 )
 
-# The body of an event as a parameter; for a new subject in two parts, because only the database knows its id.
+# The body of an event is a parameter. For a new subject it has two parts: only the database knows the id between them.
 BODY_SQL = "%s::bytea"
 BODY_WITH_ID_SQL = "%s::bytea || convert_to(changed.id::text, 'UTF8') || %s::bytea"
 EVENT_SQL = f"{INSERT_EVENT_SQL} SELECT %s, %s, changed.id, {{}}, %s, %s FROM changed RETURNING id"  # noqa: S608  # our own SQL
@@ -46,7 +46,7 @@ def execute_with_event(
 
 
 def open_savepoint() -> AbstractContextManager[None]:
-    """Returns a savepoint inside a caller's transaction, so that a failure does not end that one; else nothing."""
+    """Returns a savepoint if the caller has a transaction, so that an error does not abort it; else a null context."""
     return transaction.atomic() if thread_connection.database.in_atomic_block else NO_SAVEPOINT
 
 

@@ -1,4 +1,4 @@
-"""Selects expired rows: old events with their deliveries, what nobody is sent, and endpoints without an owner."""
+"""Selects expired rows: old events with their deliveries, deliveries never sent, and endpoints without an owner."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -10,13 +10,13 @@ from webhooks.models import EVENT_RETENTION, Attempt, Delivery, Endpoint, Event,
 
 
 def iter_expired(now: datetime) -> Iterator[tuple[str, QuerySet[Any]]]:
-    """Yields a name and the rows; rows that refer to others come before those."""
+    """Yields names and rows. Rows come before the rows that they refer to."""
     # One day more: an event appears in the stream after its transaction ends, which may be long after `created_at`.
     cutoff = now - EVENT_RETENTION - timedelta(days=1)
-    # They are never sent. Their owners may have only so many deliveries waiting.
+    # They are never sent, but they count towards their owner's WEBHOOKS_MAX_WAITING.
     unsent = Delivery.objects.filter(endpoint__state=Endpoint.State.DELETED, next_at__isnull=False)
     yield "deliveries to deleted endpoints", unsent
-    # Nobody can see them: their owner is forgotten.
+    # Nobody can see them: the user that owned them was deleted.
     ownerless = Endpoint.objects.filter(state=Endpoint.State.DELETED, owner=None)
     yield "attempts", Attempt.objects.filter(delivery__endpoint__in=ownerless)
     yield "attempts", Attempt.objects.filter(delivery__event__created_at__lte=cutoff)

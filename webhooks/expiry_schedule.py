@@ -1,4 +1,4 @@
-"""Deletes expired rows once a day. One worker does it for all."""
+"""Deletes expired rows once a day. One worker at a time does it."""
 
 import logging
 from collections.abc import Callable
@@ -14,15 +14,15 @@ from webhooks.models import Clearing
 log = logging.getLogger(__name__)
 
 EXPIRY_INTERVAL = timedelta(days=1)
-# After this time another worker takes over. Two at a time do no harm.
+# After this time another worker can take the lease. Two workers at a time do no harm.
 EXPIRY_LEASE_TIME = timedelta(hours=1)
 EXPIRY_PK = 1
 
 
 def delete_expired_if_due(is_stopping: Callable[[], bool]) -> None:
-    """Deletes expired rows unless a worker has done so in the last EXPIRY_INTERVAL, or is doing so.
+    """Deletes expired rows unless a worker did so in the last EXPIRY_INTERVAL, or another one holds the lease.
 
-    If the worker stops meanwhile, another one goes on at once.
+    If the worker stops before the end, another one can continue at once.
     """
 
     def check_stop() -> None:
@@ -34,7 +34,7 @@ def delete_expired_if_due(is_stopping: Callable[[], bool]) -> None:
     try:
         counts = delete_expired(timezone.now(), check_stop)
     except ExpiryStopped:
-        # Its own millisecond would be over only with the next one.
+        # One second in the past, so that another worker finds it due at once.
         schedule_expiry(-timedelta(seconds=1))
         return
     schedule_expiry(EXPIRY_INTERVAL)
@@ -42,7 +42,7 @@ def delete_expired_if_due(is_stopping: Callable[[], bool]) -> None:
 
 
 def lease_expiry() -> bool:
-    """Leases the deletion for EXPIRY_LEASE_TIME. Returns false if it is not due, or another worker does it."""
+    """Leases the deletion for EXPIRY_LEASE_TIME. Returns false if it is not due or another worker has the lease."""
     if Clearing.objects.filter(next_at__gt=Now()).exists():
         return False
     Clearing.objects.get_or_create(pk=EXPIRY_PK)

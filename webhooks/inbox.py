@@ -51,7 +51,7 @@ def register_handler(*kinds: str) -> Callable[[Handler], Handler]:
 
 
 def find_source(name: str) -> Source:
-    """Raises UnknownSource."""
+    """Finds an enabled source by name. Raises UnknownSource."""
     source = Source.objects.filter(name=name, enabled=True).first()
     if source is None:
         raise UnknownSource
@@ -59,11 +59,11 @@ def find_source(name: str) -> Source:
 
 
 def iter_secrets(source: Source) -> Iterator[str]:
-    """The secrets that the source may sign with in its form. One that cannot be decrypted is only logged."""
+    """Yields the secrets that fit the form of the source. A secret that cannot be decrypted is only logged."""
     for row in SourceSecret.objects.filter(source=source):
         try:
             secret = decrypt_secret(row.sealed)
-            # The others are older than form C: nothing was ever signed with them in that form.
+            # Secrets from before form C may not fit it.
             if is_usable_secret(source.form, secret):
                 yield secret
         except DecryptionError:
@@ -88,7 +88,7 @@ def store_event(source: Source, event_id: str, kind: str, body: bytes) -> None:
             Received.objects.bulk_create([event], ignore_conflicts=True)
             notify_workers()
     except IntegrityError as error:
-        # Conflicts are ignored: the remaining cause is a source that was deleted meanwhile.
+        # Conflicts are ignored, so the source was deleted after it was read.
         raise UnknownSource from error
 
 
@@ -100,7 +100,7 @@ def process_due(limit: int, chance: Callable[[], float]) -> int:
     for count in range(limit):
         if not has_due(Received):
             return count
-        # One at a time: while a handler is slow, the leases of other events could end.
+        # One at a time: during a slow handler, the leases of other events could end.
         for event in claim_due_event(1):
             process_event(event, chance())
     return limit
@@ -108,7 +108,7 @@ def process_due(limit: int, chance: Callable[[], float]) -> int:
 
 @transaction.atomic(durable=True)
 def claim_due_event(limit: int) -> list[Received]:
-    """Leases events that are due, and ends those that too many workers died of."""
+    """Leases events that are due. An event whose lease ended too often becomes dead."""
     claim = leases.claim_due(Received, limit)
     finish_rows(Received, claim.poisoned_pks, Received.State.DEAD, attempts=0, error=POISONED_REASON)
     return list(Received.objects.filter(pk__in=claim.pks).select_related("source").order_by("pk"))
@@ -119,7 +119,7 @@ def process_event(event: Received, chance: float) -> None:
     try:
         with transaction.atomic(durable=True):
             run_handlers(event)
-    # Any exception of a handler is stored for people to read: other events wait behind this one.
+    # Any exception of a handler is stored for people to read, and the next events are processed.
     except Exception as error:
         log.warning("Event %s of kind %s failed.", event.pk, event.kind, exc_info=error)
         schedule_retry(event, describe_error(error), chance)

@@ -1,4 +1,4 @@
-"""What a scrape reads of the deliveries, and of the deletion of expired rows."""
+"""Metrics of the deliveries, and of the deletion of expired rows."""
 
 from collections.abc import Iterable
 
@@ -37,7 +37,7 @@ def read_deliveries() -> Iterable[Metric]:
 
 
 def read_expiry() -> Iterable[Metric]:
-    """While a worker deletes, it is due later."""
+    """Reports 0 while a worker has the lease: `next_at` is then the end of the lease."""
     due = Clearing.objects.aggregate(due=Min("next_at"))["due"]
     yield GaugeMetricFamily(
         "library_expiry_overdue_seconds",

@@ -80,7 +80,7 @@ class EndpointQuerySet(models.QuerySet["Endpoint"]):
         return self.filter(is_unexpired, state=Endpoint.State.ACTIVE, owner__is_active=True)
 
     def ended(self) -> "EndpointQuerySet":
-        """Endpoints of which the credential that made them has ended."""
+        """Endpoints whose creating credential has ended."""
         return self.filter(expires_at__lte=Now())
 
     def subscribed_to(self, kind: str) -> "EndpointQuerySet":
@@ -113,7 +113,7 @@ class Endpoint(models.Model):
     reason = models.CharField(_("reason"), max_length=200, blank=True)
     dead_in_a_row = models.PositiveIntegerField(default=0, db_default=0, editable=False)
     created_at = models.DateTimeField(_("created at"), editable=False)
-    # The key or the app's access that made the endpoint, which ends with it. Both are null if a person made it.
+    # The API key or the app's access that created the endpoint. The endpoint ends with it. Null if a person created it.
     creator = models.ForeignKey(
         APIKey, models.SET_NULL, null=True, editable=False, related_name="+", db_column="maker_id"
     )
@@ -167,7 +167,7 @@ class Delivery(LeasedModel):
         DELIVERED = "delivered", _("Delivered")
         DEAD = "dead", _("Dead")
 
-    # They need no index of their own: the constraint and the indexes below begin with them.
+    # The constraint and the indexes below begin with these columns.
     event = models.ForeignKey(Event, models.CASCADE, related_name="deliveries", db_index=False, verbose_name=_("event"))
     endpoint = models.ForeignKey(
         Endpoint, models.CASCADE, related_name="deliveries", db_index=False, verbose_name=_("endpoint")
@@ -209,9 +209,9 @@ class Attempt(models.Model):
 
 
 class DeliveryCount(models.Model):
-    """How many attempts had which result. The sums over all rows never fall, whatever is deleted.
+    """Numbers of attempts by result. The sums over all rows never decrease, also when deliveries are deleted.
 
-    Each worker has one of a few rows, so that workers hardly wait for each other.
+    Workers share a few rows, so that they rarely wait for each other.
     """
 
     shard = models.PositiveSmallIntegerField(primary_key=True)
@@ -279,7 +279,7 @@ class Received(LeasedModel):
 
 
 class Clearing(models.Model):
-    """When workers delete expired rows again, or when the lease of the worker that does it ends: a single row.
+    """A single row: when expired rows are deleted next, or when the lease of the worker that deletes them ends.
 
     Only `webhooks.expiry_schedule` writes it.
     """

@@ -19,7 +19,7 @@ from webhooks.models import Delivery, Endpoint, Event
 from webhooks.registry import PING_KIND
 
 EVENT_BATCH = 500
-# Seconds between notifications; a worker that is notified polls often for longer than this.
+# Seconds between notifications. After a notification, a worker polls often for longer than this.
 NOTIFY_INTERVAL = 0.1
 NOTIFY_CHANNEL = "webhooks"
 EVENT_COLUMNS = ("uuid", "kind", "subject", "body", "created_at", "traceparent")
@@ -155,8 +155,8 @@ def subscribers_sql(kind: str) -> tuple[str, tuple[Any, ...]]:
 class WorkerNotifier:
     """Notifies workers on PostgreSQL that there is work.
 
-    It does so after the commit: inside a transaction, NOTIFY makes all commits wait for each other. It does not do so
-    after every commit, because workers that are notified poll for a while.
+    It sends the notification after the commit: NOTIFY inside a transaction makes all commits wait for each other. It
+    does not send one after every commit, because a notified worker polls for some time.
     """
 
     def __init__(self) -> None:

@@ -20,7 +20,7 @@ class EventKind(NamedTuple):
 
 # The kinds of the stream by name, in the order of their registration.
 EVENT_KINDS: dict[str, EventKind] = {}
-# Sent by hand; it is not in the stream.
+# A user sends it; it is not in the stream.
 PING_KIND = "test.ping"
 # An endpoint with it receives all kinds of the stream.
 ALL_KINDS = "*"

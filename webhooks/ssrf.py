@@ -1,4 +1,4 @@
-"""Checks the URLs of receivers, so that nobody reaches our internal network through us (SSRF)."""
+"""Checks the URLs of receivers: the worker must send no requests into our internal network (SSRF)."""
 
 import re
 from ipaddress import ip_address
@@ -8,7 +8,7 @@ from library_site.outbound.addresses import ForbiddenAddress, is_public
 MAX_URL_LENGTH = 2_000
 MAX_HOST_LENGTH = 253
 HOST_LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
-# A host that every parser reads in the same way, then printable characters except a backslash or a fragment.
+# A host that all URL parsers understand in the same way, then printable characters but no backslash or fragment.
 URL_PATTERN = re.compile(
     rf"(?P<scheme>https?)://(?P<host>{HOST_LABEL}(?:\.{HOST_LABEL})*|\[[0-9a-f.]*:[0-9a-f:.]*\])"
     r'(?::(?P<port>[1-9][0-9]{0,4}))?(?:[/?][!"$-\[\]-~]*)?'
@@ -22,7 +22,7 @@ INVALID_URL_MESSAGE = (
     "A receiver's URL has https, a plain host in small letters, no user and no fragment,"
     f" and is at most {MAX_URL_LENGTH} printable ASCII characters."
 )
-# The same for all addresses, whatever is there: the response reveals nothing about the internal network.
+# One message for all addresses: the response reveals nothing about the internal network.
 NOT_PUBLIC_MESSAGE = (
     "A receiver is on the public internet and has https."
     " The operator's setting WEBHOOKS_ALLOW_PRIVATE=true allows others, for example on one's own machine."
@@ -44,7 +44,7 @@ def validate_url(url: str, allow_private: bool) -> None:
 
 
 def is_public_literal(host: str) -> bool:
-    """Raises ForbiddenAddress for a literal that not every parser reads in the same way."""
+    """Raises ForbiddenAddress for a literal that URL parsers understand differently."""
     address = host.strip("[]")
     try:
         ip_address(address)

@@ -1,6 +1,6 @@
 """The stream of events, for clients that pull them.
 
-Readers miss no event: events are in the order of their transactions, and appear when all transactions before theirs
+Clients miss no event: events have the order of their transactions, and an event appears when all earlier transactions
 have ended.
 """
 
@@ -19,9 +19,9 @@ from library_site.db.sql import fetch_all
 from library_site.http.api_errors import APIError
 from webhooks.models import EVENT_RETENTION, Event, Restoration
 
-# A reader that starts at the oldest event has this time to read on; rows are stored for longer.
+# A client that starts at the oldest event has this time to read the next page. Rows are stored for longer.
 READING_GRACE = timedelta(hours=12)
-# Of a page: the body, and the fields of a StreamCursor.
+# The columns of a page: the body, and the fields of a StreamCursor.
 ROW_COLUMNS = ("body", "transaction", "id", "created_at")
 LATER_EVENTS_SQL = (
     "SELECT EXISTS (SELECT FROM webhooks_event"
@@ -39,7 +39,7 @@ class CursorTooOld(APIError):
 
 
 class StreamCursor(Cursor):
-    """The place after an event of the stream, and the time when a reader was there."""
+    """The position after an event of the stream, and the time when the client read that far."""
 
     transaction: Number
     id: Number
@@ -47,7 +47,7 @@ class StreamCursor(Cursor):
 
 
 class EventPage(NamedTuple):
-    """The bodies of events. `end` is where to read on, `has_more` whether more events follow already."""
+    """The bodies of events. The next page begins at `end`; `has_more` tells whether it has events now."""
 
     bodies: Sequence[bytes]
     end: StreamCursor
@@ -55,7 +55,7 @@ class EventPage(NamedTuple):
 
 
 def read_page(after: StreamCursor | None, kinds: Collection[str], limit: int, now: datetime) -> EventPage:
-    """Events of these kinds after a cursor, or the oldest in the stream. Raises CursorTooOld."""
+    """Reads events of these kinds after a cursor, or from the oldest one in the stream. Raises CursorTooOld."""
     if after and after.read_at < max([now - EVENT_RETENTION - READING_GRACE, *list_restorations()]):
         raise CursorTooOld
     events = settled_events().filter(after_condition(after) if after else Q(created_at__gte=now - EVENT_RETENTION))
@@ -74,10 +74,10 @@ def list_restorations() -> list[datetime]:
 
 
 def restart_stream(now: datetime) -> None:
-    """Begins the stream anew after a backup was restored, which may be in another PostgreSQL.
+    """Starts the stream again after a backup was restored.
 
-    There transactions are counted from the beginning: the stored events come before all new ones, in the order of their
-    ids. Cursors from before now would skip events, so they are refused.
+    A new PostgreSQL counts its transactions from the beginning. So the stored events get transaction 0: they come
+    before all new events, in the order of their ids. Older cursors would skip events, so they are rejected.
     """
     with transaction.atomic():
         Event.objects.exclude(transaction=0).update(transaction=0)
@@ -85,16 +85,16 @@ def restart_stream(now: datetime) -> None:
 
 
 def is_from_elsewhere() -> bool:
-    """Whether there are events of transactions that this PostgreSQL has not had yet: they come from a dump."""
+    """Tells whether events have transaction ids that are higher than any of this PostgreSQL: they come from a dump."""
     if connection.vendor == "sqlite":
         return False
-    # One statement has one snapshot: others write events meanwhile.
+    # One statement has one snapshot, so events that are written at the same time do not count.
     [(is_later,)] = fetch_all(LATER_EVENTS_SQL)
     return bool(is_later)
 
 
 def settled_events() -> QuerySet[Event]:
-    """Events before which no event can appear any more. Evaluating the queryset again gives the same events."""
+    """Returns the events before which no other event can appear. The queryset gives the same events each time."""
     if connection.vendor == "sqlite":
         # SQLite has one writer at a time.
         return Event.objects.filter(id__lte=Event.objects.aggregate(last=Max("id", default=0))["last"])
@@ -104,13 +104,13 @@ def settled_events() -> QuerySet[Event]:
 
 def after_condition(after: StreamCursor) -> Q:
     if connection.vendor == "sqlite":
-        # All events have the same transaction, and a range of the index that begins with it would be all of them.
+        # All events have transaction 0. With this equality the index begins at the id; a range would scan all events.
         return Q(transaction=0) & build_condition([F("id")], (after.id,), descending=False)
     return build_condition([F("transaction"), F("id")], (after.transaction, after.id), descending=False)
 
 
 def last_position(events: QuerySet[Event], after: StreamCursor | None, now: datetime) -> StreamCursor:
-    """The place after the last event of any kind, so that the next page does not search the same events again."""
+    """Returns the position after the last event of any kind, so that the next page does not scan these events again."""
     last_event = events.order_by("-transaction", "-id").values_list("transaction", "id").first()
     start = (after.transaction, after.id) if after else (0, 0)
     return StreamCursor(*(last_event or start), now)

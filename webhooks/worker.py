@@ -37,17 +37,17 @@ from webhooks.outbox import NOTIFY_CHANNEL, NOTIFY_INTERVAL
 log = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
-# Seconds between polls while nothing is due: on SQLite, which has no notifications, on PostgreSQL where they do not
-# arrive, as behind a pooler, and where they do.
+# Seconds between polls while nothing is due: without notifications (on SQLite, or on PostgreSQL behind a pooler), and
+# with them.
 POLL_INTERVAL = {"sqlite": 0.1, "postgresql": 0.5}
 NOTIFIED_POLL_INTERVAL = 3.0
-# Seconds between polls after work was due, and for how long: new work may come without a notification meanwhile.
+# Seconds between polls after work was due, and how long they last: new work may come without a notification then.
 BUSY_POLL_INTERVAL, BUSY_SECONDS = 0.02, 2 * NOTIFY_INTERVAL
 # Results are recorded in batches. A batch waits this many seconds for more results, unless BATCH_TARGET are there.
 BATCH_WAIT, BATCH_TARGET, MAX_BATCH = 0.01, 50, 500
 INBOX_BATCH = 20
-# Seconds between readings of the database's clock, between searches for endpoints whose access has ended, and between
-# questions whether it is time to delete expired rows.
+# Seconds between reads of the database's clock, between searches for endpoints whose access has ended, and between
+# checks whether the deletion of expired rows is due.
 CLOCK_SYNC_INTERVAL = ENDED_CHECK_INTERVAL = EXPIRY_CHECK_INTERVAL = 60
 
 
@@ -59,11 +59,11 @@ class Worker:
         self.write_line = write_line
         # Each executor has one thread with its own connection: a slow statement delays no other executor.
         self.claim_executor, self.record_executor, self.inbox_executor = (ThreadPoolExecutor(1) for _ in range(3))
-        # Its own too: a mail server can be slow.
+        # Mail has its own executor, because a mail server can be slow.
         self.mail_executor = ThreadPoolExecutor(1)
         self.expiry_executor = ThreadPoolExecutor(1)
         self.is_stopping = False
-        # Those that work off a queue, and what sets them to work.
+        # The executors of the queues, each with an event that wakes it.
         queue_executors = self.claim_executor, self.inbox_executor, self.mail_executor
         self.wake_events = {executor: asyncio.Event() for executor in queue_executors}
         # Whether PostgreSQL's notifications arrive.
@@ -113,7 +113,7 @@ class Worker:
             event.set()
 
     def wake(self) -> None:
-        """Looks for events to send and to process, and goes on looking for some time."""
+        """Makes the worker look for deliveries and received events at once, and poll often for some time."""
         self.busy_until = time.monotonic() + BUSY_SECONDS
         for executor in (self.claim_executor, self.inbox_executor):
             self.wake_events[executor].set()
@@ -165,7 +165,7 @@ class Worker:
                 self.wake_events[self.claim_executor].set()
 
     def has_capacity(self) -> bool:
-        """Whether there is capacity for a whole claim: a claim of one delivery costs as much."""
+        """Tells whether there is capacity for a full claim. A claim of one delivery would cost as much."""
         return self.concurrency - self.in_flight.total() >= leases.get_claim_limit(self.concurrency)
 
     def mail_owners(self, disabled_endpoints: list[Endpoint], group: asyncio.TaskGroup) -> None:
@@ -190,7 +190,7 @@ class Worker:
             self.wake_events[self.mail_executor].clear()
 
     async def poll(self) -> None:
-        """Finds what no notification tells of: retries, mails, and what a dead worker had."""
+        """Finds work that has no notification: retries, mails, and rows whose lease ended because their worker died."""
         while True:
             await asyncio.sleep(NOTIFIED_POLL_INTERVAL if self.is_notified else POLL_INTERVAL[connection.vendor])
             due_queues = await self.run_in_thread(self.claim_executor, find_due_queues)
@@ -199,7 +199,7 @@ class Worker:
                     event.set()
 
     async def wait_for_work(self, executor: ThreadPoolExecutor, is_busy: bool) -> None:
-        """Returns when the executor's wake event is set, or after work was due when it is time to look again."""
+        """Waits until the executor's event is set. Soon after work was due, it waits for BUSY_POLL_INTERVAL at most."""
         if is_busy:
             self.busy_until = time.monotonic() + BUSY_SECONDS
         polls_often = time.monotonic() < self.busy_until and self.has_capacity()
@@ -210,7 +210,7 @@ class Worker:
     async def run_in_thread(self, executor: ThreadPoolExecutor, function: Callable[[], Result]) -> Result:
         """Runs a function that uses the database, and retries until the database answers.
 
-        If the worker stops meanwhile, it raises the error: deliveries without a recorded result are sent again.
+        If the worker is stopping, the error is raised: deliveries without a recorded result are sent again.
         """
         while True:
             try:
@@ -221,7 +221,7 @@ class Worker:
                 await asyncio.sleep(RECONNECT_DELAY)
 
     async def listen(self) -> None:
-        """Wakes the worker at each notification of `webhooks.outbox`; its own, the first, shows whether they arrive."""
+        """Wakes the worker at each notification. It sends the first one itself, to see whether notifications arrive."""
         if connection.vendor != "postgresql":
             return
         while True:
@@ -274,7 +274,7 @@ class Worker:
 
     async def report(self, clock: DatabaseClock) -> None:
         """Writes the results since the last report, if there are any or if deliveries are in flight."""
-        # The last report waits for the one under way, which would be cancelled with its results otherwise.
+        # The last report waits for a report that is in progress: the end of the worker would cancel that one.
         async with self.report_lock:
             if self.counts or self.in_flight:
                 counts, self.counts = self.counts, Counter()

@@ -1,7 +1,7 @@
-"""Lets the threads of requests go on when PostgreSQL hangs.
+"""Raises an error in threads that wait for PostgreSQL while it hangs.
 
-All of PostgreSQL's time-outs are its own: a server that is stopped or out of reach keeps none of them. So each thread
-that waits for a statement asks the server now and then whether it still answers.
+PostgreSQL itself applies its time-outs: a server that is stopped or cannot be reached applies none. So a thread that
+waits for a statement regularly probes whether the server still answers.
 """
 
 import logging
@@ -20,26 +20,26 @@ from psycopg.waiting import Ready
 log = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
-# Seconds that a statement gets beyond its limit: the server ends it first, unless its session hangs.
+# Seconds that a statement gets beyond its limit. The server cancels it before, unless its session hangs.
 GRACE = 2.0
-# Seconds after which a statement is a reason to ask the server, in which the server must answer, and between two
-# questions. A hang is noticed after less than two seconds, in which no thread may answer even `/livez`.
+# Seconds after which a waiting statement causes a probe, that the server has for its answer, and between two probes.
+# So a hang is detected in less than two seconds. Until then it can block all threads, and with them `/livez`.
 SUSPECT_AGE, PROBE_TIMEOUT, PROBE_INTERVAL = 0.5, 1.0, 0.5
-# Seconds without statements after one was given up by its limit. Requests that waited for a thread meanwhile have
-# waited long enough: sessions that hang can hold locks, for which these requests would wait as long again.
+# Seconds without statements after one exceeded its limit and GRACE. The requests that waited for a thread in this time
+# get an error: sessions that hang can hold locks, and the requests would wait for these as long again.
 PAUSE = 1.0
 # Seconds between two tries while the server does not answer.
 RETRY_INTERVAL = 2.0
-# The server responses with one byte, before it reads a password (documentation of PostgreSQL, "Message Formats").
+# The server replies with one byte before it asks for a password (documentation of PostgreSQL, "Message Formats").
 SSL_REQUEST = struct.pack("!ii", 8, 80877103)
 
 
 class DatabaseHangs(psycopg.OperationalError):
-    """PostgreSQL did not answer a moment ago, and only one thread at a time asks again."""
+    """PostgreSQL did not answer, or did so a moment ago and only one thread at a time may try again."""
 
 
 class Breaker:
-    """Is closed while the server answers. While it is open, one try passes in RETRY_INTERVAL."""
+    """Is closed while the server answers. While it is open, it lets one try through every RETRY_INTERVAL."""
 
     def __init__(self) -> None:
         self.lock = Lock()
@@ -54,7 +54,7 @@ class Breaker:
         self.next_try = None
 
     def require_try(self, now: float) -> None:
-        """Raises DatabaseHangs: nobody waits for what others wait for already."""
+        """Raises DatabaseHangs, unless it is time for the next try."""
         with self.lock:
             if self.next_try is not None and now < self.next_try:
                 raise DatabaseHangs("PostgreSQL did not answer a moment ago.")
@@ -63,19 +63,19 @@ class Breaker:
 
 
 class ServerState:
-    """What the threads of this process know together about their PostgreSQL."""
+    """The state of PostgreSQL, shared by the threads of this process."""
 
     def __init__(self) -> None:
         self.lock = Lock()
         self.statement_breaker, self.connection_breaker = Breaker(), Breaker()
-        # When the server was asked last, did not answer last, and last ended a statement on a connection that is good.
+        # The last times of a probe, of a failed probe, and of a statement that ended with a good connection.
         self.probed_at = self.hung_at = self.answered_at = float("-inf")
         self.paused_until = float("-inf")
 
     def guard(self, gen: PQGen[Result], libpq: PGconn, limit: float) -> Generator[Any, Any, Result]:
-        """Returns psycopg's generator, with a look at the server whenever nothing has arrived for a while.
+        """Wraps psycopg's generator of a statement. Checks the server whenever nothing has arrived for a while.
 
-        Raises DatabaseHangs. If the statement was sent by then, its connection is closed.
+        Raises DatabaseHangs. If this happens after the statement has begun, its connection is closed.
         """
         began_at = time.monotonic()
         self.require_no_pause(began_at)
@@ -107,12 +107,12 @@ class ServerState:
             raise DatabaseHangs("PostgreSQL did not keep a limit.")
         if age > SUSPECT_AGE:
             self.probe(libpq)
-        # A young statement, too, waits for a server that hangs.
+        # A statement that began shortly before the hang ends too.
         if self.hung_at > began_at:
             raise DatabaseHangs("PostgreSQL hangs.")
 
     def probe(self, libpq: PGconn) -> None:
-        """Asks the server, unless another thread has just done so. The others wait for its response."""
+        """Probes the server, unless another thread has just done so. Threads wait for a probe that is in progress."""
         with self.lock:
             if time.monotonic() - self.probed_at < PROBE_INTERVAL:
                 return
@@ -121,7 +121,7 @@ class ServerState:
             self.probed_at = time.monotonic()
 
     def record_hang(self, now: float) -> None:
-        # The breakers come first: a statement begins before `hung_at`, or finds them open.
+        # The breakers open first: so each statement began before `hung_at`, or finds an open breaker.
         for breaker in (self.statement_breaker, self.connection_breaker):
             breaker.open(now)
         self.hung_at = now
@@ -149,12 +149,12 @@ class ServerState:
 
 
 def find_address(libpq: PGconn) -> tuple[str, int]:
-    """Returns the folder of the server's socket, or its address and not its name: to look that up can hang, too."""
+    """Returns the folder of the server's socket, or its IP address: a DNS query for its name can hang, too."""
     return (libpq.hostaddr or libpq.host).decode(), int(libpq.port)
 
 
 def is_answering(host: str, port: int) -> bool:
-    """Whether a server answers in PROBE_TIMEOUT. One that is gone does not hang: its connections have ended."""
+    """Tells whether a server answers in PROBE_TIMEOUT. A server that has ended does not hang: it closes connections."""
     deadline = time.monotonic() + PROBE_TIMEOUT
     is_local = host.startswith("/")
     family = socket.AF_UNIX if is_local else socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -166,7 +166,7 @@ def is_answering(host: str, port: int) -> bool:
             server.settimeout(max(0.001, deadline - time.monotonic()))
             server.recv(1)
         except (TimeoutError, BlockingIOError):
-            # A local server that accepts no connections has a queue, which can be full.
+            # BlockingIOError: a local server accepts no connections, and its queue of them is full.
             return False
         except OSError:
             return True

@@ -16,7 +16,7 @@ Column = F | Func
 
 
 class Start(NamedTuple):
-    """Where a page begins: after the key, in the order of the list or, if `backward`, against it.
+    """A page begins after the key, in the order of the list or, if `backward`, in reverse order.
 
     Without a key it begins with the first row or, if `backward`, ends with the last one.
     """
@@ -26,7 +26,7 @@ class Start(NamedTuple):
 
 
 class Page(NamedTuple, Generic[T]):
-    """Rows in the order of the list, and the keys after which the previous and next pages begin; None without one."""
+    """Rows in the order of the list, and the keys after which the previous and next pages begin, or None."""
 
     rows: list[T]
     previous_key: Key | None = None
@@ -34,7 +34,7 @@ class Page(NamedTuple, Generic[T]):
 
 
 def cut_page(rows: list[T], limit: int, start: Start, get_key: Callable[[T], Key]) -> Page[T]:
-    """`rows` are in the order of reading. One more than the limit shows that there are others after the page."""
+    """Builds a page of rows in the order in which they were read. A row beyond the limit shows that others follow."""
     end = get_key(rows[limit - 1]) if len(rows) > limit else None
     back = get_key(rows[0]) if rows and start.key else None
     rows = rows[:limit]
@@ -51,7 +51,7 @@ def read_page(rows: QuerySet[Any], start: Start, limit: int, *, descending: bool
 
 
 def link_pages(page: Page[T], start: Start, descending: bool) -> Page[T]:
-    """Lets an empty page lead back to a page that begins with the row of the start.
+    """Gives an empty page the key of a neighbouring page that begins with the row of the start.
 
     `descending` is the direction in which the page was read.
     """
@@ -72,7 +72,7 @@ def order_by(columns: Sequence[Column], descending: bool) -> tuple[OrderBy, ...]
 
 
 def build_condition(columns: Sequence[Column], key: Key, descending: bool) -> Q:
-    """The rows after a key in this direction. A single column is one of the table, and no expression."""
+    """Selects the rows after a key in this direction. A single column must belong to the table: no expression."""
     if len(columns) == 1:
         name: str = columns[0].name  # type: ignore[union-attr]  # a column of the table; its types lack the name
         return Q((f"{name}__lt" if descending else f"{name}__gt", key[0]))

@@ -1,4 +1,4 @@
-"""Which migrations a database has. One that replaces older ones is there when all of those are."""
+"""Finds the migrations that a database has. It has a squashed migration when it has all that this one replaces."""
 
 from functools import cache
 
@@ -10,10 +10,10 @@ Key = tuple[str, str]
 
 @cache
 def list_migrations() -> dict[Key, frozenset[Key]]:
-    """Returns each migration of the code, with the rows that the database has of it."""
+    """Returns each migration of the code, with the rows that record it in the database."""
     loader = MigrationLoader(None, load=False)
     loader.load_disk()
-    # Whether those that it replaces are applied is all that Django asks.
+    # Django, too, decides by the replaced migrations alone whether a squashed one is applied.
     return {key: frozenset(migration.replaces or [key]) for key, migration in (loader.disk_migrations or {}).items()}
 
 
@@ -22,7 +22,7 @@ def has_all_migrations(applied: set[Key]) -> bool:
 
 
 def list_partial_migrations(applied: set[Key]) -> list[Key]:
-    """Returns the migrations of which the database has some replaced ones and lacks others.
+    """Returns the squashed migrations that are partly applied: the database has some of the replaced ones, but not all.
 
     Django leaves such a migration out of its plan, and would report that there is nothing to do.
     """

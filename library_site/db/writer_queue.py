@@ -1,7 +1,7 @@
-"""Lets the writers of a process wait in order for an SQLite database, and one process write at a time.
+"""Queues the writers of an SQLite database in each process, and lets one process write at a time.
 
-SQLite's own wait has no order: it sleeps, and whoever comes meanwhile overtakes. SQLite still locks the database. So a
-program that writes without this queue does no harm, and only waits longer.
+SQLite's own wait has no order: it sleeps, and a later writer can get the lock first. SQLite still locks the database.
+So a program that writes without this queue does no harm; it only waits longer.
 """
 
 import fcntl
@@ -15,20 +15,20 @@ from threading import Lock
 
 from library_site.db.timeouts import WriterRefused
 
-# Seconds between two tries to lock the folder: `flock` can wait by itself, but without an end.
+# Seconds between two tries to lock the folder: `flock` itself can wait, but has no time-out.
 LOCK_POLL_INTERVAL = 0.002
-# Seconds without the end of a turn, of this process or of another, after which writers beyond `max_writers` wait no
-# longer: somebody holds the lock. Until then they hold threads that could answer reads.
+# If no turn of any process ends for so many seconds, writers beyond `max_writers` stop waiting: something holds the
+# lock, and their threads could answer reads instead.
 STALL_TIMEOUT = 1.0
-# SQLite writes each commit of whatever process to this file beside the database.
+# SQLite writes the commits of all processes to this file beside the database.
 WAL_SUFFIX = "-wal"
 
 
 class WriterQueue:
-    """The writers of this process, of which the first may write.
+    """The writers of this process. The first one may write.
 
-    While turns pass, all wait for their whole timeout. While none passes only `max_writers` of them do; 0 means any
-    number.
+    While turns end, every writer waits for its full time-out. While none ends, only the first `max_writers` do; 0 means
+    all.
     """
 
     def __init__(self, database: str, max_writers: int) -> None:
@@ -36,7 +36,7 @@ class WriterQueue:
         self.lock = Lock()
         # Each writer waits at a lock of its own, which is released when its turn comes.
         self.writers: deque[Lock] = deque()
-        # When a turn ended last, as far as this process has noticed.
+        # When this process last noticed the end of a turn.
         self.progressed_at = float("-inf")
         self.wal = Path(f"{database}{WAL_SUFFIX}")
         self.wal_state: tuple[int, ...] = ()
@@ -44,7 +44,7 @@ class WriterQueue:
         self.folder = os.open(Path(database).absolute().parent, os.O_RDONLY)
 
     def wait(self, timeout: float) -> None:
-        """Returns when it is the turn of the caller, which `end_turn` ends. Raises WriterRefused."""
+        """Waits for the turn of the caller, which must call `end_turn`. Raises WriterRefused."""
         deadline = time.monotonic() + timeout
         writer = self.join(time.monotonic())
         try:
@@ -61,7 +61,7 @@ class WriterQueue:
         self.remove(self.writers[0])
 
     def join(self, now: float) -> Lock:
-        """Returns the lock at which the writer waits. Raises WriterRefused."""
+        """Adds a writer and returns the lock that it waits for. Raises WriterRefused."""
         writer = Lock()
         with self.lock:
             if not self.writers:
@@ -82,7 +82,7 @@ class WriterQueue:
                 raise WriterRefused("The writers before this one took too long.")
 
     def get_wait_end(self, writer: Lock, deadline: float, now: float) -> float:
-        """Returns until when the writer waits, if no turn ends meanwhile."""
+        """Returns the time at which the writer stops waiting if no turn ends before."""
         with self.lock:
             is_extra = self.has_enough(self.writers.index(writer))
             return min(deadline, self.get_patience_end(now)) if is_extra else deadline
@@ -93,7 +93,7 @@ class WriterQueue:
     def get_patience_end(self, now: float) -> float:
         """Returns until when a turn must end for more writers to wait. The caller holds `lock`.
 
-        The log of SQLite shows the turns of other processes. Its times are not compared with a clock, which can jump.
+        SQLite's log shows the commits of other processes. Its time is not compared with a clock, which can jump.
         """
         if self.progressed_at + STALL_TIMEOUT <= now and (state := self.stat_wal()) != self.wal_state:
             self.progressed_at, self.wal_state = now, state
@@ -128,7 +128,7 @@ class WriterQueue:
 
 @cache
 def get_queue(database: str, max_writers: int) -> WriterQueue:
-    """Returns the queue of this process. If two threads create one each, the folder's lock still lets one write."""
+    """Returns the queue of this process. If two threads create one each, the folder's lock still admits one writer."""
     return WriterQueue(database, max_writers)
 
 

@@ -1,1 +1,1 @@
-"""What operators watch: health, metrics, traces, reports of errors, and how a process stops."""
+"""Monitoring: health, metrics, traces, error reports, and the stop of a process."""

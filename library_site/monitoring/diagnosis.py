@@ -1,4 +1,4 @@
-"""Looks for what is wrong with the library, and says where to read about it. It changes nothing."""
+"""Finds problems of the library, and names the document about each. It changes nothing."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -38,12 +38,12 @@ class Finding(NamedTuple):
 
 
 def diagnose(now: datetime) -> Iterator[Finding]:
-    """Yields one finding a check, or several. What fails is a finding, too."""
+    """Yields one or more findings for each check. A check that raises an error is a finding, too."""
     for name, (section, check) in CHECKS.items():
         try:
             for level, text in check(now):
                 yield Finding(level, name, " ".join(text.split()), section)
-        # Whatever is broken, the other checks are made.
+        # The other checks still run.
         except Exception as error:
             yield Finding(PROBLEM, name, " ".join(describe_error(error).split()), section)
 
@@ -80,7 +80,7 @@ def check_keys(_now: datetime) -> Texts:
 
 
 def check_queues(_now: datetime) -> Texts:
-    """By the metrics that say for how long something has been due."""
+    """Uses the metrics that tell for how long rows of a queue have been due."""
     for path in settings.METRIC_SOURCES:
         for metric in import_string(path)():
             if metric.name.endswith("_overdue_seconds"):
@@ -106,7 +106,7 @@ def check_folders(_now: datetime) -> Texts:
 
 
 def check_clock(_now: datetime) -> Texts:
-    # Read now: the checks before may have taken long.
+    # The time is read again, because the checks before may have taken long.
     seconds = (get_database_time() - timezone.now()).total_seconds()
     level = OK if abs(seconds) <= MAX_CLOCK_SECONDS else PROBLEM
     yield (

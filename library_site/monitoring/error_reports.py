@@ -1,7 +1,7 @@
 """Reports errors to Sentry, or to a service that speaks its protocol. It needs sentry-sdk (requirements/optional.txt).
 
-Each line of the log at ERROR is a report. It has the place in the code and the id of the request, and nothing that a
-client sent: no request, no values of variables, and no words of exceptions, which quote rows.
+Each log line at ERROR is a report. It has the place in the code and the id of the request, and nothing that a client
+sent: no request, no values of variables, and no messages of exceptions, because these can quote rows.
 """
 
 import logging
@@ -19,7 +19,7 @@ from sentry_sdk.utils import BadDsn
 from library_site.http.request_log import current_request_id
 from library_site.releases import VERSION
 
-# Seconds for which the end of a process waits for its last reports.
+# Seconds that a process waits at its end for its last reports.
 FLUSH_TIMEOUT = 2
 # Everything else is dropped.
 EVENT_FIELDS = ("event_id", "timestamp", "level", "logger", "platform", "release", "server_name", "environment", "sdk")
@@ -27,12 +27,12 @@ EXCEPTION_FIELDS = ("type", "module", "mechanism", "stacktrace")
 
 
 def start_error_reports(dsn: str) -> None:
-    """Raises ImproperlyConfigured, without the DSN."""
+    """Raises ImproperlyConfigured, with a message that does not show the DSN."""
     try:
         sentry_sdk.init(
             dsn,
             release=f"library-api@{VERSION}",
-            # Others would record requests, statements and variables.
+            # Other integrations would record requests, statements and variables.
             default_integrations=False,
             auto_enabling_integrations=False,
             integrations=[LoggingIntegration(level=None, event_level=logging.ERROR), ExcepthookIntegration()],
@@ -50,7 +50,7 @@ def start_error_reports(dsn: str) -> None:
 
 
 def clean_event(event: Event, hint: Hint) -> Event:
-    """Keeps what is known to hold nothing of a request."""
+    """Keeps only the fields that contain no data of a request."""
     fields: dict[str, Any] = {**event}
     cleaned: Any = {name: fields[name] for name in EVENT_FIELDS if name in fields}
     cleaned["tags"] = {"request_id": current_request_id.get(), "process": settings.LIBRARY_PROCESS}
@@ -62,7 +62,7 @@ def clean_event(event: Event, hint: Hint) -> Event:
 
 
 def choose_message(event: dict[str, Any]) -> str:
-    """The text of our own and Django's lines before their values are put in; others may have built it from anything."""
+    """Returns the message of our own and Django's lines without arguments. Other libraries may format any data."""
     logger = str(event.get("logger", ""))
     is_known = logger.partition(".")[0] in {*settings.OWN_APPS, "django"}
     message = event.get("logentry", {}).get("message", "")

@@ -1,7 +1,7 @@
-"""Answers the probes on a port of their own, also while all threads of the server hang.
+"""Answers probes on a separate port, also while all threads of the server hang.
 
-Each process of the server has such a thread. All listen on the same port (SO_REUSEPORT), so the system chooses which
-of them answers.
+Each process of the server has a thread for it. All listen on the same port (SO_REUSEPORT): the system chooses one for
+each connection.
 """
 
 import socket
@@ -30,20 +30,20 @@ class Listener(ThreadingMixIn, WSGIServer):
         self.set_app(answer_probes(answer_not_found))
 
     def server_bind(self) -> None:
-        """Does not look up the name of the host, as http.server does: that can take long."""
+        """Skips the DNS query of http.server for the name of the host: it can take long."""
         TCPServer.server_bind(self)
         self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
         self.setup_environ()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that disconnects is no error of the library."""
+        """Ignores it: a client that disconnects is not an error of the library."""
 
 
 class ProbeHandler(WSGIRequestHandler):
     timeout = REQUEST_TIMEOUT
 
     def log_message(self, format: str, *arguments: Any) -> None:
-        """Probes come every few seconds: they have no access log."""
+        """Logs nothing: probes come every few seconds."""
 
 
 def answer_not_found(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:

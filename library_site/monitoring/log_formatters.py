@@ -1,4 +1,4 @@
-"""Formats log lines: each has the id of its request, and no text in it can forge another line."""
+"""Formats log lines: each has the id of its request, and no text in a line can look like another line."""
 
 import json
 import logging
@@ -62,7 +62,7 @@ class JSONFormatter(RequestFormatter):
 
 
 class UnavailableFilter(logging.Filter):
-    """Drops Django's line for each 502 and 503: the reason has a line of its own, and the request one in the log."""
+    """Drops Django's line for each 502 and 503: the error and the request have lines of their own."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         statuses = (HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE)
@@ -79,8 +79,8 @@ def escape_unprintable(text: str) -> str:
 
 
 def redact_rows(text: str, *errors: BaseException | None) -> str:
-    """Leaves out what follows the first line of PostgreSQL's messages: details, contexts and excerpts of statements
-    quote rows, which can hold a token.
+    """Removes all lines of PostgreSQL's messages but the first: details, contexts and excerpts of statements quote
+    rows, and a row can contain a token.
     """
     for error in chain.from_iterable(map(iter_causes, errors)):
         _, _, quotation = str(error).partition("\n")

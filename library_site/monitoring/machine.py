@@ -42,7 +42,7 @@ def read_machine() -> Iterable[Metric]:
 
 
 def read_processes() -> Iterator[Metric]:
-    """The parent process of the server and its workers, which are numbered: a new one takes the place of an old one."""
+    """Reads the server's parent process and its workers, which are numbered in the order of their process ids."""
     memory = GaugeMetricFamily(
         "library_process_memory_bytes", "Memory of a process; of what processes share, its part.", labels=["process"]
     )
@@ -53,7 +53,7 @@ def read_processes() -> Iterator[Metric]:
             memory.add_metric([name], read_memory(pid))
             cpu_seconds, start_time = read_times(pid)
         except OSError:
-            # It has ended.
+            # The process has ended.
             continue
         cpu.add_metric([name], cpu_seconds)
         start.add_metric([name], start_time)
@@ -84,7 +84,7 @@ def read_times(pid: int) -> tuple[float, float]:
 
 
 def read_disks() -> Metric:
-    """The share that is free of the disk of each folder. That of a PostgreSQL elsewhere is for its own machine."""
+    """Reads the free share of each folder's disk. The machine of PostgreSQL must report its own disks."""
     free = GaugeMetricFamily("library_disk_free_ratio", "The free share of a disk, from 0 to 1.", labels=["folder"])
     for name, folder in list_folders().items():
         if folder.exists():
@@ -102,5 +102,5 @@ def read_certificate_end(path: Path) -> float:
 
 @cache
 def parse_certificate_end(path: Path, _changed_at: int) -> float:
-    """The certificate of the server is the first of the file. Raises OSError, ValueError."""
+    """Returns the end of the first certificate in the file, which is the server's. Raises OSError, ValueError."""
     return x509.load_pem_x509_certificates(path.read_bytes())[0].not_valid_after_utc.timestamp()

@@ -1,7 +1,7 @@
 """Counts requests and reports metrics in Prometheus' format.
 
-Each process of the server writes its counts to files in a folder that they share, and a scrape adds them up. What the
-database or another service knows is read for the scrape, by the functions of METRIC_SOURCES.
+Each process of the server writes its counts to files in a shared folder, and a scrape adds them up. The functions of
+METRIC_SOURCES read the metrics of the database and of other services during the scrape.
 """
 
 import logging
@@ -39,13 +39,13 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 REQUEST_LABELS = ("method", "route", "version", "status")
-# In seconds. Each multiplies the lines of a scrape.
+# In seconds. Each bucket adds a line for every combination of labels.
 BUCKETS = (0.001, 0.005, 0.02, 0.1, 0.5, 2, 10)
-# Names of routes for requests that reach no view.
+# The route names of requests that reach no view.
 STATIC_ROUTE, NO_ROUTE = "static", "none"
-# Seconds between the writings of how many threads are busy: to write it at each request would cost each two writes.
+# Seconds between updates of the number of busy threads: an update at each request would cost it two writes.
 SAMPLE_INTERVAL = 1.0
-# Seconds for which a source is not read again, and that a scrape waits for it.
+# Seconds for which the result of a source is reused, and that a scrape waits for a source.
 SOURCES_LIFETIME, SOURCES_TIMEOUT = 5.0, 2.0
 
 # Reads metrics for a scrape, in a thread of its own with a connection of its own. May raise any exception.
@@ -53,7 +53,7 @@ MetricSource = Callable[[], Iterable[Metric]]
 
 
 class ServerMetrics:
-    """What the processes of the server count."""
+    """The metrics that the processes of the server count."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.registry = registry
@@ -75,7 +75,7 @@ class ServerMetrics:
             "Requests that were refused because a caller sent too many (429).",
             registry=registry,
         )
-        # They are there before the first one: an increase from nothing would be none.
+        # They exist before the first event: Prometheus sees no increase in a series that begins with 1.
         for kind in DATABASE_ERRORS:
             self.database_errors.labels(kind)
         self.busy_threads = Gauge(
@@ -84,7 +84,7 @@ class ServerMetrics:
             multiprocess_mode="livesum",
             registry=registry,
         )
-        # To look a child up by its labels costs as much as to observe a request.
+        # A cache: to find a child by its labels costs as much as to observe a request.
         self.children: dict[tuple[object, ...], Histogram] = {}
         self.lock = Lock()
 
@@ -102,7 +102,7 @@ class ServerMetrics:
             self.refusals.inc()
 
     def add_child(self, key: tuple[object, ...]) -> Histogram | None:
-        """Returns None while the disk has no room for it: such requests are not counted."""
+        """Returns None if the disk is full: then the request is not counted."""
         with self.lock:
             try:
                 if directory := find_directory():
@@ -145,7 +145,7 @@ class ScrapeCollector(Collector):
 
 @cache
 def get_server_metrics() -> ServerMetrics | None:
-    """Returns None where the disk has no room for what this process counts. The library goes on without it."""
+    """Returns None if the disk is full. The library continues without these metrics."""
     if directory := find_directory():
         try:
             create_files(directory)

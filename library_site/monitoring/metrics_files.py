@@ -1,24 +1,24 @@
 """The folder in which the processes of a server share their counts (prometheus_client's multiprocess mode).
 
-prometheus_client maps the files, and leaves holes in those that it makes. The kernel ends a process that writes to a
-hole while the disk is full (SIGBUS), so each file gets its blocks here first.
+prometheus_client maps files into memory, and the files that it creates are sparse. On a full disk, the kernel kills a
+process that writes to a hole (SIGBUS). So this module allocates the blocks of each file first.
 """
 
 import os
 from contextlib import suppress
 from pathlib import Path
 
-# prometheus_client reads it when it is imported: it must be set before.
+# prometheus_client reads this variable on import, so it must be set before.
 DIRECTORY_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 # The files of a process, by what prometheus_client writes to each.
 KINDS = ("counter", "gauge_livesum", "histogram")
-# More bytes than all samples of one histogram with its labels take, and than a file of the other kinds.
+# More bytes than all samples of one child of a histogram need, and more than a file of the other kinds needs.
 SERIES_SIZE = 4096
 
 
 def prepare_directory(directory: Path) -> None:
-    """Makes the folder and empties it. The processes of the server that starts will share it."""
-    # On a full disk there may be none: `create_files` fails then.
+    """Creates the folder or empties it. The processes of the new server share it."""
+    # On a full disk there may be no folder: then `create_files` fails.
     with suppress(OSError):
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     for path in directory.glob("*.db"):
@@ -27,10 +27,10 @@ def prepare_directory(directory: Path) -> None:
 
 
 def create_files(directory: Path) -> None:
-    """Makes the files of this process. Raises OSError, and leaves none then."""
+    """Creates the files of this process. If it raises OSError, it has deleted them again."""
     try:
         for kind in KINDS:
-            # A process that had the same id has ended.
+            # An older process with the same id has ended.
             get_path(directory, kind).unlink(missing_ok=True)
             allocate(directory, kind, SERIES_SIZE)
     except OSError:
@@ -40,7 +40,7 @@ def create_files(directory: Path) -> None:
 
 
 def allocate(directory: Path, kind: str, size: int) -> None:
-    """Gives a file of this process its blocks up to this size. Raises OSError."""
+    """Allocates the blocks of a file of this process up to this size. Raises OSError."""
     with get_path(directory, kind).open("ab") as file:
         os.posix_fallocate(file.fileno(), 0, size)
 

@@ -1,6 +1,6 @@
-"""Answers the addresses for programs that watch the library, before all other layers.
+"""Answers the requests of monitoring programs, before all other layers.
 
-They need no credential and accept every Host. They have no redirect, no rate limit and no line in the access log.
+Their addresses need no credential and accept every Host, without a redirect, a rate limit or a line in the access log.
 """
 
 import hmac
@@ -51,7 +51,7 @@ def answer_probes(application: "WSGIApplication") -> "WSGIApplication":
 
 
 def report_liveness(environ: "WSGIEnvironment") -> ProbeAnswer:
-    """Says that this process answers."""
+    """Reports that this process can answer."""
     return format_results({})
 
 
@@ -73,7 +73,7 @@ def report_metrics(environ: "WSGIEnvironment") -> ProbeAnswer:
     expected = f"Bearer {settings.METRICS_TOKEN}"
     if not hmac.compare_digest(environ.get("HTTP_AUTHORIZATION", "").encode(), expected.encode()):
         return ProbeAnswer(HTTPStatus.UNAUTHORIZED, {"WWW-Authenticate": "Bearer"}, b"")
-    # To import it costs time and memory, and it reads a variable that `serve` sets.
+    # The import costs time and memory, and must follow `serve`, which sets a variable for it.
     from library_site.monitoring.metrics import render_metrics
 
     return ProbeAnswer(HTTPStatus.OK, {"Content-Type": METRICS_TYPE}, render_metrics())

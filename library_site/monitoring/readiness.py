@@ -26,11 +26,11 @@ log = logging.getLogger(__name__)
 # Whether each check passed, by its name.
 Results = Mapping[str, bool]
 
-# Seconds for which a result is given again: anybody may request it, as often as they like.
+# Seconds for which a result is reused: anyone can request it, any number of times.
 RESULT_LIFETIME = 1.0
-# Seconds after which checks that have not ended count as failed, and that a connection may take.
+# Seconds after which an unfinished check counts as failed, and after which a connection attempt is given up.
 CHECK_TIMEOUT, CONNECT_TIMEOUT = 2.5, 2
-# Seconds for which a response to a request shows that others are answered.
+# Seconds for which the last response of PostgreSQL shows that it works.
 SERVED_LIFETIME = 5.0
 MIGRATIONS_TABLE = "django_migrations"
 DATABASE_CHECKS = ("database_server", "database", "migrations")
@@ -63,7 +63,7 @@ class Readiness:
         return results
 
     def add_run(self, names: tuple[str, ...], function: Callable[[], Results]) -> None:
-        """Adds it unless it is there; `setdefault` is one step, also where two threads ask for the first time."""
+        """Adds a run unless it exists. `setdefault` is atomic, so two threads cannot both add it."""
         self.runs.setdefault(names, SharedRun(function, RESULT_LIFETIME, self.timeout))
 
     def log_change(self, results: Results) -> None:
@@ -80,7 +80,7 @@ def run_check(name: str) -> Results:
 
 
 def passes(check: Callable[[], object]) -> bool:
-    """Whether a check passes. The reason is only logged, because the response is public."""
+    """Tells whether a check passes. The error is only logged, because the response is public."""
     try:
         check()
     except Exception:
@@ -90,7 +90,7 @@ def passes(check: Callable[[], object]) -> bool:
 
 
 def check_database() -> Results:
-    """Opens a connection, as a thread must that has none. Those of the threads can be in use, and wait."""
+    """Opens a new connection, because those of the threads may be busy."""
     database = connection.copy()
     database.inc_thread_sharing()
     if database.vendor == "postgresql":
@@ -100,7 +100,7 @@ def check_database() -> Results:
             applied = read_migrations(database)
         except DatabaseError as error:
             is_running = is_server_running(database, error)
-            # Where PostgreSQL takes no more connections, those that the threads have still serve.
+            # If PostgreSQL accepts no more connections, the existing ones of the threads can still work.
             is_serving = is_running and time.monotonic() - server_state.answered_at < SERVED_LIFETIME
             return {"database_server": is_running, "database": is_serving, "migrations": is_serving}
     return {"database_server": True, "database": True, "migrations": has_all_migrations(applied)}
@@ -109,7 +109,7 @@ def check_database() -> Results:
 def read_migrations(database: BaseDatabaseWrapper) -> set[tuple[str, str]]:
     """Returns app and name of each migration that the database has. Raises DatabaseError."""
     if database.vendor == "sqlite" and not Path(database.settings_dict["NAME"]).exists():
-        # SQLite would create it.
+        # SQLite would create the file.
         raise DatabaseError("There is no such file.")
     with database.cursor() as cursor:
         if MIGRATIONS_TABLE not in database.introspection.table_names(cursor):
@@ -120,12 +120,12 @@ def read_migrations(database: BaseDatabaseWrapper) -> set[tuple[str, str]]:
 
 
 def is_server_running(database: BaseDatabaseWrapper, error: DatabaseError) -> bool:
-    """Whether the server of a database accepts connections, to whatever database. SQLite's is the folder."""
+    """Tells whether the server of a database accepts connections. For SQLite, it tells whether the folder exists."""
     if database.vendor == "sqlite":
         return Path(database.settings_dict["NAME"]).absolute().parent.is_dir()
     cause = error.__cause__
     if database.connection is not None or isinstance(cause, DatabaseHangs | ConnectionTimeout):
-        # PostgreSQL words its own failures. To ping a server that hangs would stop all threads: it keeps Python's lock.
+        # PostgreSQL's own errors have a SQLSTATE. A ping of a hanging server would block all threads: it holds the GIL.
         return getattr(cause, "sqlstate", None) is not None
     conninfo = make_conninfo(**get_libpq_parameters(database))
     return pq.PGconn.ping(conninfo.encode()) == pq.Ping.OK

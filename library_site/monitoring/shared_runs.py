@@ -12,7 +12,7 @@ Result = TypeVar("Result")
 
 
 class SharedRun(Generic[Result]):
-    """Keeps a result for `lifetime` seconds. A run that hangs keeps its thread, and no other begins then."""
+    """Reuses a result for `lifetime` seconds. While a run hangs, no other begins: only one thread is blocked."""
 
     def __init__(self, function: Callable[[], Result], lifetime: float, timeout: float) -> None:
         self.function = function
@@ -22,7 +22,7 @@ class SharedRun(Generic[Result]):
         self.began_at = 0.0
 
     def begin(self) -> tuple[Future[Result], float]:
-        """Returns the run that goes on or whose result is kept, and when it counts as hanging."""
+        """Returns the current run, or a new one if the result is too old, and the time when it counts as hanging."""
         now = time.monotonic()
         with self.lock:
             if self.run is None or (self.run.done() and now - self.began_at > self.lifetime):
@@ -44,5 +44,5 @@ class SharedRun(Generic[Result]):
         except Exception as error:
             run.set_exception(error)
         finally:
-            # Those of this thread.
+            # They belong to this thread, which ends.
             connections.close_all()

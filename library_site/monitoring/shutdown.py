@@ -19,8 +19,8 @@ from library_site.http.request_log import current_request_id, requests_under_way
 
 log = logging.getLogger("library_site.process")
 
-# Seconds before the kill at which statements are cancelled, so that their requests are answered 503, and at which the
-# requests that are left are logged.
+# Seconds before the kill at which statements are cancelled, so that their requests get a 503 response, and at which the
+# remaining requests are logged.
 CANCEL_MARGIN, CUT_MARGIN = 1.5, 0.3
 END_POLL_INTERVAL = 0.05
 # The option's number in <linux/prctl.h>, and the function, which other systems do not have.
@@ -31,7 +31,7 @@ prctl = getattr(ctypes.CDLL(None), "prctl", None)
 def end_with_parent() -> None:
     """Makes the system send SIGTERM to this process when the thread that started it ends (prctl(2)).
 
-    A server that is killed stops nothing itself: its processes would keep the port and serve on.
+    A killed server cannot stop its processes: they would keep the port and continue to serve.
     """
     if prctl:
         prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
@@ -65,7 +65,7 @@ def end_requests(killed_at: float) -> None:
 
 
 def cancel_statements() -> None:
-    """Makes the database give up the statements of all requests; what it gives up is answered 503."""
+    """Cancels the statements of all requests. Their requests get a 503 response."""
     for request in list(requests_under_way.values()):
         cancel_statement(request.database)
 

@@ -26,7 +26,7 @@ def read_redis() -> Iterable[Metric]:
 
 
 def read_connections() -> Iterable[Metric]:
-    """Those of the database to PostgreSQL, by the names that the processes of the library give them."""
+    """Counts the connections to PostgreSQL's database by their names, which the processes of the library set."""
     if connection.vendor != "postgresql":
         return
     counts: dict[str, int] = dict(fetch_all(CONNECTIONS_SQL))

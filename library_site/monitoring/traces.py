@@ -1,7 +1,7 @@
 """The spans of requests, statements and deliveries. It needs OpenTelemetry's packages (requirements/optional.txt).
 
-Spans are named by route, kind of statement and kind of event, which are few. They hold no body, query, header, address
-of a person, parameter of a statement or message of an exception.
+The names of spans are routes, kinds of statements and kinds of events, of which there are few. A span contains no body,
+query, header, address of a person, parameter of a statement or message of an exception.
 """
 
 import os
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 # The headers of W3C Trace Context, by their keys in the environ.
 TRACE_HEADERS = {"HTTP_TRACEPARENT": "traceparent", "HTTP_TRACESTATE": "tracestate"}
-# The words that may be the name of a statement's span; others are named STATEMENT.
+# The first words of statements that become names of spans. Other statements get the name STATEMENT.
 STATEMENT_WORDS = frozenset(["SELECT", "INSERT", "UPDATE", "DELETE", "WITH", "BEGIN", "SAVEPOINT", "RELEASE"])
 MAX_STATEMENT_LENGTH = 2000
 propagator = TraceContextTextMapPropagator()
@@ -39,14 +39,14 @@ class Traces:
         self.provider = TracerProvider(resource=describe_service(), shutdown_on_exit=False)
         self.provider.add_span_processor(processor)
         self.tracer = self.provider.get_tracer("library_site")
-        # Exports what is left. The server ends its processes without `atexit`.
+        # Exports the remaining spans. The server ends its processes without `atexit`.
         Finalize(None, self.provider.shutdown, exitpriority=1)
 
     def get_traceparent(self) -> str | None:
         return format_traceparent(trace.get_current_span())
 
     def trace_requests(self, application: "WSGIApplication") -> "WSGIApplication":
-        """Begins a span for each request, in the trace that the caller names."""
+        """Starts a span for each request, in the trace of the caller."""
 
         def wrapper(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
             method = environ["REQUEST_METHOD"]
@@ -74,7 +74,7 @@ class Traces:
         return wrapper
 
     def trace_statement(self, execute: Any, sql: str, parameters: Any, many: bool, context: Mapping[str, Any]) -> Any:
-        """A StatementWrapper. Statements outside of a trace that is recorded have no span."""
+        """Is a StatementWrapper. A statement outside a recorded trace has no span."""
         if not trace.get_current_span().is_recording():
             return execute(sql, parameters, many, context)
         word = sql.split(None, 1)[0].upper()
@@ -132,7 +132,7 @@ def make_exporting_processor() -> SpanProcessor:
 
 
 def extract_context(environ: "WSGIEnvironment") -> Context:
-    """The trace that the caller names; without a valid one, a new trace begins."""
+    """Returns the trace of the caller. If it is missing or invalid, a new trace begins."""
     headers = {name: environ[key] for key, name in TRACE_HEADERS.items() if key in environ}
     return propagator.extract(headers, Context()) if headers else Context()
 

@@ -1,7 +1,7 @@
 """Traces from a request through its statements to the deliveries of its events (OpenTelemetry).
 
-OpenTelemetry's packages are optional: this module imports them, by `traces`, only when `start_tracing` is called. Until
-then nothing is wrapped, and there is no trace to keep.
+OpenTelemetry's packages are optional: `start_tracing` imports `traces`, which imports them. Until then nothing is
+wrapped, and nothing is traced.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ active_traces: "Traces | None" = None
 
 
 class DeliveryTrace(Protocol):
-    """What a delivery sends on, and where it reports its result."""
+    """The trace of a delivery: it has the header to send, and receives the result."""
 
     traceparent: str | None
 
@@ -26,7 +26,7 @@ class DeliveryTrace(Protocol):
 
 
 class PassedOnTrace:
-    """The trace of the event as it is stored: nothing is added here."""
+    """Sends the stored trace of the event without a change."""
 
     def __init__(self, traceparent: str | None) -> None:
         self.traceparent = traceparent
@@ -35,7 +35,7 @@ class PassedOnTrace:
 
 
 def start_tracing(processor: "SpanProcessor | None" = None) -> "Traces":
-    """Traces from now on. Spans are exported as OpenTelemetry's own variables say, or go to this processor."""
+    """Starts tracing. Spans go to the processor, or are exported as OpenTelemetry's variables define."""
     global active_traces  # one for the process
     from library_site.monitoring.traces import Traces, make_exporting_processor
 

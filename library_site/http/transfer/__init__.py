@@ -1,1 +1,1 @@
-"""How bodies come in and files go out: their limits, and compression."""
+"""Request bodies and streamed responses: limits and compression."""

@@ -17,13 +17,13 @@ from library_site.http.transfer.body_semaphore import BODY_RETRY_AFTER, get_body
 if TYPE_CHECKING:
     from _typeshed.wsgi import InputStream, StartResponse, WSGIApplication, WSGIEnvironment
 
-# The server keeps a second copy of what it is asked for at once.
+# Bodies are read in parts, because the server keeps a second copy of each part in memory.
 PART_SIZE = 64 * 1024
 # Seconds in which each part must arrive.
 PART_SECONDS = 20
-# After this many bytes of bodies a process collects its garbage.
+# A process runs the garbage collector after this many bytes of bodies.
 COLLECTION_SIZE = 4 * 1024 * 1024
-# Key of the environ: why the body was not read.
+# Key of the environ for the error, if the body was not read.
 BODY_REFUSAL_KEY = "library.body_refusal"
 MULTIPART_FORM = re.compile(r"multipart/form-data; ?boundary=[\w'()+,./:=?-]+")
 
@@ -55,8 +55,8 @@ def buffer_body(application: "WSGIApplication") -> "WSGIApplication":
     request without reading its body, the client keeps its connection. `library.cut_off` marks a body that is shorter
     than its Content-Length.
 
-    Requests, views, serializers and exceptions refer to each other, so what they keep of a body waits for the garbage
-    collector. That counts objects, not bytes: here the body is closed after its response, and its bytes are counted.
+    Requests, views, serializers and exceptions refer to each other, so only the garbage collector frees their copies of
+    a body. It counts objects, not bytes. So this layer closes the body after the response, and counts the bytes.
     """
     uncollected_size = 0
 
@@ -91,7 +91,7 @@ def get_body_limit(environ: Mapping[str, Any]) -> int:
 def read_input(environ: "WSGIEnvironment", limit: int) -> BytesIO:
     """Returns the body. If it is too large, the result has one byte more than the limit.
 
-    If it is rejected, `library.body_refusal` has the reason, and the other layers handle the request without a body.
+    If it is rejected, `library.body_refusal` has the error, and the other layers get a request without a body.
     """
     body = BytesIO()
     try:
@@ -106,10 +106,10 @@ def read_input(environ: "WSGIEnvironment", limit: int) -> BytesIO:
 
 
 def read_body(stream: "InputStream", limit: int, body: BytesIO) -> None:
-    """Reads a body. What follows one byte more than the limit is discarded. Raises BodyTooSlow."""
+    """Reads a body, or one byte more than the limit if it is larger, and discards the rest. Raises BodyTooSlow."""
     body.writelines(iter_parts(stream, limit + 1))
     if body.tell() > limit:
-        # 64 MiB more: a client that is still sending would not receive the response.
+        # It discards up to 64 MiB: a client that is still sending would not receive the response.
         for _ in iter_parts(stream, 64 * 1024 * 1024):
             pass
 

@@ -1,9 +1,9 @@
 """Bounds how many threads of a process read bodies.
 
-A client that does not send its body keeps a thread: the server's `read` returns when what was asked for is there, or
-the client is gone. Nothing can end it, and a response that does not wait for it stops the process, because the server
-waits for the end of the reading with Python's lock. So only some threads may read bodies at a time, and two clients
-never get all of these where they are three or more.
+A client that does not send its body blocks a thread: the server's `read` returns when the bytes have arrived or the
+client has disconnected. Nothing can interrupt it. A response before its end stops the whole process, because the server
+then waits for it while it holds Python's lock. So only some threads may read bodies at a time, and two clients never
+get all of them if there are three or more.
 """
 
 import time
@@ -16,15 +16,15 @@ from django.conf import settings
 
 from library_site.http.api_errors import APIError
 
-# Seconds after which a refused client may try again.
+# Seconds after which a rejected client may try again.
 BODY_RETRY_AFTER = "5"
-# Seconds that one waits for a slot, as a thread that is free for nothing else. Clients that take longer are slow, and
-# are not waited for.
+# Seconds that a request waits for a slot; it occupies its thread meanwhile. A body that takes longer is slow, and no
+# request waits for it.
 PATIENCE = 0.5
 
 
 class TooManyBodies(APIError):
-    """As many threads as may read bodies, or those of this client, read some already."""
+    """All slots are in use, or all that this client may have."""
 
     status = 503
     message = "The library waits for many bodies already, try again later"
@@ -37,9 +37,9 @@ class Holder(NamedTuple):
 
 
 class BodySemaphore:
-    """`count` threads may hold one, fewer than half of them for one caller. Others wait `patience` seconds for it.
+    """Has `count` slots. One caller gets fewer than half of them, but at least one. Others wait `patience` seconds.
 
-    They do not wait for threads that have held theirs for longer than that.
+    They do not wait if all slots in question have been held for longer than that.
     """
 
     def __init__(self, count: int, patience: float = PATIENCE, timer: Callable[[], float] = time.monotonic) -> None:
@@ -49,7 +49,7 @@ class BodySemaphore:
         self.holders: list[Holder] = []
 
     def hold(self, caller: str) -> "AcquiredSlot":
-        """Returns a context manager that holds a slot. Entering it raises TooManyBodies if none is free."""
+        """Returns a context manager that holds a slot. To enter it raises TooManyBodies if no slot becomes free."""
         return AcquiredSlot(self, caller)
 
     def take(self, caller: str) -> Holder:
@@ -72,7 +72,7 @@ class BodySemaphore:
             self.changed.notify_all()
 
     def list_obstacles(self, caller: str) -> list[Holder]:
-        """Returns the slots of which one must become free before the caller gets a slot."""
+        """Returns the slots that keep the caller from getting one: one of them must be released first."""
         if len(self.holders) >= self.count:
             return self.holders
         own = [holder for holder in self.holders if holder.caller == caller]
@@ -96,5 +96,5 @@ class AcquiredSlot:
 
 @cache
 def get_body_semaphore() -> BodySemaphore:
-    """Returns the slots of this process. With three threads or more, one stays free of bodies and files (`streams`)."""
+    """Returns the slots of this process. With three threads or more, these and `streams` leave one thread free."""
     return BodySemaphore(max(1, settings.WEB_THREADS // 2 - 1))

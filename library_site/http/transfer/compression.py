@@ -1,8 +1,8 @@
 """Compresses the responses of the API with gzip (RFC 1952), with the setting GZIP.
 
-A compressed answer is another representation of the resource, so its ETag is another one (RFC 9110, 8.8.3.3): it ends
-in `-gzip`, and is accepted wherever the ETag itself is. Answers that no cache may store can have secrets, whose length
-would show through compression; they are left as they are.
+A compressed response is another representation of the resource, so it has another ETag (RFC 9110, 8.8.3.3): it ends in
+`-gzip`. The library accepts it wherever it accepts the original ETag. Responses with `no-store` are not compressed:
+they can have secrets, and the compressed length would reveal something about them.
 """
 
 import zlib
@@ -14,7 +14,7 @@ from library_site.http.request_log import Headers
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
-# Bytes below which the header of gzip and a packet cost more than is saved.
+# A shorter body is not compressed: the header of gzip would cost more than the compression saves.
 MIN_LENGTH = 1024
 LEVEL = 5
 # zlib writes the format of gzip with 16 added to the size of its window.
@@ -47,7 +47,7 @@ def compress_responses(application: "WSGIApplication") -> "WSGIApplication":
         if not is_compressed:
             return body
         if isinstance(body, list):
-            # The server may ask for the head alone.
+            # The response to HEAD has no body.
             return list(compress(body)) if any(body) else body
         return CompressedBody(body)
 
@@ -55,7 +55,7 @@ def compress_responses(application: "WSGIApplication") -> "WSGIApplication":
 
 
 def accepts_gzip(header: str) -> bool:
-    """Whether Accept-Encoding names gzip, and not to refuse it (RFC 9110, 12.5.3). `*` is no reason to compress."""
+    """Tells whether Accept-Encoding names gzip with a weight above 0 (RFC 9110, 12.5.3). `*` does not count."""
     for item in header.lower().split(","):
         coding, _, weight = item.partition(";")
         if coding.strip() == "gzip":
@@ -64,7 +64,7 @@ def accepts_gzip(header: str) -> bool:
 
 
 def is_compressible(status: str, headers: Mapping[str, str]) -> bool:
-    """`headers` have names in small letters. What is sent piece by piece has no length."""
+    """The names in `headers` are lower case. A streamed response has no Content-Length."""
     return (
         status.startswith("200")
         and "content-encoding" not in headers
@@ -80,7 +80,7 @@ def change_value(name: str, value: str, is_compressed: bool) -> str:
 
 
 class CompressedBody:
-    """Is closed by the server, also before its first piece is asked for (PEP 3333)."""
+    """Closes the original body. The server may call `close` before it has read the first part (PEP 3333)."""
 
     def __init__(self, body: Iterable[bytes]) -> None:
         self.body = body
@@ -93,7 +93,7 @@ class CompressedBody:
 
 
 def compress(body: Iterable[bytes]) -> Iterator[bytes]:
-    """Yields each piece at once."""
+    """Yields the compressed bytes of each part at once, without a buffer."""
     compressor = zlib.compressobj(LEVEL, zlib.DEFLATED, GZIP_WINDOW)
     for part in body:
         yield compressor.compress(part) + compressor.flush(zlib.Z_SYNC_FLUSH)

@@ -1,7 +1,7 @@
-"""Bounds the responses that are sent piece by piece: each keeps a thread of the server for as long as its client reads.
+"""Bounds the number of streamed responses: each occupies a thread of the server until its client has read it.
 
-A client that stops reading keeps it for ever. So such answers get a part of the threads at most. The others stay free
-for what is answered at once, which the server sends without a thread.
+A client that stops reading occupies it for ever. So streamed responses get only a part of the threads. The others stay
+free for all other responses, which the server sends without a thread.
 """
 
 from collections import Counter
@@ -13,12 +13,12 @@ from django.conf import settings
 
 from library_site.http.api_errors import APIError
 
-# Seconds after which a file that was refused can be asked for again.
+# Seconds after which a client whose request was rejected can try again.
 STREAM_RETRY_AFTER = "5"
 
 
 class TooManyStreams(APIError):
-    """This process sends as many files as it may."""
+    """This process sends the maximum number of files already."""
 
     status = 503
     message = "The library sends many files already, try again later"
@@ -26,7 +26,7 @@ class TooManyStreams(APIError):
 
 
 class TooManyStreamsOfAddress(APIError):
-    """This process sends as many files to the address as it may."""
+    """This process sends the maximum number of files to the address already."""
 
     status = 429
     message = "The library sends several files to this address already, try again when one is complete"
@@ -54,12 +54,12 @@ class StreamLimit:
     def release(self, address: str) -> None:
         with self.lock:
             self.streams[address] -= 1
-            # Addresses without a stream are not worth their memory.
+            # This drops the addresses that have no stream, to save memory.
             self.streams = +self.streams
 
 
 class Stream:
-    """The pieces of a response. The server closes it, also when the client has disconnected (PEP 3333)."""
+    """The parts of a streamed response. The server closes it, also if the client has disconnected (PEP 3333)."""
 
     def __init__(self, limit: StreamLimit, address: str, pieces: Iterable[bytes]) -> None:
         self.limit, self.address, self.pieces = limit, address, pieces
@@ -78,5 +78,5 @@ class Stream:
 
 @cache
 def get_stream_limit() -> StreamLimit:
-    """Half the threads are for files, a quarter for those of one address; one thread at least."""
+    """Returns the limits of this process: half of the threads, and a quarter of them for one address; at least one."""
     return StreamLimit(max(1, settings.WEB_THREADS // 2), max(1, settings.WEB_THREADS // 4))
