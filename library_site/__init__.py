@@ -1,1 +1,1 @@
-"""What all apps share: settings, layers of HTTP, databases, jobs, monitoring. It imports none of them."""
+"""The common code of all apps: settings, HTTP layers, databases, jobs, monitoring. It imports no app."""

@@ -1,16 +1,14 @@
-"""Django's configuration of this app."""
-
 from django.apps import AppConfig
 from django.conf import settings
 from django.contrib.staticfiles import apps as staticfiles
 
 
 class StaticFilesConfig(staticfiles.StaticFilesConfig):
-    """Serves no source maps and no ReDoc, which no page needs: a client that reads nothing of a file of megabytes keeps
-    a thread of the server.
+    """Serves no source maps and no ReDoc, because no page needs them. They are large, and a client that stops reading
+    one blocks a thread of the server.
     """
 
-    # This package has a configuration of its own.
+    # This package has its own configuration.
     default = False
     ignore_patterns = [*staticfiles.StaticFilesConfig.ignore_patterns, "*.map", "redoc"]
 

@@ -7,7 +7,7 @@ from django.core.signals import setting_changed
 
 
 class CachedSettings:
-    """Asks Django once for each setting. Only tests change one afterwards, and say so by a signal."""
+    """Reads each setting once from Django. Only tests change settings later, and Django sends a signal then."""
 
     def __getattr__(self, name: str) -> Any:
         value = vars(self)[name] = getattr(settings, name)

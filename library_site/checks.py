@@ -14,9 +14,9 @@ from django.http.request import split_domain_port, validate_host
 from library_site.env import local_origin
 from library_site.written_paths import iter_unwritable_paths
 
-# As many as 128 bits have in hexadecimal digits.
+# The number of hexadecimal digits of 128 bits.
 MIN_SECRET_KEY_LENGTH = 32
-# Seconds that the command of BACKUP_ENCRYPT_COMMAND has for a few bytes.
+# Seconds that BACKUP_ENCRYPT_COMMAND may take for a few bytes.
 ENCRYPT_TIMEOUT = 10
 LOOPBACK_HOSTS = {"127.0.0.1", "localhost", "[::1]", "::1"}
 
@@ -183,10 +183,10 @@ def check_redis(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
 
 @checks.register
 def check_redis_answers(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
-    """Only the web processes use it."""
+    """Runs only for web processes, which use Redis."""
     if settings.LIBRARY_PROCESS != "web" or not (settings.REDIS_URL and settings.API_RATE_LIMIT):
         return []
-    # To import the client takes a tenth of a second, so it happens only if Redis is used.
+    # The import takes a tenth of a second, so it happens only if Redis is used.
     from library_site.rate_limit.redis_windows import is_redis_up
 
     if is_redis_up(settings.REDIS_URL):
@@ -216,7 +216,7 @@ def check_sender(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
 
 @checks.register
 def check_written_paths(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
-    """Other processes than the library's own must start: they may only read."""
+    """Runs only for the library's own processes: other commands may only read."""
     if settings.LIBRARY_PROCESS == "command":
         return []
     return [
@@ -231,7 +231,7 @@ def check_written_paths(app_configs: Any, **options: Any) -> list[checks.CheckMe
 
 @checks.register
 def check_static_files(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
-    """Other processes than the server must start: `collectstatic` copies the files."""
+    """Runs only for the server: `collectstatic`, which copies the files, must be able to start."""
     if settings.LIBRARY_PROCESS != "web" or settings.STATIC_ROOT.exists():
         return []
     return [
@@ -285,7 +285,7 @@ def check_health_port(app_configs: Any, **options: Any) -> list[checks.CheckMess
 
 @checks.register
 def check_backup_encryption(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
-    """The library's own processes make no backups."""
+    """Runs only for commands: the library's own processes make no backups."""
     if settings.LIBRARY_PROCESS != "command" or not settings.BACKUP_ENCRYPT_COMMAND:
         return []
     try:

@@ -1,4 +1,4 @@
-"""Encrypts secrets for the database: a copy of the database reveals none of them."""
+"""Encrypts secrets for the database, so that a copy of the database does not reveal them."""
 
 from base64 import urlsafe_b64encode
 from functools import lru_cache
@@ -15,12 +15,12 @@ class DecryptionError(Exception):
 
 
 def encrypt(secret: str, purpose: str) -> str:
-    """ASCII text that only SECRET_KEY decrypts, and only for the same purpose."""
+    """Returns ASCII text, which can be decrypted only with SECRET_KEY and for the same purpose."""
     return get_cipher(purpose).encrypt(secret.encode()).decode()
 
 
 def decrypt(encrypted_secret: str, purpose: str) -> str:
-    """Also decrypts with each of SECRET_KEY_FALLBACKS. Raises DecryptionError."""
+    """Decrypts with SECRET_KEY or one of SECRET_KEY_FALLBACKS. Raises DecryptionError."""
     try:
         return get_cipher(purpose).decrypt(encrypted_secret.encode()).decode()
     except InvalidToken as error:
@@ -37,5 +37,5 @@ def make_cipher(purpose: str, *secret_keys: str | bytes) -> MultiFernet:
 
 
 def derive_key(secret_key: bytes, purpose: str) -> bytes:
-    """A key for this purpose alone (RFC 5869): what Django signs with SECRET_KEY reveals nothing about it."""
+    """Returns a key for this purpose only (RFC 5869). Django's signatures with SECRET_KEY reveal nothing about it."""
     return HKDF(algorithm=SHA256(), length=32, salt=None, info=purpose.encode()).derive(secret_key)

@@ -1,4 +1,4 @@
-"""Reads settings from environment variables. What is wrong with each is kept, and said of all together at the end."""
+"""Reads settings from environment variables. Errors are collected, and reported together at the end."""
 
 import os
 import re
@@ -18,23 +18,23 @@ from django.core.management.utils import get_random_secret_key
 FLAG_VALUES = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 RATE_PATTERN = re.compile(r"([1-9][0-9]{0,8})/([1-9][0-9]{0,2})?(second|minute|hour|day)s?")
 HOST_PATTERN = re.compile(r"\*|\.?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\.?|\[[0-9A-Fa-f:.]+\]")
-# Its group is the port.
+# The group is the port.
 ORIGIN_PATTERN = r"https?://(?:(?:\*\.)?[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(?::([0-9]{1,5}))?"
 DEFAULT_PORTS = {"https": ":443", "http": ":80"}
 SECONDS_PER_UNIT = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
-# From this similarity on, from 0 to 1, a name is that of a setting with a mistake. PGPORT and PORT have 0.8.
+# A name with this similarity to a setting, from 0 to 1, counts as a misspelled setting. PGPORT and PORT have 0.8.
 MIN_SIMILARITY = 0.85
-# Names that other programs give to settings of ours, which are too different to be taken for mistakes.
+# Names that other programs use for our settings. They are too different to be found as misspelled names.
 OTHER_NAMES = {"EMAIL_USE_SSL": "EMAIL_USE_TLS", "WEB_WORKERS": "WEB_CONCURRENCY"}
 Value = TypeVar("Value")
 Parameters = ParamSpec("Parameters")
 read_names: set[str] = set()
-# What is wrong, by the name of the variable.
+# Error messages, by the name of the variable.
 problems: dict[str, str] = {}
 
 
 def keep_problem(read: Callable[Parameters, Value]) -> Callable[Parameters, Value]:
-    """Makes a reader keep the ImproperlyConfigured of an invalid value, and return the default instead.
+    """Stores the message of a reader's ImproperlyConfigured, and returns the default then.
 
     The reader's first argument is the name of the variable.
     """
@@ -58,7 +58,7 @@ def text(name: str, default: str) -> str:
 
 
 def secret_text(name: str) -> str:
-    """Returns the variable's value, or else the content of the file that NAME_FILE names: so containers get secrets."""
+    """Returns the variable's value, or the content of the file in NAME_FILE, which containers use for secrets."""
     value, file = text(name, ""), text(f"{name}_FILE", "")
     if value or not file:
         return value
@@ -110,7 +110,7 @@ def comma_list(name: str, default: str) -> list[str]:
 
 @keep_problem
 def host_names(name: str, default: str) -> list[str]:
-    """Returns the names between commas: without scheme, port or path, which no Host header would equal."""
+    """Returns the names between commas. A scheme, port or path is an error: no Host header would match."""
     values = comma_list(name, default)
     if wrong := [value for value in values if not HOST_PATTERN.fullmatch(value)]:
         raise ImproperlyConfigured(f"{name} has {wrong[0]!r}; it takes names of hosts, such as library.example.")
@@ -140,7 +140,7 @@ def date_time(name: str) -> datetime | None:
 
 @keep_problem
 def url(name: str) -> str:
-    """Returns a URL, or "". Quotes and angle brackets are refused: they have a meaning in the `Link` header."""
+    """Returns a URL, or "". Quotes and angle brackets are rejected: they have a meaning in the `Link` header."""
     value = text(name, "")
     if value and not re.fullmatch(r"https?://[!#-;=?-~]+", value):
         raise ImproperlyConfigured(f"{name} is {value!r}; it takes an address, such as https://library.example/news.")
@@ -149,7 +149,7 @@ def url(name: str) -> str:
 
 @keep_problem
 def url_templates(name: str, placeholder: str) -> list[str]:
-    """Returns the URLs between commas, each with the placeholder somewhere behind its host."""
+    """Returns the URLs between commas. Each must have the placeholder after its host."""
     return [parse_url_template(name, value, placeholder) for value in comma_list(name, "")]
 
 
@@ -176,7 +176,7 @@ def origins(name: str, allow_wildcard: bool = False) -> list[str]:
 
 
 def serialize_origin(origin: str) -> str:
-    """Without the scheme's own port, and in lower case."""
+    """Returns the origin in lower case, and without the default port of its scheme."""
     value = origin.lower()
     return value.removesuffix(DEFAULT_PORTS[value.partition(":")[0]])
 
@@ -190,7 +190,7 @@ def parse_origin(name: str, text: str, allow_wildcard: bool = False) -> str:
 
 
 def local_origin(host: str, port: int) -> str:
-    """Returns the origin at which its own machine reaches a server that listens on this host and port."""
+    """Returns the origin of a server that listens on this host and port, for clients on the same machine."""
     reachable_host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  # means all interfaces
     return f"http://{f'[{reachable_host}]' if ':' in reachable_host else reachable_host}:{port}"
 
@@ -234,9 +234,9 @@ def rate(name: str) -> tuple[int, int] | None:
 def database(
     name: str, default: Path, deployed_names: Collection[str], parse: Callable[[str], dict[str, Any]]
 ) -> dict[str, Any]:
-    """Returns what `parse` makes of the address. The default, a file of SQLite, is for a checkout without the others.
+    """Returns the parsed address. The default is an SQLite file, unless one of `deployed_names` is set.
 
-    Where the library is deployed, an address that is lost would give it a new and empty database, without a word.
+    With a default, a deployed library without its address would silently start with a new, empty database.
     """
     value = "" if name in problems else secret_text(name)
     if (
@@ -252,13 +252,13 @@ def database(
 
 
 def is_set(name: str) -> bool:
-    """Whether the variable has a value that does not turn it off."""
+    """Tells whether the variable is set to a value other than false."""
     return FLAG_VALUES.get(text(name, "false").lower(), True)
 
 
 @keep_problem
 def redis_url(name: str) -> str:
-    """Returns the URL of a Redis server, or "". It can contain a password, so no error repeats it."""
+    """Returns the URL of a Redis server, or "". It can contain a password, so no error shows it."""
     value = text(name, "")
     if value:
         # The import takes a tenth of a second, so it happens only if Redis is used.
@@ -284,13 +284,13 @@ def is_installed(package: str) -> bool:
     try:
         return find_spec(package) is not None
     except ModuleNotFoundError:
-        # The package around it is missing.
+        # Its parent package is missing.
         return False
 
 
 @keep_problem
 def token(name: str) -> str:
-    """Returns a token, or "". No error repeats it."""
+    """Returns a token, or "". No error shows it."""
     value = text(name, "")
     if value and not re.fullmatch(r"[!-~]{16,}", value):
         raise ImproperlyConfigured(f"{name} takes at least 16 characters of ASCII without a space.")
@@ -298,7 +298,7 @@ def token(name: str) -> str:
 
 
 def secret_key(name: str, file: Path, debug: bool) -> str:
-    """Returns the secret, else the content of `file`, else a random key; the last only with DEBUG."""
+    """Returns the secret, or the content of `file`, or a random key. Without DEBUG the last is an error."""
     if value := secret_text(name):
         return value
     if f"{name}_FILE" in problems:
@@ -314,10 +314,10 @@ def secret_key(name: str, file: Path, debug: bool) -> str:
 
 
 def refuse_wrong_values() -> None:
-    """Raises ImproperlyConfigured if anything is wrong: a line for each.
+    """Raises ImproperlyConfigured with a line for each error.
 
-    Call it when all settings are read. A variable that is no setting, and whose name is nearly that of one, is wrong.
-    Variables of other programs are left alone.
+    Call it after all settings are read. A variable whose name is similar to that of a setting is an error, too. All
+    other variables are ignored.
     """
     for name in sorted(os.environ.keys() - read_names):
         if not os.environ[name].strip():

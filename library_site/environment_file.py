@@ -1,6 +1,6 @@
-"""Runs a program of Python with the variables of a file: `python -m library_site.environment_file FILE PROGRAM …`.
+"""Runs a Python program with the variables of a file: `python -m library_site.environment_file FILE PROGRAM …`.
 
-The file is read as systemd reads an `EnvironmentFile=` (systemd.exec(5)). Nothing in it is run, as a shell would do:
+The file has the format of systemd's `EnvironmentFile=` (systemd.exec(5)). Unlike in a shell, nothing in it is executed:
 `&`, `$`, `;` and spaces are parts of a value.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
-# A quote that is never closed goes on to the end of the file.
+# A quote that is not closed extends to the end of the file.
 SINGLE_QUOTED = r"'([^']*)'?"
 DOUBLE_QUOTED = r'"((?:[^"\\]|\\.)*)\\?"?'
 QUOTED = re.compile(rf"{SINGLE_QUOTED}|{DOUBLE_QUOTED}", re.DOTALL)
@@ -20,7 +20,7 @@ ITEM = re.compile(
     r"[ \t\n\r]*(?:"
     r"[#;](?:[^\n\r\\]|\\[^\n\r])*(?P<continued>\\[\n\r])?"
     r"|(?P<name>[^ \t\n\r#;][^\n\r=]*)="
-    # Quotes have a meaning before everything else alone.
+    # Quotes have a meaning only at the beginning of a value.
     rf"(?P<quoted>(?:[ \t]*(?:{SINGLE_QUOTED}|{DOUBLE_QUOTED}))*)[ \t]*"
     r"(?P<bare>(?:[^\n\r\\]|\\(?:.|\Z))*?)[ \t]*(?=[\n\r]|\Z)"
     # Other lines are comments, too.
@@ -31,11 +31,11 @@ NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class UnreadableFile(Exception):
-    """The message says why systemd would not read the file, or not as it is meant."""
+    """The message tells why systemd would reject the file, or would read something else than the author meant."""
 
 
 def read_variables(path: Path) -> dict[str, str]:
-    """Raises UnreadableFile, OSError."""
+    """Reads a file of variables. Raises UnreadableFile, OSError."""
     try:
         text = path.read_bytes().decode()
     except UnicodeDecodeError as error:
@@ -44,13 +44,13 @@ def read_variables(path: Path) -> dict[str, str]:
 
 
 def parse_variables(text: str) -> dict[str, str]:
-    """Returns the values by name, of which the last one counts. Raises UnreadableFile."""
+    """Returns values by name. The last value of a name counts. Raises UnreadableFile."""
     if "\0" in text:
         raise UnreadableFile("it has a NUL")
     variables = {}
     for item in ITEM.finditer(text):
         if item["continued"]:
-            # It goes on in the next line before systemd 254, and no longer in later ones.
+            # Before systemd 254, such a comment continues in the next line; since then it does not.
             raise UnreadableFile(f"the comment at {find_line(item, 'continued')} ends with a backslash; remove that")
         if item["name"] is None:
             continue
@@ -70,12 +70,12 @@ def unquote(text: str) -> str:
 
 
 def unescape_bare(match: re.Match[str]) -> str:
-    """A backslash keeps any character, but joins two lines."""
+    """Removes the backslash before a character. At the end of a line, it removes the line end too."""
     return "" if match[1] in "\n\r" else match[1]
 
 
 def unescape_double(match: re.Match[str]) -> str:
-    """Between double quotes it keeps those that have a meaning there. Before others it is itself one."""
+    """Removes the backslash before a character with a meaning in double quotes. Elsewhere, the backslash stays."""
     if match[1] == "\n":
         return ""
     return match[1] if match[1] in '"\\`$' else match[0]

@@ -1,6 +1,6 @@
-"""Makes each line of a process one JSON object: those of the start, of refusals and of checks, too.
+"""Makes each line of a process's output a JSON object, also those of its start, of its errors and of checks.
 
-The lines of the log are such objects already, and pass as they are. It imports nothing of Django: it comes first.
+Log lines already are JSON objects, and are not changed. This module runs first, so it imports nothing of Django.
 """
 
 import atexit
@@ -51,9 +51,9 @@ class JSONLines:
 
 
 def wrap_streams(with_output: bool) -> None:
-    """Wraps standard error and, `with_output`, standard output, which of other commands is what they are run for."""
+    """Wraps standard error and, `with_output`, standard output. Other commands write their result to that."""
     sys.stderr = errors = JSONLines(sys.stderr, "ERROR")
-    # A command's last message may have no newline.
+    # The last message of a command may end without a newline.
     atexit.register(errors.close_line)
     if with_output:
         sys.stdout = JSONLines(sys.stdout, "INFO")

@@ -1,4 +1,4 @@
-"""The releases, and which one a database is of: each names the last migration of each app that came with it."""
+"""The releases, each with its last migration of each app. They tell the release of a database."""
 
 from collections.abc import Mapping, Set
 from typing import NamedTuple
@@ -8,11 +8,11 @@ from library_site.db.migration_state import Key, list_migrations
 
 class Release(NamedTuple):
     version: str
-    # By app. A migration that was replaced later has its old name.
+    # By app. A migration that was squashed later keeps its old name here.
     last_migrations: Mapping[str, str]
 
 
-# The oldest first. CHANGELOG.md says what each brought, and what to do for it.
+# The oldest first. CHANGELOG.md describes each release and its upgrade.
 RELEASES = (
     Release(
         "1.0.0", {"books": "0023_operation_results", "oauth": "0008_notices", "webhooks": "0009_event_traceparent"}
@@ -35,12 +35,12 @@ def find_release(applied: Set[Key]) -> Release | None:
 
 
 def has_release(applied: Set[Key], release: Release) -> bool:
-    """A database that has all that a migration replaces has that migration, too."""
+    """Tells whether a database has the release. It has a squashed migration if it has all that this one replaces."""
     known = list_migrations()
     return all(known.get(key, frozenset([key])) <= applied for key in release.last_migrations.items())
 
 
 def list_unknown_migrations(applied: Set[Key]) -> list[Key]:
-    """Returns the migrations of the library that this code does not have: those of a later release."""
+    """Returns the applied migrations of the library that are not in this code: a later release has them."""
     known = set().union(list_migrations(), *list_migrations().values())
     return sorted(key for key in applied if key[0] in RELEASES[-1].last_migrations and key not in known)

@@ -1,4 +1,4 @@
-"""The web server: a parent process that loads the library, and its workers, which share what it has loaded."""
+"""The web server: a parent process loads the library, and its workers share that memory."""
 
 import ctypes
 import multiprocessing
@@ -20,18 +20,18 @@ from library_site.monitoring.shutdown import end_with_parent, watch_for_stop
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
-# glibc returns larger blocks to the system as soon as they are freed. By default it raises this threshold with the
-# first large block, and keeps the memory of later ones.
+# glibc returns blocks above this size to the system when they are freed. By default, the first large block raises this
+# threshold, and glibc keeps the memory of later blocks.
 MMAP_THRESHOLD = 1024 * 1024
-# Seconds, some 68 years: threads live as long as their process. The connection of a thread that ends would stay open
-# until the garbage collector runs, and a finalizer that closes it can crash the process.
+# Seconds, about 68 years: threads live as long as their process. The connection of an ended thread would stay open
+# until the garbage collector runs, and its finalizer can crash the process.
 THREAD_IDLE_TIMEOUT = 2**31
 # The parameter's number in <malloc.h>, and the variable with which an operator sets it.
 M_MMAP_THRESHOLD, MMAP_VARIABLE = -3, "MALLOC_MMAP_THRESHOLD_"
 
 
 def build_server(start: Callable[[], None]) -> MPServer:
-    """Returns a server for the addresses of the settings. It calls `start` when it reacts to signals.
+    """Returns a server for the addresses of the settings. It calls `start` as soon as it handles signals.
 
     Threads let the commits of writers overlap; dead workers are replaced.
     """
@@ -47,19 +47,19 @@ def build_server(start: Callable[[], None]) -> MPServer:
         log_level=LogLevels.error,
         log_dictconfig=settings.LOGGING,
         respawn_failed_workers=True,
-        # Seconds after which a worker is killed that was told to stop.
+        # Seconds after which a stopping worker is killed.
         workers_kill_timeout=settings.STOP_TIMEOUT,
     )
-    # A terminal that closes ends the library. The server would start its workers anew, with what is loaded already.
+    # SIGHUP, from a terminal that closes, ends the library. The server itself would only restart its workers.
     server.on_startup(lambda: signal.signal(signal.SIGHUP, server.signal_handler_interrupt))
     server.on_startup(start)
-    # Granian's own check, which has run by then, takes ten minutes at most.
+    # It is set here, after Granian's own check, which allows ten minutes at most.
     server.on_startup(lambda: setattr(server, "blocking_threads_idle_timeout", THREAD_IDLE_TIMEOUT))
     return server
 
 
 def prepare_workers() -> None:
-    """Call it when everything is loaded, and before the server starts its workers, which are forks of this process."""
+    """Call it after everything is loaded, and before the server forks its workers from this process."""
     return_freed_blocks()
     # Two processes cannot share a connection.
     connections.close_all()
@@ -67,7 +67,7 @@ def prepare_workers() -> None:
 
 
 def return_freed_blocks() -> None:
-    """Bounds the memory that large bodies leave behind, where the C library is glibc."""
+    """Limits the memory that glibc keeps after large bodies. It does nothing with another C library."""
     set_option = getattr(ctypes.CDLL(None), "mallopt", None)
     if set_option and MMAP_VARIABLE not in os.environ:
         set_option(M_MMAP_THRESHOLD, MMAP_THRESHOLD)
@@ -76,9 +76,9 @@ def return_freed_blocks() -> None:
 def load_application() -> "WSGIApplication":
     """Returns the application; each worker of the server calls it when it starts."""
     end_with_parent()
-    # Ctrl-C reaches the workers too, and one that ends before it is told to looks like a crash to the server.
+    # Ctrl-C reaches the workers too. The server would treat a worker that ends before its stop as a crash.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    # Until a worker serves, it has the server's handler, which would only take note of the stop.
+    # A worker inherits the server's handler, which would only store the signal until the worker serves.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     from library_site.wsgi import application
 

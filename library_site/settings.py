@@ -19,7 +19,7 @@ SECRET_KEY = env.secret_key("SECRET_KEY", DATA_DIR / "secret_key", DEBUG)
 SECRET_KEY_FALLBACKS = env.comma_list("SECRET_KEY_FALLBACKS", "")
 ALLOWED_HOSTS = env.host_names("ALLOWED_HOSTS", "127.0.0.1,localhost,[::1]")
 CSRF_TRUSTED_ORIGINS = env.origins("CSRF_TRUSTED_ORIGINS", allow_wildcard=True)
-# manage.py sets it by its command; only requests have limits, and not a migration or a delivery.
+# manage.py sets it by its command. Only requests have time limits for locks and statements.
 LIBRARY_PROCESS = env.choice("LIBRARY_PROCESS", "command", ("web", "worker", "command"))
 DATABASE_LOCK_TIMEOUT = env.integer("DATABASE_LOCK_TIMEOUT", 2, 0, 3600)
 DATABASE_STATEMENT_TIMEOUT = env.integer("DATABASE_STATEMENT_TIMEOUT", 5, 0, 3600)
@@ -101,9 +101,9 @@ TEMPLATES = [
     },
 ]
 
-# The largest request body in bytes, also of a chunked one.
+# The largest request body in bytes, also if it is chunked.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
-# More parameters than an address can hold: any number of unknown parameters is ignored.
+# More parameters than fit into an address: Django must not reject a query for its number of parameters.
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 40_000
 
 # Used by `manage.py serve`
@@ -112,23 +112,23 @@ PORT = env.integer("PORT", 8000, 1, 65535)
 WEB_CONCURRENCY = env.integer("WEB_CONCURRENCY", 2, 1, 1024)
 WEB_THREADS = env.integer("WEB_THREADS", 8, 1, 1024)
 
-# Seconds that requests get at a stop before their process is killed: a body that never arrives must not block it.
+# Seconds from a stop until the process is killed: a request whose body never arrives must not block the stop.
 STOP_TIMEOUT = env.integer("STOP_TIMEOUT", 10, 2, 3600)
-# Where each process answers probes too; 0 is nowhere.
+# The separate port for probes of each process; 0 turns it off.
 HEALTH_HOST = env.address("HEALTH_HOST", "127.0.0.1")
 HEALTH_PORT = env.integer("HEALTH_PORT", 0, 0, 65535)
-# What must work besides the database for `/readyz`, by name: functions that raise otherwise.
+# The checks of `/readyz` besides the database, by name: functions that raise an exception if they fail.
 READINESS_CHECKS = {"signing_key": "oauth.tokens.jwks.get_keys"}
 
 # The token for `/metrics`; without a token there are no metrics.
 METRICS_TOKEN = env.token("METRICS_TOKEN")
-# The chain that the proxy shows, without its key; when it ends is a metric.
+# The proxy's chain of certificates, without the key. Its end is a metric.
 CERTIFICATE_FILE = env.optional_path("CERTIFICATE_FILE")
-# The URL of a monitor that is called after each backup, and raises an alarm if the call is missing.
+# The URL of a monitor. Each backup calls it, and it raises an alarm if the call is missing.
 BACKUP_PING_URL = env.url("BACKUP_PING_URL")
 # A command that encrypts a backup from its standard input to its standard output.
 BACKUP_ENCRYPT_COMMAND = env.text("BACKUP_ENCRYPT_COMMAND", "")
-# The processes of one server share their counts there.
+# The folder in which the processes of a server share their metrics.
 METRICS_DIR = DATA_DIR / "metrics" / str(PORT)
 # Functions that read metrics for a scrape (`library_site.monitoring.metrics.MetricSource`).
 METRIC_SOURCES = [
@@ -169,27 +169,27 @@ EXPIRED_ROWS = [
     "books.files.uploads.iter_expired",
     "books.files.export_tasks.iter_expired",
 ]
-# After so many days the changes of books are deleted; 0 is never.
+# The changes of books are deleted after so many days; 0 keeps them for ever.
 HISTORY_KEPT_DAYS = env.integer("HISTORY_KEPT_DAYS", 0, 0, 36_500)
 
-# Functions that count what disagrees in the database, which `manage.py doctor` calls: each returns 0.
+# `manage.py doctor` calls these functions, which count inconsistent rows: each must return 0.
 CONSISTENCY_CHECKS = {"lent books": "books.search.lent_books.count_differences"}
 
-# The most that a user may upload for imports; files are deleted after some days.
+# The maximum of a user's uploads for imports. Files are deleted after some days.
 UPLOAD_MAX_FILES = env.integer("UPLOAD_MAX_FILES", 100, 1, 10**6)
 UPLOAD_MAX_MEGABYTES = env.integer("UPLOAD_MAX_MEGABYTES", 4096, 1, 10**6)
 
-# The catalogues of other libraries that are asked about an ISBN (SRU), in this order, and whether they may be on this
-# machine and in private networks.
+# Catalogues of other libraries that are searched for an ISBN (SRU), in this order, and whether they may be on this
+# machine or in private networks.
 SRU_SERVERS = env.url_templates("SRU_SERVERS", "{isbn}")
 SRU_ALLOW_PRIVATE = env.flag("SRU_ALLOW_PRIVATE", default=False)
-# Each process remembers what these catalogues answered.
+# Each process caches the responses of these catalogues.
 CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "OPTIONS": {"MAX_ENTRIES": 10_000}}}
 
-# Called when the access of an app or an API key ends, with the condition for the rows that it made.
+# Called at the end of an app's access or an API key, with the condition for the rows that it created.
 ACCESS_END_HANDLERS = ["webhooks.endpoints.disable_issued"]
 
-# Modules that know what an app keeps about a person, which `export_user` and `forget_user` need besides oauth's own.
+# Modules with an app's personal data, for `export_user` and `forget_user`. They call oauth's own module directly.
 PERSONAL_DATA = ["webhooks.management.personal_data", "books.management.personal_data"]
 
 # Sign-in
@@ -207,7 +207,7 @@ AUTH_PASSWORD_VALIDATORS = [
 PASSWORD_HASHERS = ["oauth.passwords.hashers.BoundedPBKDF2Hasher", "oauth.passwords.hashers.GeneratedSecretHasher"]
 # Whether people with "Staff status" must have a second factor.
 TWO_FACTOR_FOR_STAFF = env.flag("TWO_FACTOR_FOR_STAFF", default=False)
-# Seconds for which the link of a forgotten password is good.
+# Seconds for which the link for a forgotten password is valid.
 PASSWORD_RESET_TIMEOUT = 3600
 LOGIN_URL = "accounts:login"
 LOGIN_REDIRECT_URL = "accounts:apps"
@@ -251,7 +251,7 @@ CONTENT_SECURITY_POLICY = {
 }
 
 # Languages and times
-# Programs are always answered in English. People choose, or their browser says what they read, and in which zone.
+# Programs always get English. People can choose; otherwise the browser sends their languages and time zone.
 LANGUAGE_CODE = "en-us"
 LANGUAGES = [("en", "English"), ("de", "Deutsch")]
 LOCALE_PATHS = [BASE_DIR / "library_site" / "locale"]
@@ -268,7 +268,7 @@ WHITENOISE_ROOT = BASE_DIR / "library_site" / "root_files"
 
 # Logs
 LOG_LEVEL = env.choice("LOG_LEVEL", "info", ("debug", "info", "warning", "error", "critical"))
-# Requests that take so many milliseconds or more have a line with the total of their statements; 0 turns that off.
+# A request that takes so many milliseconds gets a log line with the total of its statements; 0 turns that off.
 SLOW_REQUEST_MS = env.integer("SLOW_REQUEST_MS", 1000, 0, 3_600_000)
 LOG_FORMAT = env.choice("LOG_FORMAT", "text", ("text", "json"))
 # At DEBUG, libraries log bodies and tokens: Django logs SQL with parameters, templates log variables.
@@ -321,7 +321,7 @@ DEFAULT_FROM_EMAIL = env.text("EMAIL_FROM", "library@localhost")
 EVENT_API_VERSION = 2
 # Whether receivers may be on this machine and in private networks.
 WEBHOOKS_ALLOW_PRIVATE = env.flag("WEBHOOKS_ALLOW_PRIVATE", default=False)
-# With so many deliveries that wait, an owner can have no more events sent again.
+# The maximum of an owner's waiting deliveries: a replay that would exceed it is rejected.
 WEBHOOKS_MAX_WAITING = env.integer("WEBHOOKS_MAX_WAITING", 100_000, 1, 10_000_000)
 
 # Apps and keys (specification, Section 5)
@@ -375,13 +375,12 @@ CORS_EXPOSE_HEADERS = [
     "X-Request-ID",
 ]
 if CORS_ALLOWED_ORIGINS:
-    # First: a browser app must be able to read refusals too.
+    # First: a browser app must be able to read errors, too.
     MIDDLEWARE.insert(0, "corsheaders.middleware.CorsMiddleware")
     API_MIDDLEWARE.insert(0, "corsheaders.middleware.CorsMiddleware")
 
 # The API
-# Whether common requests are answered before Django's handler, and statements sent without Django's cursors. The
-# responses are the same.
+# Whether common requests skip Django's handler and statements skip Django's cursors. The responses are the same.
 COMPILED_PATH = env.flag("COMPILED_PATH", default=True)
 # Compresses responses of the API for clients that accept gzip. A proxy can do so, too.
 GZIP = env.flag("GZIP", default=False)

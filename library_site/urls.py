@@ -11,11 +11,11 @@ from library_site.http.versions import KNOWN_VERSIONS, VERSIONS
 from library_site.views import DocsView, DocumentView, RootView
 
 VERSION_NUMBERS = tuple(VERSIONS)
-# Its URL patterns are those of the pages that are registered.
+# It comes before `admin.site.urls`, which contains only registered pages.
 register_pages()
 
 urlpatterns = [
-    # First: each pattern before the match costs microseconds.
+    # First, because each pattern before the match costs microseconds.
     *(
         path(f"{version.home.removeprefix('/')}/", include((version.urlpatterns, version.name)))
         for version in reversed(KNOWN_VERSIONS)
@@ -34,7 +34,7 @@ urlpatterns = [
     ),
     path("", include("oauth.urls")),
     path("", include("webhooks.api.urls")),
-    # Django's redirect from a row to its public page fails on invalid ids; there are no such pages here.
+    # Django's redirect from a row to its public page raises an error for invalid ids. The library has no such pages.
     re_path(r"^admin/r/", errors.not_found, {"exception": Http404()}),
     path("admin/", admin.site.urls),
 ]

@@ -71,7 +71,7 @@ class DocsView(SpectacularSwaggerSplitView):
             "description": settings.SPECTACULAR_SETTINGS["DESCRIPTION"],
             "document_url": reverse(self.url_name),
         }
-        # The Authorize button opens its window at PUBLIC_URL, which can message only a page of the same origin.
+        # The Authorize button opens a window at PUBLIC_URL, which can send messages only to a page of that origin.
         origin = request.build_absolute_uri("/").removesuffix("/")
         response.data["home"] = "" if origin == settings.PUBLIC_URL else settings.PUBLIC_URL
         return response

@@ -1,4 +1,4 @@
-"""Where the library's processes write, besides PostgreSQL."""
+"""The paths that the library's processes write to."""
 
 import os
 from collections.abc import Iterator

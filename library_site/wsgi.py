@@ -16,7 +16,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "library_site.settings")
 
 
 def build_application(pages: "WSGIApplication") -> "WSGIApplication":
-    """Wraps the handlers for programs and for pages into the layers, from the innermost to the outermost."""
+    """Wraps the handlers for programs and for pages in layers, from the innermost to the outermost."""
     # These modules can be imported only after Django is set up.
     from library_site.api.compiled_path import answer_compiled
     from library_site.db.statements import wrap_statements
@@ -65,7 +65,7 @@ def build_pages_handler() -> "WSGIApplication":
 
 
 def start_reports() -> None:
-    """Starts what the settings demand, before the application is built."""
+    """Starts tracing before the application is built, if the settings turn it on."""
     if settings.TRACES_ENABLED:
         from library_site.monitoring.tracing import start_tracing
 
@@ -76,6 +76,6 @@ django.setup(set_prefix=False)
 start_reports()
 pages_handler = build_pages_handler()
 application = build_application(pages_handler)
-# Imported modules are never garbage: to scan them repeatedly takes a twentieth of the time of a write.
+# Imported modules are never garbage. To scan them again and again takes a twentieth of the time of a write.
 gc.freeze()
 gc.set_threshold(20_000)

@@ -1,5 +1,3 @@
-"""The configuration of this app."""
-
 from django.apps import AppConfig
 from django.utils.translation import gettext_lazy as _
 

@@ -13,7 +13,7 @@ from django.db.migrations.executor import MigrationExecutor
 
 from library_site.db.migration_state import list_partial_migrations
 
-# Of the connections that are not kept for superusers; the database and the role may allow fewer.
+# Without the connections that are reserved for superusers. The database and the role can have lower limits.
 MAX_CONNECTIONS_SQL = """
 SELECT least(
     current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int,
@@ -24,7 +24,7 @@ SELECT least(
 
 @checks.register
 def check_database_mode(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
-    """A group may share the file: web processes and workers can have users of their own."""
+    """Allows access of the group: web processes and workers can run as different users."""
     path = Path(connection.settings_dict["NAME"])
     if connection.vendor != "sqlite" or not path.exists():
         return []
@@ -41,10 +41,10 @@ def check_database_mode(app_configs: Any, **options: Any) -> list[checks.CheckMe
 
 @checks.register
 def check_readiness(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
-    """Other processes than the library's own must start: they create the database and its tables."""
+    """Runs only for the library's own processes: other commands create the database and its tables."""
     if settings.LIBRARY_PROCESS == "command":
         return []
-    # A connection of its own: the process may leave the other one open for as long as it runs.
+    # A new connection, because the process would keep the other one open until it ends.
     with closing(connection.copy()) as database:
         try:
             return [*find_unapplied_migrations(database), *find_missing_connections(database)]
@@ -53,7 +53,7 @@ def check_readiness(app_configs: Any, **options: Any) -> list[checks.CheckMessag
 
 
 def describe_failure(error: OperationalError) -> checks.CheckMessage:
-    """Only a warning: the library answers 503 until the database is there, and then goes on by itself."""
+    """Returns only a warning: the library sends 503 responses until the database answers, and needs no restart."""
     return checks.Warning(
         f"The database of DATABASE_URL does not answer: {' '.join(str(error).split())}",
         hint="Until it does, requests get a 503.",
@@ -98,7 +98,7 @@ def find_missing_connections(database: BaseDatabaseWrapper) -> list[checks.Check
 
 
 def count_connections(database: BaseDatabaseWrapper) -> int | None:
-    """Returns how many connections PostgreSQL takes from this user, or None on SQLite."""
+    """Returns how many connections PostgreSQL allows this user, or None on SQLite."""
     if database.vendor == "sqlite":
         return None
     with database.cursor() as cursor:

@@ -11,13 +11,13 @@ from psycopg.conninfo import make_conninfo
 
 PROJECT_FOLDER = Path(__file__).resolve().parents[2]
 POSTGRESQL, SQLITE = "library_site.db.postgresql", "library_site.db.sqlite"
-# Django's backends, which dj_database_url names, and ours.
+# The library's backends, by Django's backends, which dj_database_url returns.
 ENGINES = {"django.db.backends.postgresql": POSTGRESQL, "django.db.backends.sqlite3": SQLITE}
-# Seconds that a writer waits for its turn; it occupies a thread meanwhile.
+# Seconds that a writer waits for its turn. It occupies a thread for this time.
 SQLITE_TIMEOUT = 10
 ENGINE_OPTIONS: dict[str, dict[str, Any]] = {
-    # Seconds but for tcp_user_timeout, which has milliseconds. A network that drops everything is noticed after 15 s
-    # of silence, also by a worker that waits for a response. libpq ignores all but the first on a Unix socket.
+    # Seconds, but milliseconds for tcp_user_timeout. A network that drops all packets is detected after 15 s, also by
+    # a worker that waits for a response. On a Unix socket, libpq ignores all but the first.
     POSTGRESQL: {
         "connect_timeout": 2,
         "keepalives_idle": 5,
@@ -37,19 +37,19 @@ ENGINE_OPTIONS: dict[str, dict[str, Any]] = {
 def parse_database_url(url: str, process: str = "command", timeouts: Mapping[str, int] | None = None) -> dict[str, Any]:
     """Returns settings of an SQLite or PostgreSQL database, with persistent connections.
 
-    `process` becomes part of the name by which PostgreSQL lists the connections; `timeouts` are parameters of
-    PostgreSQL with their seconds, of which 0 is not sent. Raises ImproperlyConfigured for another database.
+    `process` is a part of the application name of connections in PostgreSQL. `timeouts` are parameters of PostgreSQL
+    with their seconds; those with 0 are not sent. Raises ImproperlyConfigured for another database.
     """
     try:
         settings: dict[str, Any] = {**dj_database_url.parse(url, conn_max_age=None)}
     except ValueError:
-        # Its words list databases that the library does not have.
+        # Its message lists databases that the library does not support.
         settings = {"NAME": ""}
     settings["ENGINE"] = ENGINES.get(settings.get("ENGINE", ""))
     if settings["ENGINE"] not in ENGINE_OPTIONS or settings["NAME"] in ("", ":memory:"):
         raise ImproperlyConfigured("DATABASE_URL takes sqlite:///file or postgresql://user:password@host:port/name.")
     if settings["ENGINE"] == SQLITE:
-        # Otherwise a command in another folder would have another database, new and empty.
+        # Otherwise a command that runs in another folder would create a new, empty database there.
         settings["NAME"] = str(PROJECT_FOLDER / settings["NAME"])
     options = settings.get("OPTIONS", {})
     settings["OPTIONS"] = ENGINE_OPTIONS[settings["ENGINE"]] | options
@@ -62,7 +62,7 @@ def parse_database_url(url: str, process: str = "command", timeouts: Mapping[str
 
 
 def require_libpq_options(options: Mapping[str, str]) -> None:
-    """Raises ImproperlyConfigured for a name that libpq does not know: each connection would fail."""
+    """Raises ImproperlyConfigured for a name that libpq does not know, because every connection would fail."""
     try:
         make_conninfo(**options)
     except ProgrammingError as error:
@@ -70,7 +70,7 @@ def require_libpq_options(options: Mapping[str, str]) -> None:
 
 
 def build_postgresql_options(process: str, timeouts: Mapping[str, int], options: Mapping[str, str]) -> dict[str, str]:
-    """`options` are those of the DATABASE_URL, which come last and win."""
+    """`options` are those of the DATABASE_URL. They override the others."""
     parameters = [f"-c {name}={seconds}s" for name, seconds in timeouts.items() if seconds]
     if "options" in options:
         parameters.append(options["options"])

@@ -3,7 +3,7 @@
 import re
 
 INTEGER_PATTERN = re.compile(r"-?[0-9]+")
-# So many digits always fit into a bigint, and most integers have fewer.
+# An integer with so many digits always fits into a bigint.
 MAX_PLAIN_DIGITS = 18
 # The largest bigint.
 BIGINT_MAX = 2**63 - 1
@@ -18,6 +18,6 @@ def parse_integer(text: str) -> int | None:
         return int(text)
     if not INTEGER_PATTERN.fullmatch(text):
         return None
-    # int() refuses more than 4,300 digits; 20 are enough to see that a number is out of range.
+    # int() rejects more than 4,300 digits. A number with 20 digits is out of range.
     digits = text.lstrip("-0")[:20]
     return max(-BIGINT_MAX - 1, min(BIGINT_MAX + 1, int(digits or 0) * (-1 if text[0] == "-" else 1)))

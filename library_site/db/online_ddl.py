@@ -8,16 +8,16 @@ from django.db import OperationalError, migrations, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg import errors
 
-# A request waits ten times as long (DATABASE_LOCK_TIMEOUT).
+# Requests wait ten times as long (DATABASE_LOCK_TIMEOUT).
 LOCK_TIMEOUT = "200ms"
 DDL_RETRY_INTERVAL = 1.0
 
 
 def execute_with_short_locks(database: BaseDatabaseWrapper, statements: Iterable[str]) -> None:
-    """Runs statements in one transaction. Each takes only a moment once it has the lock on its table.
+    """Runs statements in one transaction. Each must be fast once it has the lock on its table.
 
-    While a statement waits for its lock, all who come later wait behind it. So it gives up soon, lets them pass, and
-    tries again, until it has the lock.
+    While a statement waits for its lock, all later statements wait too. So it soon gives up, lets them run, and tries
+    again until it gets the lock.
     """
     statements = list(statements)
     while not try_execute(database, statements):
@@ -39,7 +39,7 @@ def try_execute(database: BaseDatabaseWrapper, statements: Iterable[str]) -> boo
 
 
 class AllowNull(migrations.AlterField):
-    """Lets a column be null. On PostgreSQL, Django would also make a foreign key anew and lock the other table."""
+    """Lets a column be null. On PostgreSQL, Django would also recreate a foreign key and lock the other table."""
 
     def database_forwards(self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any) -> None:
         if schema_editor.connection.vendor != "postgresql":

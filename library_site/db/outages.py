@@ -1,4 +1,4 @@
-"""Logs an outage of the database: one traceback, and then how many requests failed."""
+"""Logs an outage of the database: one traceback, and then the number of failed requests."""
 
 import logging
 import time
@@ -10,12 +10,12 @@ from django.dispatch import receiver
 
 log = logging.getLogger(__name__)
 
-# Seconds between two lines of one outage, and after which a new failure is a new outage.
+# Seconds between two lines of an outage, and seconds without an error after which the next error is a new outage.
 LINE_INTERVAL, OUTAGE_GAP = 10.0, 60.0
 
 
 class OutageLog:
-    """The failures of this process. An outage ends when a connection opens, or when OUTAGE_GAP passed without any."""
+    """Counts the errors of this process. An outage ends with a new connection, or after OUTAGE_GAP without an error."""
 
     def __init__(self) -> None:
         self.lock = Lock()

@@ -5,5 +5,5 @@ from django.contrib.sessions.backends.db import SessionStore as DatabaseSessionS
 
 class SessionStore(DatabaseSessionStore):
     def _validate_session_key(self, key: str) -> bool:
-        """Our keys are letters and digits; a cookie with NUL would fail in PostgreSQL, which cannot store it."""
+        """Accepts letters and digits only, as our keys have. PostgreSQL would raise an error for a cookie with NUL."""
         return bool(super()._validate_session_key(key)) and key.isalnum()  # type: ignore[misc]  # not in the stubs

@@ -1,4 +1,4 @@
-"""Runs our own SQL statements, where Django needs longer to build a statement than the database to execute it."""
+"""Runs our own SQL statements, for cases in which Django builds a statement slower than the database executes it."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -27,15 +27,15 @@ NOW_PLUS = {
     "sqlite": "STRFTIME('%%Y-%%m-%%d %%H:%%M:%%f', 'NOW', '+{} seconds')",
 }
 INT8_TYPE, UNKNOWN_TYPE = 20, 0
-# The wrappers of a library without tracing; to call this one in Django's form costs more than what it does.
+# The wrappers of a library without tracing. It is called directly: a call in Django's form costs more than its work.
 ONLY_TIMES = [time_statement]
 SUCCESS_STATUSES = (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK)
 # Placeholders of Django and psycopg; `%%` stands for a percent sign.
 PLACEHOLDER = re.compile("%[s%]")
-# Of one connection. Callers choose the fields that they change: each set has a statement of its own, whose plan takes
-# some 0.3 MB of PostgreSQL's memory.
+# The plans of one connection. Clients choose the fields that they change. Each set of fields has its own statement,
+# whose plan takes about 0.3 MB of PostgreSQL's memory.
 MAX_PLANS = 50
-# A migration changed the table, or a pooler gave another connection: nothing was executed.
+# A migration changed the table, or a pooler chose another server connection. Nothing was executed.
 LOST_PLAN_ERRORS = (errors.FeatureNotSupported, errors.InvalidSqlStatementName, errors.DuplicatePreparedStatement)
 UNIX_TIME_SQL = {
     "postgresql": "SELECT extract(epoch FROM clock_timestamp())",
@@ -54,12 +54,12 @@ class ConnectionCache:
         self.transformer = Transformer(raw)
 
     def prepare(self, statement: "PreparedStatement", parameters: Sequence[Any]) -> None:
-        """Makes PostgreSQL keep the plan of a statement, and forget the oldest one beyond MAX_PLANS."""
+        """Prepares a statement in PostgreSQL. Beyond MAX_PLANS it deallocates the oldest one first."""
         libpq = self.raw.pgconn
         if len(self.names) >= MAX_PLANS:
             oldest = next(iter(self.names))
             del self.names[oldest]
-            # A pooler may have given this connection another server, which does not know it.
+            # The result is not checked: a pooler may have chosen another server connection, without this statement.
             libpq.send_query(b'DEALLOCATE "%b"' % oldest)
             self.fetch_result()
         libpq.send_prepare(statement.name, statement.numbered, get_parameter_types(parameters))
@@ -80,7 +80,7 @@ class ThreadConnection(local):
         self.cache: ConnectionCache | None = None
 
     def get_cache(self, raw: WatchedConnection) -> ConnectionCache:
-        """Returns the cache of psycopg's connection; Django opens another one when the first is lost."""
+        """Returns the cache of psycopg's connection. Django opens a new connection if the old one is lost."""
         if self.cache is None or self.cache.raw is not raw:
             self.cache = ConnectionCache(raw)
         return self.cache
@@ -94,7 +94,7 @@ def now_plus(seconds: int) -> str:
 
 
 def id_list(pks: Iterable[int]) -> str:
-    """Returns ids as SQL text: many parameters would cost the driver time."""
+    """Returns ids as SQL text, because many parameters are slow in the driver."""
     return ", ".join(map(str, pks)) or "NULL"
 
 
@@ -170,7 +170,7 @@ class PreparedStatement:
 
 
 class Parameter(Expression):
-    """Stands in a queryset for a value that comes with each call of its CompiledQuery."""
+    """A placeholder in a queryset. Each call of its CompiledQuery passes the value."""
 
     def __init__(self, name: str) -> None:
         super().__init__()
@@ -181,7 +181,7 @@ class Parameter(Expression):
 
 
 class CompiledQuery:
-    """The statement of `QuerySet.values()`, which Django compiles once: that can take longer than to execute it."""
+    """The statement of `QuerySet.values()`. Django compiles it once, because that can take longer than to run it."""
 
     def __init__(self, rows: QuerySet[Any, Any]) -> None:
         sql, parameters = rows.query.sql_with_params()
@@ -286,7 +286,7 @@ def get_database_time() -> datetime:
 
 
 def has_foreign_wrapper(database: BaseDatabaseWrapper) -> bool:
-    """Whether someone else wants to see the statements, and through Django's cursor."""
+    """Tells whether there are wrappers of others, which must see all statements through Django's cursor."""
     return bool(database.execute_wrappers) and database.execute_wrappers != statement_wrappers
 
 

@@ -24,7 +24,7 @@ class StatementTotals(local):
         self.seconds: list[float] = []
 
     def take(self) -> tuple[int, float]:
-        """Returns number and seconds, and begins again."""
+        """Returns the number of statements and their total seconds, and resets them."""
         seconds = self.seconds
         totals = len(seconds), sum(seconds)
         seconds.clear()
@@ -35,7 +35,7 @@ statement_totals = StatementTotals()
 
 
 def wrap_statements(wrapper: StatementWrapper) -> None:
-    """The wrapper is called for each statement of the connections that open from now on."""
+    """Adds a wrapper for each statement of all connections that open after this call."""
     if wrapper not in statement_wrappers:
         statement_wrappers.append(wrapper)
         connection_created.connect(add_wrappers)

@@ -1,19 +1,19 @@
-"""Recognizes statements that the database gave up, while it and the connection are in order."""
+"""Recognizes errors of statements that the database cancelled, although it and the connection work."""
 
 from django.db import OperationalError
 from psycopg import errors
 
-# PostgreSQL refused this transaction in favour of another: a deadlock, or a conflict under a stricter isolation level
-# than its default.
+# PostgreSQL aborted this transaction because of another one: a deadlock, or a conflict under a stricter isolation
+# level than its default.
 CONFLICT_SQLSTATES = {"40P01", "40001"}
 
 
 class WriterRefused(OperationalError):
-    """On SQLite, too many writers wait already, or the turn of this one did not come in time."""
+    """On SQLite, too many writers are waiting, or this writer did not get its turn in time."""
 
 
 def is_timeout(error: BaseException) -> bool:
-    """Whether a lock was not free in time or a statement took too long. The next statement may well succeed."""
+    """Tells whether a lock was not free in time or a statement took too long. A retry can succeed."""
     cause = error.__cause__
     return (
         isinstance(error, WriterRefused)
@@ -23,5 +23,5 @@ def is_timeout(error: BaseException) -> bool:
 
 
 def is_conflict(error: BaseException) -> bool:
-    """Whether PostgreSQL refused a transaction in favour of another."""
+    """Tells whether PostgreSQL aborted a transaction because of another one."""
     return getattr(error.__cause__, "sqlstate", None) in CONFLICT_SQLSTATES

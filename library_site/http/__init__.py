@@ -1,4 +1,4 @@
 """The layers of a request before and around Django: its version, its body, limits, errors.
 
-`refusals` is what others raise, `versions` the table of versions. It imports the databases, and no REST framework view.
+Other rooms raise `api_errors`; `versions` has the table of versions. It imports `db`, and no REST framework view.
 """

@@ -1,4 +1,4 @@
-"""What an error says, independent of the format of a version."""
+"""The content of errors, independent of the format of a version."""
 
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, NamedTuple
@@ -6,7 +6,7 @@ from typing import ClassVar, NamedTuple
 from django.http import HttpRequest
 from rest_framework.request import Request
 
-# The environ's key of an exception that an outer layer met. The view raises it, so that Django words it.
+# The environ's key of an exception from an outer layer. The view raises it, so that Django builds the response.
 ERROR_KEY = "library.failure"
 
 
@@ -30,7 +30,7 @@ class ErrorContent(NamedTuple):
 
 
 class APIError(Exception):
-    """A request that the library refuses. A subclass sets the status, message and headers of the response."""
+    """The library rejects the request. A subclass sets the status, message and headers of the response."""
 
     status: ClassVar[int]
     message: ClassVar[str]

@@ -1,4 +1,4 @@
-"""Keeps responses to a credential out of shared caches (RFC 9111, 5.2.2.7)."""
+"""Keeps responses to requests with a credential out of shared caches (RFC 9111, 5.2.2.7)."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ PRIVATE_FORMS = {"": "private", "no-cache": "private, no-cache"}
 
 
 def mark_private(application: "WSGIApplication") -> "WSGIApplication":
-    """Adds `private` to the Cache-Control of responses to a credential, unless a stricter one is there, and Vary."""
+    """Adds Vary, and `private` in Cache-Control unless it is stricter, if the request has a credential."""
 
     def wrapper(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
         if not has_credential(environ):
@@ -34,5 +34,5 @@ def mark_private(application: "WSGIApplication") -> "WSGIApplication":
 
 
 def has_credential(environ: "WSGIEnvironment") -> bool:
-    """Whether the request has a credential, valid or not. No loop, because this runs for every request."""
+    """Tells whether the request has a credential, valid or not. It has no loop, because it runs for every request."""
     return "HTTP_AUTHORIZATION" in environ or "HTTP_X_API_KEY" in environ

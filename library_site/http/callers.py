@@ -10,12 +10,12 @@ from library_site.http.client_addresses import get_client_network, is_address
 
 
 def get_caller_key(request: Request) -> str:
-    """A stable name for the request's credential, else for its user, else for its address. It reveals no secret."""
+    """Returns a stable key of the request's credential, else of its user, else of its address. It reveals no secret."""
     return hash_name(describe_caller(request))
 
 
 def get_address_key(request: HttpRequest | Request) -> str:
-    """A stable name for the address of a request, whatever its credential."""
+    """Returns a stable key of the address of a request, even if it has a credential."""
     return hash_name(describe_address(request))
 
 
@@ -32,7 +32,7 @@ def describe_address(request: HttpRequest | Request) -> str:
 
 
 def is_anonymous(request: Request) -> bool:
-    """Whether the caller is known by an address only, which different people may share."""
+    """Tells whether only the address of the caller is known, which several users can share."""
     return request.auth is None and (request.user is None or not request.user.is_authenticated)
 
 

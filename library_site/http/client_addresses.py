@@ -1,4 +1,4 @@
-"""Finds the address of a request's client, and the network that limits are counted for."""
+"""Finds the address of a client, and its network, for which limits count."""
 
 import logging
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ log = logging.getLogger(__name__)
 
 
 def get_client_network(environ: Mapping[str, Any]) -> str:
-    """An IPv4 address, or the /64 network of an IPv6 address: one client has all addresses of a /64 (RFC 6177)."""
+    """Returns an IPv4 address, or the /64 network of an IPv6 address: one client has a whole /64 (RFC 6177)."""
     address = get_client_address(environ)
     try:
         ipv6 = IPv6Address(address) if ":" in address else None
@@ -20,14 +20,14 @@ def get_client_network(environ: Mapping[str, Any]) -> str:
         return address
     if not ipv6:
         return address
-    # A server that listens on IPv6 sees all IPv4 clients in one /64.
+    # On a server that listens on IPv6, all IPv4 clients have addresses of one /64.
     return str(ipv6.ipv4_mapped or IPv6Network((int(ipv6), 64), strict=False))
 
 
 def get_client_address(environ: Mapping[str, Any]) -> str:
-    """The address in X-Forwarded-For that the first of our own proxies (NUM_PROXIES) wrote; else the peer's.
+    """Returns the address in X-Forwarded-For that the first of our proxies (NUM_PROXIES) added, or the peer's address.
 
-    With fewer entries the request did not come through all proxies, so the client itself wrote them.
+    If there are fewer entries, the request did not pass all proxies, and the client may have written the entries.
     """
     peer = environ.get("REMOTE_ADDR") or ""
     proxies = cast("int", settings.REST_FRAMEWORK["NUM_PROXIES"])
@@ -43,7 +43,7 @@ def get_client_address(environ: Mapping[str, Any]) -> str:
 
 @cache
 def report_missing_proxies(proxies: int) -> None:
-    """Logs once in each process: with too high a NUM_PROXIES callers can choose their own addresses."""
+    """Logs once in each process. If NUM_PROXIES is too high, callers can choose their own addresses."""
     log.warning("A request came through fewer proxies than NUM_PROXIES, which is %s. Are there so many?", proxies)
 
 

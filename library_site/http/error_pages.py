@@ -1,4 +1,4 @@
-"""Error pages for browsers. Programs get JSON, and so does every client at a URL for programs."""
+"""Error pages for browsers. Programs get JSON, as does every client of an address for programs."""
 
 import re
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ from library_site.http.api_errors import ErrorContent
 from library_site.http.request_log import current_request_id
 
 JSON, HTML = "application/json", "text/html"
-# Some programs send the Accept header of a browser: at these addresses it is ignored.
+# At these addresses the Accept header is ignored, because some programs send that of a browser.
 is_program_path = re.compile(r"/(api|webhooks|openapi|\.well-known|oauth(?!/authorize/?$))(?![\w-])").match
 
 
@@ -53,14 +53,14 @@ TEMPORARY_STATUSES = (429, 500, 503)
 
 
 def prefers_page(request: HttpRequest | Request) -> bool:
-    """Whether to render an HTML page: browsers accept HTML, programs JSON or anything."""
+    """Tells whether to render an HTML page: browsers accept HTML, programs accept JSON or any type."""
     return not is_program_path(request.path_info) and request.get_preferred_type([JSON, HTML]) == HTML
 
 
 def render_error_page(
     request: HttpRequest | Request, content: ErrorContent, explanation: Explanation | None = None
 ) -> HttpResponse:
-    """Renders without the session and the database: they can be what fails."""
+    """Renders without the session and the database: they can be the cause of the error."""
     explanation = explanation or EXPLANATIONS.get(content.status, EXPLANATIONS[400])
     can_repeat = content.status in TEMPORARY_STATUSES and request.method == "GET"
     context = {

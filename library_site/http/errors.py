@@ -28,17 +28,17 @@ ErrorFormat = Callable[[ErrorContent, str], tuple[int, dict[str, Any]]]
 
 UNAVAILABLE = ErrorContent(503, "The library is out of reach, try again later")
 BUSY = ErrorContent(503, "The library is busy, try again later")
-# The environ's key of how the database failed a request.
+# The environ's key of the kind of database error in a request.
 DATABASE_ERROR_KEY = "library.database_error"
 # Its values.
 DATABASE_ERRORS = ("unavailable", "busy", "failed")
-# Seconds after which a request that was answered 503 can be sent again.
+# Seconds after which a client can repeat a request that got a 503 response.
 UNAVAILABLE_RETRY_AFTER = "1"
 CONTENT_BY_EXCEPTION: dict[type[BaseException], ErrorContent] = {
     RequestDataTooBig: ErrorContent(413, "The body is too large"),
-    # The server is read-only: a replica, or during a move.
+    # The server is read-only: it is a replica, or the database is being moved.
     ReadOnlySqlTransaction: UNAVAILABLE,
-    # It ends the connection, too.
+    # PostgreSQL closes the connection, too.
     IdleInTransactionSessionTimeout: UNAVAILABLE,
     InterfaceError: UNAVAILABLE,
     OperationalError: UNAVAILABLE,
@@ -70,7 +70,7 @@ CODES_BY_STATUS = {
     500: "INTERNAL_ERROR",
     503: "UNAVAILABLE",
 }
-# Codes of 400 answers, by REST framework's code. All other codes follow from the status.
+# Codes of 400 responses, by REST framework's code. The status determines all other codes.
 CODES_BY_DRF_CODE = {"unsupported_version": "UNSUPPORTED_VERSION", "unknown_parameter": "UNKNOWN_PARAMETER"}
 OAUTH_ERRORS_BY_STATUS = {404: "not_found", 500: "server_error", 503: "temporarily_unavailable"}
 
@@ -116,7 +116,7 @@ FORMATS_BY_PREFIX: dict[str, ErrorFormat] = {"/oauth/": oauth_format, "/webhooks
 
 
 def exception_handler(error: Exception, context: dict[str, Any]) -> HttpResponse | None:
-    """Django REST framework's EXCEPTION_HANDLER. `server_error` answers exceptions that are unknown here."""
+    """Django REST framework's EXCEPTION_HANDLER. It leaves unknown exceptions to `server_error`."""
     content = build_content(error, context)
     return render_content(context["request"], content) if content else None
 
@@ -142,7 +142,7 @@ def describe_api_exception(error: APIException, context: dict[str, Any]) -> Erro
 
 
 def describe_known(error: BaseException | None, request: HttpRequest | Request) -> ErrorContent | None:
-    """The content of a APIError, a timeout or an exception in CONTENT_BY_EXCEPTION; None for any other exception."""
+    """Returns the content of an APIError, a time-out or an exception in CONTENT_BY_EXCEPTION, and None for others."""
     if isinstance(error, APIError):
         return error.get_content(request)
     if error and is_timeout(error):
@@ -175,7 +175,7 @@ def build_field_error(place: str, field: str, error: Any) -> FieldError:
 
 
 def render_content(request: HttpRequest | Request, content: ErrorContent) -> HttpResponse:
-    """The response is a page for a browser at an address for people, and JSON otherwise. Every 503 has Retry-After."""
+    """Renders a page for a browser at an address for people, and JSON otherwise. Every 503 has Retry-After."""
     response = render_error_page(request, content) if prefers_page(request) else render_json(request, content)
     if not is_program_path(request.path_info):
         patch_vary_headers(response, ["Accept"])
@@ -192,7 +192,7 @@ def render_json(request: HttpRequest | Request, content: ErrorContent) -> HttpRe
 
 
 def select_format(request: HttpRequest | Request) -> ErrorFormat:
-    """The error format of the request's version; without a version that of its path, by default version 1's."""
+    """Returns the error format of the request's version. Without one, the path decides; the default is version 1's."""
     if "library.version" in request.META:
         version_format: ErrorFormat = request.META["library.version"].error_format
         return version_format
@@ -202,9 +202,9 @@ def select_format(request: HttpRequest | Request) -> ErrorFormat:
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Django's handler400: for its own checks, such as of the Host header, and for `BadRequest` with its message."""
+    """Django's handler400, for Django's own checks, such as that of Host. The message of `BadRequest` is sent."""
     message = str(exception) if isinstance(exception, BadRequest) else "Bad Request"
-    # The OAuth endpoints answer 400 to every form that they cannot read (RFC 6749, 5.2).
+    # The OAuth endpoints respond with 400 to every form that they cannot parse (RFC 6749, 5.2).
     content = None if is_program_path(request.path_info) else describe_known(exception, request)
     return render_content(request, content or ErrorContent(400, message))
 

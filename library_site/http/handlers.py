@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 API_PREFIXES = (f"{API_ROOT}/", "/webhooks/")
 # Characters of a query that need no escape (RFC 3986, 3.4).
 QUERY_SAFE = "/?:@!$&'()*+,;=%"
-# The API_MIDDLEWARE that the compiled path replaces, or that only acts on requests which it leaves to Django.
+# The compiled path replaces this API_MIDDLEWARE, or leaves the requests that need it to Django.
 STOCK_MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "library_site.http.middleware.require_allowed_host",
@@ -34,7 +34,7 @@ OPTIONAL_MIDDLEWARE = {"corsheaders.middleware.CorsMiddleware", "oauth.throttlin
 
 class APIRequest(WSGIRequest):
     def get_full_path(self, force_append_slash: bool = False) -> str:
-        """The address that the client requested: a redirect to HTTPS must lead there, not to the version's own path."""
+        """Returns the address that the client requested: a redirect to HTTPS must use it, not the version's path."""
         path, query = self.META["library.requested_url"]
         return quote(path, encoding="latin-1") + (f"?{quote(query, QUERY_SAFE, 'latin-1')}" if query else "")
 
@@ -49,7 +49,7 @@ class PagesHandler(WSGIHandler):
 
 
 def name_route(match: ResolverMatch) -> str:
-    """The name of a pattern with its namespaces, without that of a version: metrics have the version beside it."""
+    """Returns the name of a pattern with its namespaces, but without the version, which metrics have as a label."""
     namespaces = match.namespaces[1:] if match.route.startswith(API_PREFIXES[0][1:]) else match.namespaces
     return ":".join([*namespaces, match.url_name or match.route])
 
@@ -60,7 +60,7 @@ class APIHandler(PagesHandler):
     request_class = APIRequest
 
     def load_middleware(self, is_async: bool = False) -> None:
-        """Lets Django load API_MIDDLEWARE in the place of MIDDLEWARE, the only setting that it reads for this."""
+        """Loads API_MIDDLEWARE instead of MIDDLEWARE: Django reads only that setting."""
         pages_middleware = settings.MIDDLEWARE
         settings.MIDDLEWARE = settings.API_MIDDLEWARE
         try:
@@ -77,15 +77,15 @@ class APIHandler(PagesHandler):
 
 
 def has_stock_middleware() -> bool:
-    """Whether the compiled path may answer in the place of Django: other middleware must see every request."""
+    """Tells whether the compiled path may be used: any other middleware must see every request."""
     return [name for name in settings.API_MIDDLEWARE if name not in OPTIONAL_MIDDLEWARE] == STOCK_MIDDLEWARE
 
 
 def route_request(api: "WSGIApplication", pages: "WSGIApplication") -> "WSGIApplication":
     """Sends programs to `api` and browsers to `pages`. A slash at the end of a program's address is ignored.
 
-    Methods are case-sensitive (RFC 9110, 9.1). Django reads `get` as GET, so a method with small letters gets a space
-    at its end, which no method has.
+    Methods are case-sensitive (RFC 9110, 9.1), but Django treats `get` as GET. So a method with lower-case letters gets
+    a space at its end, which makes it unknown.
     """
 
     def wrapper(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:

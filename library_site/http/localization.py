@@ -1,4 +1,4 @@
-"""The language and the time zone of the pages for people. Programs are answered in English, with times in UTC."""
+"""The language and the time zone of pages for people. Responses to programs are in English, with times in UTC."""
 
 import re
 from collections.abc import Callable
@@ -15,14 +15,14 @@ from library_site.http.error_pages import HTML, is_program_path
 
 # The script `time-zone.js` sets it.
 ZONE_COOKIE = "time_zone"
-# The root answers programs, and the documentation shows texts of the interface.
+# Programs use the root, and the documentation shows texts of the API, which are in English.
 is_documentation_path = re.compile(r"/(docs(?![\w-])|$)").match
 
 
 def localize_pages(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
-    """Renders a page in the reader's language, with the times of the reader's zone.
+    """Renders a page in the user's language, with times in the user's zone.
 
-    Django's LocaleMiddleware leaves the language to the next request of the thread, which can be a program's.
+    Django's LocaleMiddleware keeps the language active for the thread's next request, which can be one of a program.
     """
 
     def wrapper(request: HttpRequest) -> HttpResponse:
@@ -40,14 +40,14 @@ def localize_pages(get_response: Callable[[HttpRequest], HttpResponse]) -> Calla
 
 
 def activate_language(request: HttpRequest) -> None:
-    """Takes the language of the cookie, otherwise the one that the browser prefers (RFC 9110, 12.5.4)."""
+    """Activates the language of the cookie, or else the one that the browser prefers (RFC 9110, 12.5.4)."""
     translation.activate(translation.get_language_from_request(request))
 
 
 class ReaderZone(ZoneInfo):
-    """A zone in which every time of UTC has a name: at the ends of the calendar, the one in UTC.
+    """A time zone that returns times at the ends of the calendar in UTC, instead of raising OverflowError.
 
-    Programs can store such times, of keys that never expire.
+    Programs can store such times, for example for keys that never expire.
     """
 
     def fromutc(self, dt: datetime, /) -> datetime:
@@ -64,7 +64,7 @@ def find_zone(request: HttpRequest) -> ZoneInfo | None:
 
 @cache
 def list_zones() -> frozenset[str]:
-    """The names of the IANA's database. To list them takes milliseconds: they are files."""
+    """Returns the names in the IANA's database. They are cached: to list the files takes milliseconds."""
     return frozenset(available_timezones())
 
 

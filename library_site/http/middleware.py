@@ -1,4 +1,4 @@
-"""Django middleware: checks of the host and of the body, and what caches may do with a response."""
+"""Django middleware: checks of the host and of the body, and Cache-Control."""
 
 from collections.abc import Callable
 
@@ -19,7 +19,7 @@ def require_allowed_host(get_response: Callable[[HttpRequest], HttpResponse]) ->
 
 
 def require_whole_body(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
-    """Refuses a body that is shorter than its Content-Length, or that was not read."""
+    """Rejects a request whose body is shorter than its Content-Length, or was not read."""
 
     def wrapper(request: HttpRequest) -> HttpResponse:
         if refusal := request.META.get(BODY_REFUSAL_KEY):
@@ -32,7 +32,7 @@ def require_whole_body(get_response: Callable[[HttpRequest], HttpResponse]) -> C
 
 
 def require_revalidation(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
-    """Lets caches ask again before they serve what has an ETag. Else they may guess for how long it is fresh
+    """Makes caches revalidate responses that have an ETag. Otherwise they may guess for how long a response is fresh
     (RFC 9111, 4.2.2 and 5.2.2.4).
     """
 

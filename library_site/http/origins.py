@@ -1,7 +1,7 @@
-"""Refuses pages of other origins that write (RFC 6454).
+"""Rejects writes by pages of other origins (RFC 6454).
 
-A browser asks before it sends JSON to another origin, but it sends a body without a Content-Type unasked. Where writing
-needs no credential, any page that a person visits could then change books.
+A browser sends a preflight request before it sends JSON to another origin, but none before a body without a
+Content-Type. If writes need no credential, any page that a person visits could then change books.
 """
 
 from django.conf import settings
@@ -13,7 +13,7 @@ from library_site.http.api_errors import APIError
 
 
 class ForeignOrigin(APIError):
-    """A page of another origin writes."""
+    """A page of another origin may not write."""
 
     status = 403
     message = "Pages of this origin may not write here"

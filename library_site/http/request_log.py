@@ -1,6 +1,4 @@
-"""Gives each request an id, which is sent with its response, writes one line to the access log, and knows which
-requests are under way.
-"""
+"""Gives each request an id, which its response has too, writes the access log, and lists the requests in progress."""
 
 import logging
 import re
@@ -23,7 +21,7 @@ log = logging.getLogger("library_site.access")
 LINE_FORMAT = "%(method)s %(path)s %(status)d %(duration_ms)s ms"
 NO_REQUEST = "-"
 current_request_id = ContextVar("current_request_id", default=NO_REQUEST)
-# The environ's key of the name of the route that answers, such as `books`.
+# The environ's key of the name of the request's route, such as `books`.
 ROUTE_KEY = "library.route"
 # The methods that HTTP defines and the library may answer.
 METHODS = frozenset(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
@@ -40,20 +38,20 @@ class RequestUnderWay(NamedTuple):
     database: BaseDatabaseWrapper
 
 
-# The annotations of an inner function are evaluated for each request, and this type would be built there.
+# An alias, because Python evaluates the annotations of an inner function, and builds their types, for each request.
 Headers = list[tuple[str, str]]
-# Called when a request has ended, with its environ, its method, the status and the seconds that it took.
+# Called at the end of a request with its environ, method, status and duration in seconds.
 RequestObserver = Callable[["WSGIEnvironment", str, int, float], None]
 # By the id of the environ.
 requests_under_way: dict[int, RequestUnderWay] = {}
 
 
 def log_requests(application: "WSGIApplication", observers: Sequence[RequestObserver] = ()) -> "WSGIApplication":
-    """Sends `X-Request-ID` with every response: the caller's own if it is acceptable, else a new one.
+    """Sends `X-Request-ID` with every response: the caller's id if it is acceptable, else a new one.
 
-    `current_request_id` holds it until the body is closed. If the application fails, it stays there: the server logs
-    the failure afterwards. The line has method, path, status and milliseconds; the path is percent-encoded, as in the
-    request. The query is left out: it can hold codes and tokens.
+    `current_request_id` has the id until the body is closed. If the application raises an error, it keeps the id,
+    because the server logs the error afterwards. The line has method, path, status and milliseconds. The path is
+    percent-encoded, as in the request. The query is left out, because it can contain codes and tokens.
     """
 
     def wrapper(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
@@ -61,7 +59,7 @@ def log_requests(application: "WSGIApplication", observers: Sequence[RequestObse
         header = environ.get("HTTP_X_REQUEST_ID", "")
         request_id = header if is_acceptable(header) else uuid4().hex
         current_request_id.set(request_id)
-        # Read them first: the application may change the path.
+        # They are read first, because the application may change the path.
         method, path, status = environ["REQUEST_METHOD"], environ["PATH_INFO"], ""
         key = id(environ)
         requests_under_way[key] = RequestUnderWay(method, path, request_id, started_at, thread_connection.database)
@@ -91,7 +89,7 @@ def log_requests(application: "WSGIApplication", observers: Sequence[RequestObse
 
 
 def make_record(method: str, path: str, status_line: str, seconds: float) -> logging.LogRecord:
-    """Like log.info, but without a search for the calling line: that costs as much as the formatting."""
+    """Builds a record like log.info, but without the line of the caller: to find it costs as much as to format it."""
     fields = {
         "method": method,
         "path": quote(path, encoding="latin-1", errors="replace"),

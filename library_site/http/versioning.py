@@ -15,7 +15,7 @@ from library_site.http.versions import API_ROOT, Version
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
-# Requests repeat the same few texts.
+# Cached, because requests have only a few different texts.
 parse_version_number = lru_cache(maxsize=100)(integers.parse_integer)
 
 API_PREFIX = f"{API_ROOT}/"
@@ -26,7 +26,7 @@ QUALITY = re.compile(r"q=(0(?:\.\d*)?|1(?:\.0*)?)")
 
 
 class VersionChoice(NamedTuple):
-    """`path` is the path below a version's home; `refusal` says why no version could be chosen."""
+    """`path` is the path below a version's home. `refusal` is the error if no version could be chosen."""
 
     version: Version
     path: str
@@ -101,7 +101,7 @@ def choose_version(environ: "WSGIEnvironment", versions: Mapping[int, Version], 
 
 
 def names_no_version(environ: "WSGIEnvironment") -> bool:
-    """Whether a request has none of the three selectors, as most have. It may also return false for one without."""
+    """Tells, as a fast check, that a request has no selector. It may return false although there is none."""
     return not (
         environ["PATH_INFO"].startswith(f"{API_PREFIX}v")
         or may_name_version(environ.get("QUERY_STRING", ""))
@@ -110,14 +110,14 @@ def names_no_version(environ: "WSGIEnvironment") -> bool:
 
 
 def refuse_version(path: str, reason: str, versions: Mapping[int, Version]) -> VersionChoice:
-    """Uses the latest version: it knows every address and method, and 405 comes before this refusal."""
+    """Uses the latest version: it has all addresses and methods, and a 405 comes before this error."""
     served_numbers = ", ".join(str(number) for number in versions)
     substitute = replace(versions[max(versions)], error_format=envelope_format)
     return VersionChoice(substitute, path, refusal=f"{reason}. Served: {served_numbers}.")
 
 
 def choose_vendor_type(accept: str, versions: Mapping[int, Version]) -> tuple[str, str]:
-    """The preferred vendor type of an Accept header, with its version number. Types of served versions come first."""
+    """Returns the preferred vendor type of an Accept header, with its version. Types of served versions come first."""
     if not has_vendor_type(accept):
         return "", ""
     latest = str(max(versions))
@@ -132,7 +132,7 @@ def has_vendor_type(accept: str) -> bool:
 
 
 def iter_vendor_types(accept: str) -> Iterator[tuple[float, str, str | None]]:
-    """Weight, media type and number, which may be absent."""
+    """Yields weight, media type and version number, which may be None."""
     for part in accept.split(","):
         name, *parameters = (piece.strip() for piece in part.split(";"))
         if match := VENDOR_TYPE.fullmatch(name):

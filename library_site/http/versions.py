@@ -22,7 +22,7 @@ API_ROOT = "/api"
 
 @dataclass(frozen=True)
 class Lifecycle:
-    """When a version is deprecated and when it ends, and where its clients read about that. Times are aware."""
+    """When a version is deprecated and when it ends, and the pages about that. Times are aware."""
 
     deprecated_on: datetime | None = None
     sunset_on: datetime | None = None
@@ -115,5 +115,5 @@ KNOWN_VERSIONS = [
 ]
 LIFECYCLES = {number: Lifecycle(**dates) for number, dates in settings.API_LIFECYCLES.items()}
 VERSIONS = select_served(KNOWN_VERSIONS, LIFECYCLES)
-# The version of a request that names none: the paths of the specification name none.
+# The version of a request without a selector: the paths of the specification have none.
 DEFAULT_VERSION = 1

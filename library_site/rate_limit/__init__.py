@@ -1,4 +1,4 @@
-"""The room of the rate limit: how many requests a caller made in its window.
+"""The rate limit: counts the requests of each caller in its window.
 
 Call `get_counter` (counters). It imports no other room.
 """

@@ -1,4 +1,4 @@
-"""The counter of a process, by its settings."""
+"""Chooses the counter of a process by its settings."""
 
 from functools import cache
 from threading import Lock
@@ -25,7 +25,7 @@ def get_counter(redis_url: str, seconds: int) -> Counter:
 def make_counter(redis_url: str, seconds: int) -> Counter:
     if not redis_url:
         return LocalCounter(seconds)
-    # To import the client takes a tenth of a second, so it happens only if Redis is used.
+    # The import takes a tenth of a second, so it happens only if Redis is used.
     from library_site.rate_limit.redis_windows import RedisCounter
 
     return RedisCounter(redis_url, seconds)

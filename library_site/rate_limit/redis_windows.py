@@ -42,7 +42,7 @@ class RedisCounter:
         if was_unreachable and not self.may_try(now):
             return self.fallback.count(caller, now)
         try:
-            # The key has the length: a window of another limit would last too long.
+            # The key contains the length of the window, so a new setting does not use windows of the old length.
             requests, milliseconds = self.script([f"library:rate:{self.seconds}:{caller}"], [self.seconds * 1000])
         except RedisError as error:
             self.record_failure(error, now)
@@ -52,7 +52,7 @@ class RedisCounter:
         return Window(requests, milliseconds / 1000)
 
     def may_try(self, now: float) -> bool:
-        """True for one request in REDIS_RETRY_AFTER seconds: the others must not wait for a Redis that hangs."""
+        """Returns true once in REDIS_RETRY_AFTER seconds: other requests must not wait for a Redis that hangs."""
         with self.lock:
             may_try = self.next_try is None or now >= self.next_try
             if may_try:
@@ -73,7 +73,7 @@ class RedisCounter:
 
 
 def open_redis(url: str) -> Redis:
-    """A second try would count a request twice. Protocol 2 needs no HELLO, so it works with every Redis."""
+    """Connects without retries, which could count a request twice. Protocol 2 needs no HELLO: every Redis has it."""
     timeouts = {"socket_timeout": REDIS_TIMEOUT, "socket_connect_timeout": REDIS_TIMEOUT}
     return Redis.from_url(url, protocol=2, retry=Retry(NoBackoff(), 0), **timeouts)
 

@@ -1,6 +1,6 @@
 """Counts requests per caller in memory, for this process.
 
-A window begins with a caller's first request and lasts a fixed time. Counting a request and reading its window is one
+A window begins with a caller's first request and lasts a fixed time. A request is counted and its window read in one
 atomic step, so exactly as many requests pass as the limit allows.
 """
 
@@ -8,7 +8,7 @@ from collections import OrderedDict
 from threading import Lock
 from typing import NamedTuple
 
-# A process stores at most so many callers, in about 30 MB; then it drops the oldest window.
+# The most callers that a process stores, in about 30 MB. Beyond it, the oldest window is dropped.
 MAX_CALLERS = 100_000
 
 
