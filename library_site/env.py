@@ -207,7 +207,7 @@ def optional_path(name: str) -> Path | None:
 
 
 def folder(name: str, default: Path) -> Path:
-    """Returns the path of a folder, which is created for its owner alone if it does not exist."""
+    """Returns the path of a folder. If it does not exist, it is created with access for its owner only."""
     value = path(name, default)
     try:
         value.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -30,7 +30,7 @@ VERSION = RELEASES[-1].version
 
 
 def find_release(applied: Set[Key]) -> Release | None:
-    """Returns the newest release of which a database has all migrations; None if it is older than all, or new."""
+    """Returns the newest release whose migrations a database has. Returns None for a new or older database."""
     return next((release for release in reversed(RELEASES) if has_release(applied, release)), None)
 
 

@@ -263,7 +263,7 @@ USE_TZ = True
 # Static files
 STATIC_URL = "/static/"
 STATIC_ROOT = env.path("STATIC_ROOT", DATA_DIR / "static")
-# Files with addresses of their own: browsers ask for /favicon.ico.
+# Files at fixed addresses: browsers request /favicon.ico.
 WHITENOISE_ROOT = BASE_DIR / "library_site" / "root_files"
 
 # Logs
@@ -293,14 +293,14 @@ LOGGING = {
         "django.security": {"level": "CRITICAL"},
         # The access log of runserver contains queries.
         "django.server": {"handlers": [], "level": "CRITICAL", "propagate": True},
-        # The server's log, in the library's format instead of its own.
+        # The server's log, in the library's format.
         "_granian": {"handlers": [], "level": "ERROR", "propagate": True},
     },
 }
 
 # Reports of errors, to Sentry or a service that speaks its protocol
 SENTRY_DSN = env.optional_text("SENTRY_DSN", "sentry_sdk")
-# Traces, for which OpenTelemetry reads more variables of its own
+# Traces; OpenTelemetry itself reads more variables
 TRACES_ENABLED = bool(
     env.optional_text("OTEL_EXPORTER_OTLP_ENDPOINT", "opentelemetry.sdk")
     or env.optional_text("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "opentelemetry.sdk")

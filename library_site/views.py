@@ -77,5 +77,5 @@ class DocsView(SpectacularSwaggerSplitView):
         return response
 
     def options(self, request: Request, *arguments: Any, **options: Any) -> HttpResponse:
-        """Django's own answer would be the page without its assets."""
+        """Replaces Django's response, which would be the page without its assets."""
         return HttpResponse(status=204)

@@ -22,7 +22,7 @@ Result = TypeVar("Result")
 
 # Seconds that a statement gets beyond its limit. The server cancels it before, unless its session hangs.
 GRACE = 2.0
-# Seconds after which a waiting statement causes a probe, that the server has for its answer, and between two probes.
+# Seconds until a waiting statement causes a probe, for the server's reply to it, and between two probes.
 # So a hang is detected in less than two seconds. Until then it can block all threads, and with them `/livez`.
 SUSPECT_AGE, PROBE_TIMEOUT, PROBE_INTERVAL = 0.5, 1.0, 0.5
 # Seconds without statements after one exceeded its limit and GRACE. The requests that waited for a thread in this time

@@ -1,6 +1,6 @@
 """Keyset pagination: a page begins after the key of a row, not after a number of rows, so all pages cost the same.
 
-A key has the values of the columns that sort the rows, of which the last one is unique.
+A key has the values of the columns that sort the rows. The last of these columns is unique.
 """
 
 from collections.abc import Callable, Sequence

@@ -34,7 +34,7 @@ class WriterQueue:
     def __init__(self, database: str, max_writers: int) -> None:
         self.max_writers = max_writers
         self.lock = Lock()
-        # Each writer waits at a lock of its own, which is released when its turn comes.
+        # Each writer waits for its own lock, which is released at the beginning of its turn.
         self.writers: deque[Lock] = deque()
         # When this process last noticed the end of a turn.
         self.progressed_at = float("-inf")

@@ -48,7 +48,7 @@ SAMPLE_INTERVAL = 1.0
 # Seconds for which the result of a source is reused, and that a scrape waits for a source.
 SOURCES_LIFETIME, SOURCES_TIMEOUT = 5.0, 2.0
 
-# Reads metrics for a scrape, in a thread of its own with a connection of its own. May raise any exception.
+# Reads metrics for a scrape, in a separate thread with its own connection. It may raise any exception.
 MetricSource = Callable[[], Iterable[Metric]]
 
 

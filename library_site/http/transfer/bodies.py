@@ -37,7 +37,7 @@ class BodyTooSlow(APIError):
 
 
 def normalize_content_type(application: "WSGIApplication") -> "WSGIApplication":
-    """Keeps only the media type of a Content-Type: Django fails on unusual parameters before it can answer."""
+    """Keeps only the media type of a Content-Type: Django fails on unusual parameters before it can send a response."""
 
     def wrapper(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
         content_type = environ.get("CONTENT_TYPE")
@@ -51,7 +51,7 @@ def normalize_content_type(application: "WSGIApplication") -> "WSGIApplication":
 def buffer_body(application: "WSGIApplication") -> "WSGIApplication":
     """Reads the request body before Django sees the request.
 
-    A body without a length (chunked, or HTTP/2) gets a Content-Length, which Django needs. When Django refuses a
+    A body without a length (chunked, or HTTP/2) gets a Content-Length, which Django needs. When Django rejects a
     request without reading its body, the client keeps its connection. `library.cut_off` marks a body that is shorter
     than its Content-Length.
 
