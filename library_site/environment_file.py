@@ -30,33 +30,35 @@ ITEM = re.compile(
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-class UnreadableFile(Exception):
+class UnreadableVariables(Exception):
     """The message tells why systemd would reject the file, or would read something else than the author meant."""
 
 
 def read_variables(path: Path) -> dict[str, str]:
-    """Reads a file of variables. Raises UnreadableFile, OSError."""
+    """Reads a file of variables. Raises UnreadableVariables, OSError."""
     try:
         text = path.read_bytes().decode()
     except UnicodeDecodeError as error:
-        raise UnreadableFile("it is not UTF-8") from error
+        raise UnreadableVariables("it is not UTF-8") from error
     return parse_variables(text)
 
 
 def parse_variables(text: str) -> dict[str, str]:
-    """Returns values by name. The last value of a name counts. Raises UnreadableFile."""
+    """Returns values by name. The last value of a name counts. Raises UnreadableVariables."""
     if "\0" in text:
-        raise UnreadableFile("it has a NUL")
+        raise UnreadableVariables("it has a NUL")
     variables = {}
     for item in ITEM.finditer(text):
         if item["continued"]:
             # Before systemd 254, such a comment continues in the next line; since then it does not.
-            raise UnreadableFile(f"the comment at {find_line(item, 'continued')} ends with a backslash; remove that")
+            raise UnreadableVariables(
+                f"the comment at {find_line(item, 'continued')} ends with a backslash; remove that"
+            )
         if item["name"] is None:
             continue
         name = item["name"].rstrip(" \t")
         if not NAME.fullmatch(name):
-            raise UnreadableFile(f"at {find_line(item, 'name')}, systemd ignores {name!r}, which is no name")
+            raise UnreadableVariables(f"at {find_line(item, 'name')}, systemd ignores {name!r}, which is no name")
         variables[name] = unquote(item["quoted"]) + ESCAPE.sub(unescape_bare, item["bare"])
     return variables
 
@@ -91,7 +93,7 @@ def main(file: str, *command: str) -> NoReturn:
         variables = read_variables(Path(file))
     except OSError as error:
         sys.exit(f"{file}: {error.strerror}.")
-    except UnreadableFile as error:
+    except UnreadableVariables as error:
         sys.exit(f"{file}: {error}.")
     run([*command], variables)
 

@@ -54,18 +54,18 @@ class EventPage(NamedTuple):
     has_more: bool
 
 
-def read_page(after: StreamCursor | None, kinds: Collection[str], limit: int, now: datetime) -> EventPage:
+def read_event_page(after: StreamCursor | None, kinds: Collection[str], limit: int, now: datetime) -> EventPage:
     """Reads events of these kinds after a cursor, or from the oldest one in the stream. Raises CursorTooOld."""
     if after and after.read_at < max([now - EVENT_RETENTION - READING_GRACE, *list_restorations()]):
         raise CursorTooOld
     events = settled_events().filter(after_condition(after) if after else Q(created_at__gte=now - EVENT_RETENTION))
     rows = events.filter(kind__in=kinds).order_by("transaction", "id").values_list(*ROW_COLUMNS)[: limit + 1]
-    page = cut_page(list(rows), limit, Start(), get_row_key)
+    page = cut_page(list(rows), limit, Start(), get_event_key)
     end = StreamCursor(*page.next_key) if page.next_key else last_position(events, after, now)
     return EventPage([bytes(body) for body, *_ in page.rows], end, has_more=bool(page.next_key))
 
 
-def get_row_key(row: tuple[Any, ...]) -> Key:
+def get_event_key(row: tuple[Any, ...]) -> Key:
     return row[1:]
 
 

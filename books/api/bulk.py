@@ -145,11 +145,11 @@ def drop_tracebacks(error: BaseException | None) -> None:
 
 def describe_failures(failures: Mapping[int, Exception], build_url: UrlBuilder) -> FieldErrors:
     """Call it after the rollback, so that no error links to a book that one of the items created."""
-    descriptions = {index: describe_failure(error, build_url) for index, error in failures.items()}
+    descriptions = {index: describe_bulk_failure(error, build_url) for index, error in failures.items()}
     return {f"{index}.{name}": [ErrorDetail(message, code)] for index, (name, message, code) in descriptions.items()}
 
 
-def describe_failure(error: Exception, build_url: UrlBuilder) -> tuple[str, str, str]:
+def describe_bulk_failure(error: Exception, build_url: UrlBuilder) -> tuple[str, str, str]:
     """Returns the field, the message and the code."""
     if isinstance(error, changes.BookNotFound):
         return "id", "Book not found", "not_found"

@@ -20,14 +20,14 @@ from books.files.uploads import KEPT_DAYS, PART_BYTES
 from books.history.actors import ActorRef
 from books.models import Book, ExportChunk, Operation
 from books.operations.selections import read_stored_filter
-from books.operations.tasks import Batch, BatchCounts, OperationFailed, Plan, Sentences, Task, register_kind
+from books.operations.tasks import Batch, BatchCounts, OperationFailed, Plan, Sentences, Task, register_operation_kind
 from library_site.db.integers import BIGINT_MAX
 from library_site.jobs.leases import renew_lease
 
 EXPORT = "export"
 
 
-@register_kind
+@register_operation_kind
 class ExportTask(Task):
     """Writes the workbook to a temporary file, then stores it in parts. Its keys are the numbers of the parts.
 

@@ -26,7 +26,7 @@ from books.files.uploads import build_source, open_content
 from books.history.actors import ActorRef
 from books.models import ImportFile, ImportFinding, Operation
 from books.operations.selection_tasks import is_announced
-from books.operations.tasks import Batch, BatchCounts, OperationFailed, Plan, Sentences, Task, register_kind
+from books.operations.tasks import Batch, BatchCounts, OperationFailed, Plan, Sentences, Task, register_operation_kind
 from books.writing.changes import lock_books
 from library_site.jobs.leases import renew_lease
 
@@ -116,7 +116,7 @@ class FileTask(Task):
         raise NotImplementedError
 
 
-@register_kind
+@register_operation_kind
 class CheckTask(FileTask):
     """Decides, but changes nothing."""
 
@@ -148,7 +148,7 @@ class CheckTask(FileTask):
         return 0
 
 
-@register_kind
+@register_operation_kind
 class ImportTask(FileTask):
     name = IMPORT
     label = gettext_lazy("import")
@@ -183,7 +183,7 @@ class ImportTask(FileTask):
         return sum(counts[kind] for kind in WRITTEN_KINDS)
 
 
-@register_kind
+@register_operation_kind
 class PreviewTask(Task):
     """Reads how the file is encoded, its columns and its first records, and stores them as the operation's result."""
 

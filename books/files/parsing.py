@@ -12,7 +12,7 @@ from rest_framework.exceptions import ValidationError
 
 from books.book_fields import BOOK_FIELDS, REQUIRED_FIELDS
 from books.files.columns.cells import (
-    Source,
+    CellSource,
     find_reader,
     has_no_isbn,
     is_blank,
@@ -97,7 +97,7 @@ class ParsedRecord(NamedTuple):
     pk: int | None = None
     problem: str = ""
     doubts: tuple[str, ...] = ()
-    sources: Mapping[str, Sequence[Source]] = {}
+    sources: Mapping[str, Sequence[CellSource]] = {}
     is_left_out: bool = False
     format: str = ""
     members: tuple[str, ...] = ()
@@ -131,7 +131,7 @@ def parse_record(
     position: int,
     record: Record,
     rules: ImportRules,
-    sources: Mapping[str, Sequence[Source]],
+    sources: Mapping[str, Sequence[CellSource]],
     corrections: Mapping[str, str] = {},
 ) -> ParsedRecord:
     """`sources` come from the rules."""
@@ -153,7 +153,7 @@ def parse_record(
 
 
 def read_corrected(
-    record: Record, sources: Mapping[str, Sequence[Source]], corrections: Mapping[str, str], *, is_exact: bool
+    record: Record, sources: Mapping[str, Sequence[CellSource]], corrections: Mapping[str, str], *, is_exact: bool
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Returns the cells of a record and the warnings about them, by field. A correction is parsed like a cell."""
     cells, doubts = read_cells(record.values, sources)
@@ -165,12 +165,12 @@ def read_corrected(
     return cells, doubts
 
 
-def name_cell(record: Record, sources: Mapping[str, Sequence[Source]], field: str, sentence: str) -> str:
+def name_cell(record: Record, sources: Mapping[str, Sequence[CellSource]], field: str, sentence: str) -> str:
     columns = sources.get(field)
     return name_field(read_field(record.values, columns)[0][:MAX_SHOWN_NAME] if columns else field, sentence)
 
 
-def get_sources(rules: ImportRules) -> dict[str, list[Source]]:
+def get_sources(rules: ImportRules) -> dict[str, list[CellSource]]:
     headings = FIELD_NAMES.get(rules.format, {})
     return list_sources(rules.mapping, is_exact=rules.is_exact, headings=headings)
 

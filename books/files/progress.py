@@ -15,10 +15,12 @@ def iter_batches(
 ) -> Iterator[Sequence[Item]]:
     """Yields the items in lists, whose size may change between lists. The bar advances with each list."""
     iterator = iter(items)
-    return show_bar(iter(lambda: list(islice(iterator, get_size())), []), description, total)
+    return show_progress_bar(iter(lambda: list(islice(iterator, get_size())), []), description, total)
 
 
-def show_bar(lists: Iterable[Sequence[Item]], description: str, total: int | None = None) -> Iterator[Sequence[Item]]:
+def show_progress_bar(
+    lists: Iterable[Sequence[Item]], description: str, total: int | None = None
+) -> Iterator[Sequence[Item]]:
     """Yields the same lists, and counts their items in the bar."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as bar:

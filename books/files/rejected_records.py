@@ -27,7 +27,7 @@ def iter_rejected_file(file: ImportFile, operation: Operation) -> Generator[byte
     return client.iter_rejected_parts(source)
 
 
-def iter_rejected(file: ImportFile, operation: Operation) -> Iterator[tuple[int, int, str]]:
+def iter_rejected_rows(file: ImportFile, operation: Operation) -> Iterator[tuple[int, int, str]]:
     """Yields the positions, lines and reasons of these records."""
     position = 0
     while rows := list_rejected(file, operation, position):

@@ -16,7 +16,7 @@ from books.models import Book, Operation, OperationProblem
 from books.operations.edits import InvalidEdit, read_edit
 from books.operations.previews import Preview, preview_deletion, preview_edit
 from books.operations.selections import BookKey, SelectionReader, StoredFilter, lock_matching, read_stored_filter
-from books.operations.tasks import LEFT, Batch, BatchCounts, Plan, RefusedItem, Sentences, Task, register_kind
+from books.operations.tasks import LEFT, Batch, BatchCounts, Plan, RefusedItem, Sentences, Task, register_operation_kind
 from books.writing import changes
 from library_site.db.integers import BIGINT_MAX
 
@@ -71,7 +71,7 @@ class SelectionTask(Task):
         raise NotImplementedError
 
 
-@register_kind
+@register_operation_kind
 class DeleteTask(SelectionTask):
     name = DELETE
     label = _("deletion")
@@ -93,7 +93,7 @@ class DeleteTask(SelectionTask):
         return BatchCounts(len(books))
 
 
-@register_kind
+@register_operation_kind
 class EditTask(SelectionTask):
     name = EDIT
     label = _("bulk edit")

@@ -127,7 +127,7 @@ KINDS: dict[str, type[Kind]] = {}
 KindType = TypeVar("KindType", bound=type[Kind])
 
 
-def register_kind(kind: KindType) -> KindType:
+def register_operation_kind(kind: KindType) -> KindType:
     KINDS[kind.name] = kind
     return kind
 
@@ -144,13 +144,13 @@ def create_task(name: str) -> Task:
     return kind()
 
 
-@register_kind
+@register_operation_kind
 class BulkRequest(Kind):
     name = BULK
     label = _("bulk request")
 
 
-@register_kind
+@register_operation_kind
 class Merge(Kind):
     name = MERGE
     label = _("merge")

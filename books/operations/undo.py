@@ -16,7 +16,7 @@ from books.history.actors import ActorRef
 from books.history.states import DELETIONS
 from books.models import Change, Operation, OperationProblem
 from books.operations.selection_tasks import is_announced, write_pairs
-from books.operations.tasks import Batch, BatchCounts, Plan, RefusedItem, Sentences, Task, register_kind
+from books.operations.tasks import Batch, BatchCounts, Plan, RefusedItem, Sentences, Task, register_operation_kind
 from books.writing import changes
 
 UNDO = "undo"
@@ -34,7 +34,7 @@ class UndoStep(NamedTuple):
     after: Mapping[str, Any] | None
 
 
-@register_kind
+@register_operation_kind
 class UndoTask(Task):
     """Its keys are negative ids of changes, because it runs backwards."""
 

@@ -101,7 +101,7 @@ def run(once: bool, write_line: Callable[[str], None]) -> None:
 def claim_reconnecting(stop: Event) -> Operation | None:
     """Returns None also if the database is not available."""
     try:
-        return call_reconnecting(lambda: claim_due() if has_due(Operation) else None)
+        return call_reconnecting(lambda: claim_operation() if has_due(Operation) else None)
     except CONNECTION_ERRORS:
         stop.wait(RECONNECT_DELAY)
         return None
@@ -116,16 +116,16 @@ def refresh_summaries_reconnecting(stop: Event) -> None:
 
 
 @transaction.atomic(durable=True)
-def claim_due() -> Operation | None:
+def claim_operation() -> Operation | None:
     """Leases the operation that has waited longest. Ends an operation if too many workers have died of it."""
     claim = leases.claim_due(Operation, 1)
     for operation in Operation.objects.filter(pk__in=claim.poisoned_pks):
-        with activate_language(operation):
+        with activate_operation_language(operation):
             finish_rows(Operation, [operation.pk], State.FAILED, attempts=0, error=translate_stored(POISONED_REASON))
     return Operation.objects.filter(pk__in=claim.pks).first()
 
 
-def activate_language(operation: Operation) -> translation.override:
+def activate_operation_language(operation: Operation) -> translation.override:
     """Activates the language of the page where the operation was started; English for programs."""
     return translation.override((operation.parameters or {}).get("language", settings.LANGUAGE_CODE))
 
@@ -171,7 +171,7 @@ def count_failure(leased: Operation, error: Exception) -> str:
         retry_row(Operation, operation.pk, FAILURE_RETRIES.get_delay(failures))
         return "put off"
     log.warning("Operation %s failed.", operation.pk, exc_info=error)
-    with activate_language(operation):
+    with activate_operation_language(operation):
         reason = _("The database failed %(count)s times in a row: %(error)s")
         message = truncate_text(reason % {"count": failures, "error": describe_error(error)})
     finish_rows(Operation, [operation.pk], State.FAILED, error=message)
@@ -211,7 +211,7 @@ class OperationRunner:
         Raises LeaseLost, and the errors of an unavailable database.
         """
         operation = find_leased(self.operation)
-        with activate_language(operation):
+        with activate_operation_language(operation):
             try:
                 return self.run_step(operation)
             except (LeaseLost, *CONNECTION_ERRORS):

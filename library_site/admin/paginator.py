@@ -31,6 +31,6 @@ class BoundedCount(int):
         return _("over %(count)s") % {"count": number_format(int(self), force_grouping=True)}
 
 
-def format_count(count: int) -> str:
+def format_total(count: int) -> str:
     """Formats a number of rows with a thousands separator."""
     return str(count) if isinstance(count, BoundedCount) else number_format(count, force_grouping=True)

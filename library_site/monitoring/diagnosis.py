@@ -61,7 +61,7 @@ def check_settings(_now: datetime) -> Texts:
         yield OK, f"Library API {VERSION}, no check fails"
 
 
-def check_database(_now: datetime) -> Texts:
+def diagnose_database(_now: datetime) -> Texts:
     connection.ensure_connection()
     yield OK, describe_database(connection)
 
@@ -134,7 +134,7 @@ def check_backup(now: datetime) -> Texts:
 
 CHECKS: Mapping[str, tuple[str, Callable[[datetime], Texts]]] = {
     "settings": ("install.md#deployment", check_settings),
-    "database": ("runbook.md#databases", check_database),
+    "database": ("runbook.md#databases", diagnose_database),
     "migrations": ("install.md#upgrade-and-rollback", check_migrations),
     "tables": ("troubleshooting.md#it-answers-but-not-as-it-should", check_tables),
     "keys": ("runbook.md#keys", check_keys),

@@ -31,21 +31,21 @@ def create_files(directory: Path) -> None:
     try:
         for kind in KINDS:
             # An older process with the same id has ended.
-            get_path(directory, kind).unlink(missing_ok=True)
+            get_metrics_path(directory, kind).unlink(missing_ok=True)
             allocate(directory, kind, SERIES_SIZE)
     except OSError:
         for kind in KINDS:
-            get_path(directory, kind).unlink(missing_ok=True)
+            get_metrics_path(directory, kind).unlink(missing_ok=True)
         raise
 
 
 def allocate(directory: Path, kind: str, size: int) -> None:
     """Allocates the blocks of a file of this process up to this size. Raises OSError."""
-    with get_path(directory, kind).open("ab") as file:
+    with get_metrics_path(directory, kind).open("ab") as file:
         os.posix_fallocate(file.fileno(), 0, size)
 
 
-def get_path(directory: Path, kind: str) -> Path:
+def get_metrics_path(directory: Path, kind: str) -> Path:
     return directory / f"{kind}_{os.getpid()}.db"
 
 

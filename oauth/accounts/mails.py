@@ -87,7 +87,9 @@ def invite(user: User, now: datetime) -> None:
 
 def send_due(now: datetime) -> int:
     """Sends the mails that are due. Returns their number. Must not run in a transaction: a mail server can be slow."""
-    return sum(send(mail, now) for mail in select_due_mails(now).order_by("due_at")[:BATCH] if claim(mail, now))
+    return sum(
+        send_account_mail(mail, now) for mail in select_due_mails(now).order_by("due_at")[:BATCH] if claim(mail, now)
+    )
 
 
 def select_due_mails(now: datetime | Now) -> QuerySet[AccountMail]:
@@ -102,7 +104,7 @@ def claim(mail: AccountMail, now: datetime) -> bool:
     return bool(own.update(attempts=F("attempts") + 1, due_at=due_at))
 
 
-def send(mail: AccountMail, now: datetime) -> bool:
+def send_account_mail(mail: AccountMail, now: datetime) -> bool:
     """Returns whether the mail server accepted the mail. Failures are logged and retried later."""
     try:
         for user, address in find_recipients(mail):

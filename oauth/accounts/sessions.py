@@ -32,7 +32,7 @@ def get_user(request: Any) -> User | AnonymousUser:
     """Returns the person of the session, and ends a session without the person's second factor."""
     if not hasattr(request, "_cached_user"):
         user = auth.get_user(request)
-        if isinstance(user, User) and not is_complete(request.session, user):
+        if isinstance(user, User) and not is_session_complete(request.session, user):
             request.session.flush()
             user = AnonymousUser()
         request._cached_user = user
@@ -40,7 +40,7 @@ def get_user(request: Any) -> User | AnonymousUser:
     return found
 
 
-def is_complete(session: Any, user: User) -> bool:
+def is_session_complete(session: Any, user: User) -> bool:
     factor = totp.find_factor(user)
     if factor is None:
         return FACTOR_KEY not in session and not totp.is_demanded(user)

@@ -85,7 +85,7 @@ def issue_token(request: HttpRequest, *grant_types: str) -> HttpResponse:
     # An error response is committed too, because it can revoke tokens; only an exception rolls back.
     with transaction.atomic():
         _, _, body, status = get_backend().create_token_response(request)
-    return build_response(request, status, body)
+    return build_oauth_response(request, status, body)
 
 
 @client_endpoint
@@ -93,7 +93,7 @@ def revoke(request: HttpRequest) -> HttpResponse:
     """RFC 7009."""
     with transaction.atomic():
         _, _, body, status = get_backend().create_revocation_response(request)
-    return build_response(request, status, body)
+    return build_oauth_response(request, status, body)
 
 
 @client_endpoint
@@ -103,9 +103,9 @@ def introspect(request: HttpRequest) -> HttpResponse:
     try:
         is_authenticated = get_backend().server.request_validator.authenticate_client(client_request)
     except errors.OAuth2Error as error:
-        return build_response(request, error.status_code, error.json)
+        return build_oauth_response(request, error.status_code, error.json)
     if not is_authenticated:
-        return build_response(request, 401, errors.InvalidClientError().json)
+        return build_oauth_response(request, 401, errors.InvalidClientError().json)
     if not client_request.token:
         return error_response(400, "invalid_request", "Missing token parameter.")
     body = introspect_token(client_request.token, client_request.client, timezone.now())
@@ -117,7 +117,7 @@ def get_backend() -> OAuthBackend:
     return OAuthBackend()
 
 
-def build_response(request: HttpRequest, status: int, body: str) -> HttpResponse:
+def build_oauth_response(request: HttpRequest, status: int, body: str) -> HttpResponse:
     """Builds Django's response from oauthlib's. A failed Basic authentication gets a challenge (RFC 6749, 5.2)."""
     response = HttpResponse(body, "application/json", status, headers=NO_STORE)
     if status == 401 and "HTTP_AUTHORIZATION" in request.META:

@@ -35,7 +35,7 @@ class TokenExpired(InvalidToken):
     """The library issued this token, and it has expired."""
 
 
-class Header(msgspec.Struct):
+class TokenHeader(msgspec.Struct):
     kid: str | None = None
 
 
@@ -113,7 +113,7 @@ def verify_signature(token: str, now: float) -> Claims:
 @lru_cache(maxsize=100)
 def read_kid(header: str) -> str | None:
     """Returns the `kid` of a token's encoded header. All tokens of a key have the same header."""
-    return msgspec.json.decode(urlsafe_b64decode(header + "=="), type=Header).kid
+    return msgspec.json.decode(urlsafe_b64decode(header + "=="), type=TokenHeader).kid
 
 
 @lru_cache(maxsize=MAX_VERIFIED_TOKENS)

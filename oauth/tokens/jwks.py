@@ -144,7 +144,7 @@ def generate_key(now: int) -> dict[str, Any]:
 def edit_key_file(path: Path) -> Iterator[list[dict[str, Any]]]:
     """Yields the file's keys, and replaces the file at the end of the block. Until then readers see the old keys."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with lock_file(path.with_name(f"{path.name}.lock")):
+    with lock_key_file(path.with_name(f"{path.name}.lock")):
         fields = read_key_file(path) if path.exists() else []
         yield fields
         new_path = path.with_name(f"{path.name}.new")
@@ -157,7 +157,7 @@ def edit_key_file(path: Path) -> Iterator[list[dict[str, Any]]]:
 
 
 @contextmanager
-def lock_file(path: Path) -> Iterator[None]:
+def lock_key_file(path: Path) -> Iterator[None]:
     """Without the lock, two concurrent rotations would lose a key."""
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)) as file:
         fcntl.flock(file, fcntl.LOCK_EX)

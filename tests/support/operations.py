@@ -54,7 +54,7 @@ def begin_undo(operation: Operation, actor: ActorRef) -> Operation:
 def run_operations(*operations: Operation) -> None:
     """Does all operations that are due, and reads these again."""
     lines: list[str] = []
-    while lease := worker.claim_due():
+    while lease := worker.claim_operation():
         worker.run_operation(lease, Event(), lines.append)
         assert len(lines) < MAX_LEASES, "The operations do not end."
     for operation in operations:
@@ -63,7 +63,7 @@ def run_operations(*operations: Operation) -> None:
 
 def claim_runner() -> OperationRunner:
     """Leases the operation that is due."""
-    lease = worker.claim_due()
+    lease = worker.claim_operation()
     assert lease
     return OperationRunner(lease, Event())
 

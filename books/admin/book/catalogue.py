@@ -67,10 +67,10 @@ def find_lookup(request: HttpRequest, isbn: str) -> CatalogueResult:
     isbn13 = normalize_isbn(isbn)
     if not isbn13:
         raise NoEntry(422, warn_isbn(isbn))
-    return find_remembered(isbn13) or ask(request, isbn13)
+    return find_remembered(isbn13) or ask_catalogues(request, isbn13)
 
 
-def ask(request: HttpRequest, isbn13: str) -> CatalogueResult:
+def ask_catalogues(request: HttpRequest, isbn13: str) -> CatalogueResult:
     """Raises NoEntry."""
     counter = get_counter(settings.REDIS_URL, QUESTION_PERIOD)
     if counter.count(f"catalogue:{request.user.pk}", time.monotonic()).requests > MAX_QUESTIONS:

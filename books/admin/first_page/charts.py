@@ -30,7 +30,7 @@ class Column(NamedTuple):
     address: str = ""
 
 
-def build_columns(labels: Sequence[str], rows: Sequence[Sequence[int]], addresses: Sequence[str]) -> list[Column]:
+def build_chart_columns(labels: Sequence[str], rows: Sequence[Sequence[int]], addresses: Sequence[str]) -> list[Column]:
     """Returns a column for each label. Its values are stacked, the first at the bottom."""
     highest = max(map(sum, rows), default=0) or 1
     place = SIZE / (len(rows) or 1)

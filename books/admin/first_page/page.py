@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from books.admin.descriptions import Description, Link, describe_entries, describe_names, link_channel
-from books.admin.first_page.charts import Column, build_columns, find_largest, scale
+from books.admin.first_page.charts import Column, build_chart_columns, find_largest, scale
 from books.admin.list.filters import begin_day
 from books.admin.operations.views import describe_row
 from books.admin.views import BULK_EDIT, CHANGE_BOOK, SEE_BOOKS, VIEW_HISTORY, has_any_permission
@@ -160,7 +160,7 @@ def build_decades(decades: Sequence[tuple[int, int]], this_year: int) -> list[Co
         columns.insert(0, (text, earlier, MIN_PROBABLE_YEAR, first - 1))
     labels, counts, starts, ends = zip(*columns, strict=True)
     addresses = [list_address(year_from=start, year_to=end) for start, end in zip(starts, ends, strict=True)]
-    return build_columns(labels, [(count,) for count in counts], addresses)
+    return build_chart_columns(labels, [(count,) for count in counts], addresses)
 
 
 def name_actors(pks: set[int]) -> dict[int, Link]:
@@ -194,7 +194,7 @@ def build_days(days: Collection[str], changes: Sequence[Counter[Link]], people: 
     for counts in changes:
         known = [counts[link] for link in people]
         rows.append((*known, *[0] * (MAX_PEOPLE - len(known)), counts.total() - sum(known)))
-    return build_columns([format_day(date.fromisoformat(day)) for day in days], rows, [""] * len(days))
+    return build_chart_columns([format_day(date.fromisoformat(day)) for day in days], rows, [""] * len(days))
 
 
 def format_day(day: date) -> str:
@@ -207,7 +207,7 @@ def describe_item(change: Description) -> FeedItem:
     who = change.names[0][1] if change.names else change.channel
     if change.operation:
         return FeedItem(word, tone, change.operation, count_changed(change), who, change.entry.at)
-    return FeedItem(word, tone, change.book, describe_values(change), who, change.entry.at)
+    return FeedItem(word, tone, change.book, describe_changed_values(change), who, change.entry.at)
 
 
 def describe_change(change: Description) -> tuple[str, Tone]:
@@ -228,7 +228,7 @@ def count_changed(change: Description) -> str:
     return "" if changed is None else ngettext("%(count)d book", "%(count)d books", changed) % {"count": changed}
 
 
-def describe_values(change: Description) -> str:
+def describe_changed_values(change: Description) -> str:
     """Returns the first changed value, before and after."""
     lines = [line for line in change.lines if line.left is not None and line.right is not None]
     if is_loan(change.entry.after) or not lines or change.merged_into:

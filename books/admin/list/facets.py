@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
 from books.admin.list.filters import AVAILABILITY_CHOICES
-from books.admin.list.words import describe_values
+from books.admin.list.words import describe_filter_values
 from books.models import Book
 from books.search.quality import QUALITIES
 
@@ -112,5 +112,7 @@ def list_facets(counts: FacetCounts, values: Mapping[str, Any], build_address: B
 
 def list_chips(values: Mapping[str, Any], build_address: BuildAddress) -> Iterator[Chip]:
     """Yields the active filters except the search. `values` are the form's values."""
-    for names, text in describe_values({name: value for name, value in values.items() if value not in (None, "")}):
+    for names, text in describe_filter_values(
+        {name: value for name, value in values.items() if value not in (None, "")}
+    ):
         yield Chip(text, build_address(**dict.fromkeys(names, "")))

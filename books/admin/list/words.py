@@ -33,14 +33,14 @@ def describe_selection(selection: StoredFilter) -> str:
             values["added_since"] = datetime.fromisoformat(selection.values["added_from"])
     # The search, the filters of the API, and values that earlier releases stored.
     others = [f"{label_name(name)}: {value}" for name, value in stored.items() if name not in values]
-    return ", ".join([*others, *(text for _names, text in describe_values(values))])
+    return ", ".join([*others, *(text for _names, text in describe_filter_values(values))])
 
 
 def label_name(name: str) -> str:
     return _("Find") if name == "q" else label_field(name)
 
 
-def describe_values(values: Mapping[str, Any]) -> Iterable[tuple[Sequence[str], str]]:
+def describe_filter_values(values: Mapping[str, Any]) -> Iterable[tuple[Sequence[str], str]]:
     """Yields a sentence for each filter: the field contains the text or equals it."""
     sentences: dict[str, Callable[[Any], str]] = {
         "author": lambda text: _("Author contains “%(text)s”") % {"text": text},

@@ -27,7 +27,7 @@ from books.operations.lifecycle import store_operation
 from books.operations.previews import Preview
 from books.operations.selection_tasks import DELETE, MAX_ANNOUNCED_ALWAYS, DeleteTask, EditTask, OperationRequest
 from books.operations.selections import StoredFilter, read_stored_filter
-from library_site.admin.paginator import format_count
+from library_site.admin.paginator import format_total
 
 SIGNING_SALT = "books.bulk_edit"
 
@@ -70,7 +70,7 @@ def show_bulk_edit(request: HttpRequest) -> HttpResponse:
         selection = read_selected_books(request.GET)
     except InvalidFilter:
         messages.error(request, _("Nothing was changed: a filter of the list is not valid."))
-        return HttpResponseRedirect(list_address(request.GET))
+        return HttpResponseRedirect(selected_list_address(request.GET))
     form = BulkEditForm(request.POST) if request.method == "POST" else BulkEditForm()
     if form.is_valid():
         change = OperationRequest(form.kind, selection, form.build_parameters())
@@ -83,7 +83,7 @@ def show_bulk_edit(request: HttpRequest) -> HttpResponse:
         form=form,
         matched=selection.list_books().count(),
         filter=describe_selection(selection),
-        list_address=list_address(request.GET),
+        list_address=selected_list_address(request.GET),
     )
 
 
@@ -119,13 +119,13 @@ def ask(request: HttpRequest, change: OperationRequest, error: str = "") -> Http
         title,
         change.parameters,
         preview,
-        button=button % {"count": format_count(preview.matched)},
+        button=button % {"count": format_total(preview.matched)},
         error=error,
         is_large=preview.matched > MAX_ANNOUNCED_ALWAYS,
         filter=describe_selection(change.selection),
         inputs=[("question", Question(change, preview.matched, str(uuid4())).sign())],
         address=bulk_edit_address(request.GET),
-        list_address=list_address(request.GET),
+        list_address=selected_list_address(request.GET),
     )
 
 
@@ -175,5 +175,5 @@ def bulk_edit_address(query: QueryDict) -> str:
     return f"{reverse('admin:bulk_edit')}?{change_query(query)}"
 
 
-def list_address(query: QueryDict) -> str:
+def selected_list_address(query: QueryDict) -> str:
     return f"{reverse('admin:books_book_changelist')}?{change_query(query)}"

@@ -60,7 +60,7 @@ def describe_row(operation: Operation) -> dict[str, Any]:
     return {
         "operation": operation,
         "link": link_operation(operation),
-        "names": describe_names(name_actor(operation.actor)),
+        "names": describe_names(name_operation_actor(operation.actor)),
         "badge": format_state(operation),
         "progress": describe_progress(operation, timezone.now()),
     }
@@ -166,6 +166,6 @@ def require_operator_page(request: HttpRequest, operation: Operation) -> None:
         raise PermissionDenied
 
 
-def name_actor(actor: Actor) -> ActorNames:
+def name_operation_actor(actor: Actor) -> ActorNames:
     names = (actor.user_name, actor.app_name, actor.api_key_name, actor.source_name)
     return ActorNames(actor.channel, *(name or None for name in names))

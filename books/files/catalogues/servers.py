@@ -64,7 +64,7 @@ async def fetch(client: aiohttp.ClientSession, url: URL, seconds: float) -> byte
         raise
     # A server can cause any error, and none of them is a fault of this program.
     except Exception as error:
-        raise CatalogueFailed(describe_error(getattr(error, "os_error", error))) from error
+        raise CatalogueFailed(describe_catalogue_error(getattr(error, "os_error", error))) from error
     if len(content) > MAX_ANSWER_BYTES:
         raise CatalogueFailed(_("Its answer is too large."))
     return content
@@ -79,7 +79,7 @@ def require_success(status: int) -> None:
         raise CatalogueFailed(_("It answered with the status %(status)d."), status=status)
 
 
-def describe_error(error: BaseException) -> str:
+def describe_catalogue_error(error: BaseException) -> str:
     if isinstance(error, TimeoutError):
         return _("It did not answer in time.")
     if isinstance(error, ForbiddenAddress):

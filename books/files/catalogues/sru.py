@@ -16,7 +16,7 @@ from rest_framework.exceptions import ValidationError
 from books.files.catalogues.catalogue_records import CatalogueFailed
 from books.files.columns.cells import read_year
 from books.files.formats.marc_fields import describe_unimarc, list_isbn13s, read_values
-from books.files.formats.marc_xml import NAMESPACE, build_pymarc_record, get_name, iter_elements
+from books.files.formats.marc_xml import NAMESPACE, build_pymarc_record, get_name, iter_xml_elements
 from books.files.formats.records import UnreadableFile
 from books.files.parsing import COMPLETED_FIELDS, parse_values
 
@@ -43,13 +43,13 @@ def read_response(content: bytes, isbn13: str) -> dict[str, Any]:
     named = [record for record in records if isbn13 in list_isbn13s(record)]
     if records and not named:
         raise CatalogueFailed(_("It answered with other books than the one with this ISBN."))
-    return next(filter(None, map(read_fields, named)), {})
+    return next(filter(None, map(read_marc_fields, named)), {})
 
 
 def parse_response(content: bytes) -> Element:
     """Raises CatalogueFailed."""
     try:
-        elements = [element for event, element in iter_elements(BytesIO(content)) if event == "start"]
+        elements = [element for event, element in iter_xml_elements(BytesIO(content)) if event == "start"]
     except (ParseError, DefusedXmlException, UnreadableFile, LookupError, ValueError) as error:
         raise CatalogueFailed(_("Its answer is no XML that can be read.")) from error
     if get_name(elements[0]) != RESPONSE_NAME:
@@ -88,7 +88,7 @@ def iter_found(root: Element) -> Iterator[pymarc.Record]:
                 yield record
 
 
-def read_fields(record: pymarc.Record) -> dict[str, Any]:
+def read_marc_fields(record: pymarc.Record) -> dict[str, Any]:
     """Returns the valid values of a record, without values that a book may not have."""
     texts = {name: text for name, text in read_values(record).items() if name in COMPLETED_FIELDS}
     # Some catalogues write an accent as a separate character.

@@ -58,7 +58,7 @@ class UnknownDate(str):
     __slots__ = ()
 
 
-class Source(NamedTuple):
+class CellSource(NamedTuple):
     """A column, how its cells are parsed, and its name for users."""
 
     column: str
@@ -68,15 +68,15 @@ class Source(NamedTuple):
 
 def list_sources(
     mapping: Mapping[str, str], *, is_exact: bool, headings: Mapping[str, str] = {}
-) -> dict[str, list[Source]]:
+) -> dict[str, list[CellSource]]:
     """Returns the columns of each field, most important first. Texts of an exact file are not changed.
 
     `headings` maps columns to the names that users see; by default a column's own name.
     """
-    sources: dict[str, list[Source]] = {}
+    sources: dict[str, list[CellSource]] = {}
     for place in filter(mapping.__contains__, FIELDS_BY_PLACE):
         field, column = FIELDS_BY_PLACE[place], mapping[place]
-        source = Source(column, find_reader(field, column, is_exact=is_exact), headings.get(column, column))
+        source = CellSource(column, find_reader(field, column, is_exact=is_exact), headings.get(column, column))
         sources.setdefault(field, []).append(source)
     return sources
 
@@ -92,7 +92,7 @@ def find_reader(field: str, column: str, *, is_exact: bool) -> Callable[[Any], R
 
 
 def read_cells(
-    values: Mapping[str, Any], sources: Mapping[str, Sequence[Source]]
+    values: Mapping[str, Any], sources: Mapping[str, Sequence[CellSource]]
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Returns the values of a record and the warnings, both by field. A warning begins with the name of its column."""
     cells: dict[str, Any] = {}
@@ -104,7 +104,7 @@ def read_cells(
     return cells, doubts
 
 
-def read_field(values: Mapping[str, Any], sources: Sequence[Source]) -> tuple[str, Reading]:
+def read_field(values: Mapping[str, Any], sources: Sequence[CellSource]) -> tuple[str, Reading]:
     """Returns the heading and the cell of the column to use: the first that suffices, else the first non-empty one."""
     for column, read, heading in sources:
         reading = read(values.get(column))

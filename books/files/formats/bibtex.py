@@ -109,7 +109,7 @@ def iter_records(lines: Iterable[str]) -> Iterator[Record]:
         if kind == "string":
             macros |= fields
         elif kind not in DIRECTIVES:
-            yield Record(number, read_values(key, fields))
+            yield Record(number, read_entry_values(key, fields))
 
 
 def iter_entries(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
@@ -206,7 +206,7 @@ def find_entry_end(body: str, start: int) -> int:
     raise InvalidEntry(_("It has a value without an end."))
 
 
-def read_values(key: str, fields: Mapping[str, str]) -> dict[str, Any]:
+def read_entry_values(key: str, fields: Mapping[str, str]) -> dict[str, Any]:
     found = {field.name: next((fields[name] for name in field.bibtex if name in fields), "") for field in BOOK_FIELDS}
     values: dict[str, Any] = {field: decode_tex(text) for field, text in found.items()}
     values["author"] = "; ".join(map(decode_tex, split_authors(found["author"])))

@@ -155,7 +155,7 @@ def write_rejected_csv(table: Table, rejected: Rejected) -> Iterator[bytes]:
     yield codecs.BOM_UTF8 + encode_row([*REPORT_COLUMNS, *map(escape_formula, table.columns)], table.separator)
     for record, reason in rejected:
         cells = record.raw or [record.values.get(column) for column in table.columns]
-        yield encode_row([record.line, reason, *map(format_value, cells)], table.separator)
+        yield encode_row([record.line, reason, *map(format_csv_value, cells)], table.separator)
 
 
 def encode_row(cells: Sequence[object], separator: str) -> bytes:
@@ -163,7 +163,7 @@ def encode_row(cells: Sequence[object], separator: str) -> bytes:
     return format_rows([cells], separator).encode(errors="surrogateescape")
 
 
-def format_value(value: Any) -> str:
+def format_csv_value(value: Any) -> str:
     """Returns the cell of a value, escaped against formulas. A negative number, such as a year, is not a formula."""
     if value is None:
         return ""

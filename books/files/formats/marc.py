@@ -120,7 +120,7 @@ def split_joined_records(piece: bytes) -> Iterator[bytes]:
 
 def read_record(data: bytes, chosen: Encoding | None) -> tuple[pymarc.Record, tuple[str, ...]]:
     """Returns the record and the warnings about it. Raises DamagedRecord."""
-    encoding = chosen or find_encoding(data)
+    encoding = chosen or find_marc_encoding(data)
     data = repair_leader(data, UNICODE if encoding is UTF_8 else b" ")
     require_whole_directory(data)
     # pymarc replaces unknown MARC-8 characters by spaces, and reports them only on standard error.
@@ -136,7 +136,7 @@ def read_record(data: bytes, chosen: Encoding | None) -> tuple[pymarc.Record, tu
     return record, (_("It has characters that its encoding, MARC-8, does not know."),) if has_doubt else ()
 
 
-def find_encoding(data: bytes) -> Encoding:
+def find_marc_encoding(data: bytes) -> Encoding:
     """Returns the encoding of a record: UTF-8 if its leader declares it or its characters are UTF-8. ASCII is both."""
     return UTF_8 if data[9:10] == UNICODE or (not data.isascii() and is_utf_8(data)) else MARC_8
 

@@ -58,7 +58,7 @@ def iter_records(stream: BinaryIO) -> Iterator[Record]:
 
 def iter_record_elements(stream: BinaryIO) -> Iterator[Element]:
     ancestors: list[Element] = []
-    for event, element in iter_elements(stream):
+    for event, element in iter_xml_elements(stream):
         if event == "start":
             ancestors.append(element)
             continue
@@ -71,7 +71,7 @@ def iter_record_elements(stream: BinaryIO) -> Iterator[Element]:
                 ancestor.clear()
 
 
-def iter_elements(stream: BinaryIO) -> Iterator[tuple[str, Element]]:
+def iter_xml_elements(stream: BinaryIO) -> Iterator[tuple[str, Element]]:
     """Yields each element at its start and at its end. Raises the errors that `iter_records` translates.
 
     With `forbid_dtd`, a file cannot define entities, whose expansion could fill the memory.

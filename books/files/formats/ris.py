@@ -34,12 +34,12 @@ LINE_ENDS = "\r\n"
 
 def read_ris(stream: BinaryIO, encoding_name: str = "") -> Table:
     found = find_encoding(stream, encoding_name)
-    pieces = iter_pieces(iter_lines(stream, found.encoding))
+    pieces = iter_tag_pieces(iter_lines(stream, found.encoding))
     records = (parse_piece(number, lines) for number, lines in pieces)
     return Table(COLUMNS, records, f"RIS, {found.encoding.description}", found.warning)
 
 
-def iter_pieces(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
+def iter_tag_pieces(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
     """Yields the first line number and the lines of each record, and of text between records."""
     piece: list[str] = []
     start, last_tag = 1, ""
@@ -66,10 +66,10 @@ def parse_piece(number: int, lines: list[str]) -> Record:
         return Record(number, {}, problem=name_field("record", _("It does not begin with a line TY.")))
     if not any(get_tag(line) == END_TAG for line in lines):
         return Record(number, {}, problem=name_field("record", _("It does not end with a line ER.")))
-    return Record(number, read_values(read_fields(lines)))
+    return Record(number, read_tag_values(read_tags(lines)))
 
 
-def read_fields(lines: list[str]) -> dict[str, list[str]]:
+def read_tags(lines: list[str]) -> dict[str, list[str]]:
     """Returns the values of each tag. A line without a tag continues the previous value."""
     fields: dict[str, list[list[str]]] = {}
     # The parts of the last value are joined once, because a record may have very many lines.
@@ -85,7 +85,7 @@ def read_fields(lines: list[str]) -> dict[str, list[str]]:
     return {tag: [" ".join(value) for value in values] for tag, values in fields.items()}
 
 
-def read_values(fields: dict[str, list[str]]) -> dict[str, Any]:
+def read_tag_values(fields: dict[str, list[str]]) -> dict[str, Any]:
     found = {field: next((fields[tag] for tag in tags if tag in fields), [""]) for field, tags in FIELD_TAGS.items()}
     values: dict[str, Any] = {field: unescape_characters(texts[0]) for field, texts in found.items()}
     values["isbn"] = next(filter(find_isbn, map(unescape_characters, found["isbn"])), values["isbn"])

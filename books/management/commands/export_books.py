@@ -12,7 +12,7 @@ from books.files.exports import iter_pages
 from books.files.formats.records import Pages
 from books.files.formats.registry import FORMATS, Format, find_format_by_name, write_xlsx
 from books.files.parsing import format_errors
-from books.files.progress import show_bar
+from books.files.progress import show_progress_bar
 from books.models import Book
 from library_site.management.checked_command import CheckedCommand
 
@@ -32,7 +32,7 @@ class Command(CheckedCommand):
         format = FORMATS[options["format"]] if options["format"] else (file and find_format_by_name(file))
         books = filter_books({name: options[name] for name in FILTERS if options.get(name) is not None})
         try:
-            self.export(file, format or FORMATS["csv"], show_bar(iter_pages(books), "Exporting books"))
+            self.export(file, format or FORMATS["csv"], show_progress_bar(iter_pages(books), "Exporting books"))
         except OSError as error:
             raise CommandError(str(error)) from error
 

@@ -24,9 +24,9 @@ from books.files.formats.registry import FORMATS
 from books.files.import_tasks import CHECK, IMPORT, get_counts, get_reasons, get_rules
 from books.files.matching import REJECTED_VERDICTS, Verdict
 from books.files.parsing import ImportRules, require_mapped_fields
-from books.files.progress import show_bar
+from books.files.progress import show_progress_bar
 from books.files.reasons import list_groups, name_place
-from books.files.rejected_records import iter_rejected, iter_rejected_file
+from books.files.rejected_records import iter_rejected_file, iter_rejected_rows
 from books.files.sandbox.client import FilePreview, ReaderFailed, read_preview
 from books.files.uploads import build_source, store_stream
 from books.history.actors import get_or_create_actor
@@ -100,7 +100,7 @@ class Command(CheckedCommand):
         try:
             with file.open("rb") as stream, store_stream(file.name, stream, now) as stored_file:
                 rules = self.read_rules(stored_file, options)
-                operation = begin_operation(CHECK if dry_run else IMPORT, stored_file, rules, now, options)
+                operation = begin_import(CHECK if dry_run else IMPORT, stored_file, rules, now, options)
                 self.import_file(stored_file, operation, file, failed)
         except (OSError, ReaderFailed, UnreadableFile, *CONNECTION_ERRORS) as error:
             raise CommandError(f"{NOTHING} {str(error) or error.__doc__}") from error
@@ -156,10 +156,10 @@ class Command(CheckedCommand):
             return ""
         place = ""
         if operation.kind == CHECK and not failed:
-            for _position, line, reason in iter_rejected(stored_file, operation):
+            for _position, line, reason in iter_rejected_rows(stored_file, operation):
                 self.stderr.write(f"{name_place(get_rules(operation).format, line)}: {reason}")
         else:
-            place = f": see {write_rejected(stored_file, operation, file, failed)}"
+            place = f": see {write_rejected_file(stored_file, operation, file, failed)}"
         reasons = sum((get_reasons(operation, kind) for kind in REJECTED_VERDICTS), Counter())
         for count, reason in list_groups(reasons)[:MAX_SHOWN_GROUPS]:
             self.stderr.write(f"{count} × {reason}")
@@ -167,7 +167,7 @@ class Command(CheckedCommand):
 
 
 def build_rules(head: FilePreview, options: Mapping[str, Any]) -> ImportRules:
-    columns = read_pairs("--column", options["column"], FIELDS_BY_PLACE)
+    columns = read_column_pairs("--column", options["column"], FIELDS_BY_PLACE)
     if unknown := [column for column in columns.values() if column not in head.columns]:
         raise CommandError(f"The file has no column {', '.join(unknown)}.")
     return ImportRules(
@@ -177,13 +177,13 @@ def build_rules(head: FilePreview, options: Mapping[str, Any]) -> ImportRules:
         on_none=options["on_none"],
         take_doubtful=options["take_doubtful"],
         leave_without_isbn=options["leave_without_isbn"],
-        defaults=read_pairs("--default", options["default"], COLUMN_NAMES),
+        defaults=read_column_pairs("--default", options["default"], COLUMN_NAMES),
         is_exact=find_dialect(head.columns).is_exact,
         format=head.format,
     )
 
 
-def read_pairs(option: str, texts: list[str], fields: Collection[str]) -> dict[str, str]:
+def read_column_pairs(option: str, texts: list[str], fields: Collection[str]) -> dict[str, str]:
     """Parses MEMBER=VALUE. Raises CommandError."""
     pairs = dict(text.partition("=")[::2] for text in texts)
     if unknown := [field for field in pairs if field not in fields]:
@@ -191,7 +191,7 @@ def read_pairs(option: str, texts: list[str], fields: Collection[str]) -> dict[s
     return pairs
 
 
-def begin_operation(
+def begin_import(
     kind: str, file: ImportFile, rules: ImportRules, now: datetime, options: Mapping[str, Any]
 ) -> Operation:
     """Stores the operation. No worker can lease it first."""
@@ -213,7 +213,7 @@ def run_to_end(operation: Operation, description: str) -> None:
             runner = OperationRunner(operation, Event())
             runner.advance()
             operation.refresh_from_db(fields=["matched"])
-            for _ in show_bar(iter_batches(runner), description, operation.matched):
+            for _ in show_progress_bar(iter_batches(runner), description, operation.matched):
                 # Lets other writers in.
                 time.sleep(PAUSES[connection.vendor])
     finally:
@@ -236,7 +236,7 @@ def count_rejected(operation: Operation) -> int:
     return sum(counts[kind] for kind in REJECTED_VERDICTS)
 
 
-def write_rejected(stored_file: ImportFile, operation: Operation, file: Path, failed: Path | None) -> Path:
+def write_rejected_file(stored_file: ImportFile, operation: Operation, file: Path, failed: Path | None) -> Path:
     """Returns the path of the file: next to the imported file, unless the user names another. Raises CommandError."""
     try:
         pieces = iter_rejected_file(stored_file, operation)

@@ -50,7 +50,7 @@ class Command(BaseCommand):
         try:
             self.copy(copy, verify)
             if settings.BACKUP_ENCRYPT_COMMAND:
-                encrypt_files(list_files(copy))
+                encrypt_files(list_backup_files(copy))
             record_backup(now)
             if folder:
                 retention = Retention(options["days"], options["weeks"], options["months"])
@@ -68,7 +68,7 @@ class Command(BaseCommand):
         # An interrupted backup must not look like a complete one.
         part = Path(f"{file}.part")
         part.unlink(missing_ok=True)
-        for path in [*list_files(file), *map(name_encrypted, list_files(file))]:
+        for path in [*list_backup_files(file), *map(name_encrypted, list_backup_files(file))]:
             if path.exists():
                 raise CommandError(f"{path} exists already. Name another file.")
         # `pg_dump` connects by itself. This connection says which database it is.
@@ -89,7 +89,7 @@ class Command(BaseCommand):
             self.stdout.write(f"Restored it elsewhere: it has all rows, {books} books, and the newest change {newest}.")
 
 
-def list_files(file: Path) -> list[Path]:
+def list_backup_files(file: Path) -> list[Path]:
     return [file, *(Path(f"{file}{suffix}") for suffix in (KEYS, ENVIRONMENT, CONTENTS))]
 
 

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from books import summaries
 from books.admin.first_page import page as first_page
-from books.admin.first_page.charts import build_columns
+from books.admin.first_page.charts import build_chart_columns
 from books.history import feed
 from books.models import Actor, Book, Change, Summary
 from library_site.admin import paginator
@@ -147,7 +147,7 @@ def test_genres_and_decades_are_charts_with_their_numbers(librarian: Client, mon
 
 
 def test_the_parts_of_a_column_lie_on_each_other() -> None:
-    columns = build_columns(["a", "b"], [(1, 3), (0, 2)], ["", ""])
+    columns = build_chart_columns(["a", "b"], [(1, 3), (0, 2)], ["", ""])
     assert [[(part.series, part.y, part.height) for part in column.parts] for column in columns] == [
         [(1, 75, 25), (2, 0, 75)],
         [(2, 50, 50)],

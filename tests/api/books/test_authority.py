@@ -102,7 +102,7 @@ def begin(api: httpx.Client, header: dict[str, str], address: str = OPERATIONS) 
 
 
 def claim() -> OperationRunner:
-    lease = worker.claim_due()
+    lease = worker.claim_operation()
     assert lease
     return OperationRunner(lease, Event())
 

@@ -31,7 +31,7 @@ def test_operations_count_until_they_are_done(db: None) -> None:
     samples = read_samples()
     assert samples.pop(("library_operations_overdue_seconds",)) == pytest.approx(300, abs=60)
     assert samples == {("library_operations", "waiting"): 3, ("library_operations", "running"): 0}
-    lease = worker.claim_due()
+    lease = worker.claim_operation()
     assert lease
     worker.OperationRunner(lease, Event()).advance()
     cancel_operation(operations[1].pk)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, reject
 from hypothesis import strategies as st
 
-from library_site.environment_file import UnreadableFile, parse_variables
+from library_site.environment_file import UnreadableVariables, parse_variables
 from tests.support.waiting import PROCESS_TIMEOUT
 
 ROOT = Path(__file__).parents[3]
@@ -57,7 +57,7 @@ def test_a_file_is_read_by_the_rules_of_systemd(text: str, variables: dict[str, 
 
 @pytest.mark.parametrize(("text", "reason"), UNREADABLE.items())
 def test_what_systemd_would_not_read_is_refused(text: str, reason: str) -> None:
-    with pytest.raises(UnreadableFile, match=reason):
+    with pytest.raises(UnreadableVariables, match=reason):
         parse_variables(text)
 
 
@@ -68,7 +68,7 @@ def test_systemd_reads_the_same(parts: list[str], tmp_path_factory: pytest.TempP
     path.write_bytes(text.encode())
     try:
         variables = parse_variables(text)
-    except UnreadableFile:
+    except UnreadableVariables:
         reject()
     assert read_by_systemd(path) == variables
 

@@ -252,7 +252,7 @@ def test_a_page_of_any_length_takes_the_same_number_of_queries(
 def test_a_page_is_found_along_the_index_of_the_stream() -> None:
     now = timezone.now()
     with CaptureQueriesContext(connection) as queries:
-        stream.read_page(StreamCursor(0, 5, now), ["book.created"], 10, now)
+        stream.read_event_page(StreamCursor(0, 5, now), ["book.created"], 10, now)
     [statement] = [query["sql"] for query in queries if "LIMIT 11" in query["sql"]]
     plan = explain_among_many(statement)
     assert "event_in_the_stream" in plan

@@ -81,7 +81,7 @@ class EndpointViewSet(WebhookViewSet):
         values = self.read_values(request)
         requested_secret = values.pop("secret", None)
         with transaction.atomic():
-            creator, now = lock_issuer(request), timezone.now()
+            creator, now = lock_request_issuer(request), timezone.now()
             with name_refused_secret():
                 endpoint, secret = endpoints.create_endpoint(get_owner(request), values, requested_secret, now, creator)
         location = reverse(f"{request.version}:webhook", kwargs={"webhook_id": endpoint.pk})
@@ -96,13 +96,13 @@ class EndpointViewSet(WebhookViewSet):
         endpoint = self.get_object()
         values = self.read_values(request)
         with transaction.atomic():
-            endpoints.change_endpoint(endpoint, values, lock_issuer(request))
+            endpoints.change_endpoint(endpoint, values, lock_request_issuer(request))
         return json_response(WebhookSerializer(self.get_object()).data, headers=NO_STORE)
 
     def destroy(self, request: Request, webhook_id: int) -> HttpResponse:
         endpoint = self.get_object()
         with transaction.atomic():
-            lock_issuer(request)
+            lock_request_issuer(request)
             endpoints.delete_endpoint(endpoint)
         return make_empty_response()
 
@@ -112,7 +112,7 @@ class EndpointViewSet(WebhookViewSet):
         endpoint = self.get_object()
         requested_secret = self.read_values(request).get("secret") if request.stream else None
         with transaction.atomic():
-            lock_issuer(request)
+            lock_request_issuer(request)
             with name_refused_secret():
                 secret = endpoints.add_endpoint_secret(endpoint, requested_secret, now=timezone.now())
         return json_response({"secret": secret, "key_encoding": endpoint.key_encoding}, 201, NO_STORE)
@@ -121,7 +121,7 @@ class EndpointViewSet(WebhookViewSet):
     def promote(self, request: Request, webhook_id: int) -> HttpResponse:
         endpoint = self.get_object()
         with transaction.atomic():
-            lock_issuer(request)
+            lock_request_issuer(request)
             endpoints.promote_secret(endpoint)
         return json_response(WebhookSerializer(self.get_object()).data, headers=NO_STORE)
 
@@ -162,7 +162,7 @@ def get_own_endpoints(request: Request) -> QuerySet[Endpoint]:
     return endpoints.own_endpoints(get_owner(request), made)
 
 
-def lock_issuer(request: Request) -> Issuer:
+def lock_request_issuer(request: Request) -> Issuer:
     """Raises InvalidCredential: a process may notice a revocation five seconds late. Needs a transaction."""
     try:
         return issuers.lock_issuer(cast("Credential", request.auth), timezone.now())

@@ -37,7 +37,7 @@ class EventViewSet(WebhookViewSet):
         after, cursor_errors = read_cursor(request, "after", StreamCursor.decode, "It is no cursor of this stream.")
         if errors := cursor_errors | limit_errors | kinds_errors:
             raise ValidationError(errors)
-        page = stream.read_page(after, kinds, limit, now=timezone.now())
+        page = stream.read_event_page(after, kinds, limit, now=timezone.now())
         cursor = page.end.encode()
         next_link = build_link(request, after=cursor) if page.has_more else None
         results = [msgspec.Raw(body) for body in page.bodies]

@@ -120,7 +120,7 @@ def test_who_may_see_the_books_alone_gets_a_workbook(client: Client, db: None) -
 
 
 def claim_lease() -> Operation:
-    lease = worker.claim_due()
+    lease = worker.claim_operation()
     assert lease
     return lease
 

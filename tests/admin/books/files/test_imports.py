@@ -127,7 +127,7 @@ def test_a_check_by_other_rules_ends_the_one_before(head: Client, monkeypatch: p
     create_book(isbn="2")
     file = upload(head, f"{HEADER}A;B;1815;1;Novel\nA;B;1815;2;Novel\n".encode())
     post_rules(head, file, on_match="refuse")
-    lease = worker.claim_due()
+    lease = worker.claim_operation()
     assert lease
     first = worker.OperationRunner(lease, threading.Event())
     first.advance(), first.advance()
@@ -656,7 +656,7 @@ def test_a_worker_that_died_is_followed_by_another(head: Client, monkeypatch: py
     post_confirmation(head, file)
     for _ in range(3):
         # A worker that begins, or writes one batch, and is lost; the next one goes on behind it.
-        lease = worker.claim_due()
+        lease = worker.claim_operation()
         assert lease
         worker.OperationRunner(lease, threading.Event()).advance()
         worker.release(lease)

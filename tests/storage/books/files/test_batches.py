@@ -105,7 +105,7 @@ def run_task(
     parameters = {"file": store_file(content, user.pk).pk, "rules": msgspec.to_builtins(rules)}
     actor = get_or_create_actor(Actor.Channel.IMPORT, user_id=user.pk)
     operation = store_operation(kind, parameters, actor, timezone.now(), [])
-    lease = worker.claim_due()
+    lease = worker.claim_operation()
     assert lease
     runner = worker.OperationRunner(lease, Event())
     while runner.advance():

@@ -127,7 +127,7 @@ def test_a_thousand_books_are_always_announced(matched: int, has_events: bool) -
 def test_the_last_books_may_be_gone_when_their_turn_comes(head: ActorRef) -> None:
     kept, gone = create_book(), create_book()
     operation = begin_edit(head, Edit({"available": False}))
-    lease = worker.claim_due()
+    lease = worker.claim_operation()
     assert lease
     OperationRunner(lease, Event()).advance()
     delete_book(gone)

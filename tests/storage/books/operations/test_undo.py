@@ -155,7 +155,7 @@ def test_what_is_under_way_or_undone_or_changed_nothing_cannot_be_undone(head: A
 
 def cancel_part(undo: Operation, steps: int) -> None:
     """Takes so many changes back, one by one, and cancels the undo."""
-    lease = worker.claim_due()
+    lease = worker.claim_operation()
     assert lease
     runner = worker.OperationRunner(lease, ThreadEvent())
     for _ in range(1 + steps):

@@ -82,7 +82,7 @@ def batches_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def claim() -> OperationRunner:
-    lease = worker.claim_due()
+    lease = worker.claim_operation()
     assert lease
     return OperationRunner(lease, Event())
 
@@ -100,7 +100,7 @@ def test_another_worker_goes_on_when_the_lease_of_a_dead_one_has_ended(head: Act
     operation = begin_edit(head, SET_LENT)
     dead = claim()
     dead.advance(), dead.advance()
-    assert (count_lent(), worker.claim_due()) == (1, None)
+    assert (count_lent(), worker.claim_operation()) == (1, None)
     end_lease(operation)
     run_operations(operation)
     assert (operation.state, count_items(operation)) == ("done", (3, 3, 0, 0, 0))
@@ -154,7 +154,7 @@ def test_a_cancelled_operation_changes_nothing_more(head: ActorRef, batches_of_o
     assert cancel_operation(operation.pk).finished_at
     with pytest.raises(LeaseLost):
         runner.advance()
-    assert (count_lent(), worker.claim_due()) == (1, None)
+    assert (count_lent(), worker.claim_operation()) == (1, None)
 
 
 def test_what_has_ended_or_is_unknown_cannot_be_cancelled(head: ActorRef) -> None:
@@ -272,7 +272,7 @@ def test_the_reason_is_in_the_language_of_who_began_the_operation(
     with override("de"):
         operation = begin_edit(head, SET_LENT)
     Operation.objects.filter(pk=operation.pk).update(attempted=FAILURE_RETRIES.max_attempts - 1)
-    lease = worker.claim_due()
+    lease = worker.claim_operation()
     assert lease
     assert worker.count_failure(lease, OperationalError("x")) == "failed"
     operation.refresh_from_db()
@@ -283,7 +283,7 @@ def test_an_operation_that_fails_again_waits_longer(head: ActorRef) -> None:
     operation = begin_edit(head, SET_LENT)
     for failures, seconds in ((0, 1), (3, 8), (10, 30)):
         Operation.objects.filter(pk=operation.pk).update(attempted=failures, next_at=Now())
-        lease = worker.claim_due()
+        lease = worker.claim_operation()
         assert lease
         assert worker.count_failure(lease, OperationalError()) == "put off"
         operation.refresh_from_db()
@@ -294,10 +294,10 @@ def test_an_operation_that_fails_again_waits_longer(head: ActorRef) -> None:
 
 def test_what_another_worker_has_is_not_put_off(head: ActorRef) -> None:
     operation = begin_edit(head, SET_LENT)
-    late = worker.claim_due()
+    late = worker.claim_operation()
     end_lease(operation)
     assert late
-    assert worker.claim_due()
+    assert worker.claim_operation()
     assert worker.count_failure(late, OperationalError()) == "cancelled, or another worker has it"
     operation.refresh_from_db()
     assert operation.attempted == 0
@@ -308,7 +308,7 @@ def test_no_operation_fails_because_the_database_is_away(
     transactional_head: ActorRef, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     operation = begin_edit(transactional_head, SET_LENT)
-    lease = worker.claim_due()
+    lease = worker.claim_operation()
     assert lease
     away = [OperationalError() for _ in range(5 * FAILURE_RETRIES.max_attempts)]
 
@@ -330,7 +330,7 @@ def test_no_operation_fails_because_the_database_is_away(
 
 def test_a_worker_is_stopped_while_the_database_is_away(transactional_head: ActorRef) -> None:
     begin_edit(transactional_head, SET_LENT)
-    lease, stop = worker.claim_due(), StopAfter(3)
+    lease, stop = worker.claim_operation(), StopAfter(3)
     assert lease
     lines: list[str] = []
     with break_database(OperationalError()):
@@ -413,7 +413,7 @@ def test_slow_batches_become_smaller_and_fast_ones_larger_again() -> None:
 def test_a_stopped_worker_gives_the_operation_back(head: ActorRef) -> None:
     create_book()
     operation = begin_edit(head, SET_LENT)
-    lease, stop = worker.claim_due(), Event()
+    lease, stop = worker.claim_operation(), Event()
     assert lease
     stop.set()
     lines: list[str] = []
