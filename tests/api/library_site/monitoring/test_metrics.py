@@ -156,7 +156,7 @@ OBSERVE_MANY = """
 import sys
 from prometheus_client import CollectorRegistry
 from library_site.monitoring import metrics, metrics_files
-files = {kind: metrics_files.get_path(metrics.find_directory(), kind) for kind in metrics_files.KINDS}
+files = {kind: metrics_files.get_metrics_path(metrics.find_directory(), kind) for kind in metrics_files.KINDS}
 counts = metrics.get_server_metrics()
 counts.sample_threads()
 for status in range(100, 150):
