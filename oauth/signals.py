@@ -78,7 +78,7 @@ def announce_deleted_authorization(instance: Authorization, **others: Any) -> No
 @receiver(m2m_changed, sender=Group.permissions.through)
 def update_rights_of_relation(instance: Any, model: Any, action: str, pk_set: set[int] | None, **others: Any) -> None:
     if action == "pre_clear":
-        # After the change, the fields of the group are no longer in the database.
+        # After the change, the members of the group are no longer in the database.
         instance.affected_users = list(find_affected_users(instance, model, pk_set))
     elif action == "post_clear":
         update_rights(instance.affected_users)

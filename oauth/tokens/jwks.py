@@ -92,13 +92,13 @@ def describe_missing_key(path: Path) -> str:
     return f"{path} has no signing key; `manage.py rotate_signing_key` makes one."
 
 
-def parse_keys(fields: list[dict[str, Any]]) -> KeySet:
+def parse_keys(jwks: list[dict[str, Any]]) -> KeySet:
     """Raises NoSigningKey."""
-    keys = {field["kid"]: CacheableKey.import_key(field) for field in fields}
-    signing_kid = next((field["kid"] for field in fields if not field.keys() & {"exp", "prepared"}), None)
+    keys = {jwk["kid"]: CacheableKey.import_key(jwk) for jwk in jwks}
+    signing_kid = next((jwk["kid"] for jwk in jwks if not jwk.keys() & {"exp", "prepared"}), None)
     if signing_kid is None:
         raise NoSigningKey
-    return KeySet(keys[signing_kid], keys, {field["kid"]: field["exp"] for field in fields if "exp" in field})
+    return KeySet(keys[signing_kid], keys, {jwk["kid"]: jwk["exp"] for jwk in jwks if "exp" in jwk})
 
 
 KEY_FILE = KeyFile(settings.OAUTH_JWKS_FILE)
@@ -107,37 +107,37 @@ get_keys = KEY_FILE.get_keys
 
 def build_public_jwks(keys: KeySet, now: float) -> dict[str, Any]:
     """Returns the public JWKS: the public part of each key that still verifies."""
-    key_fields = [key.as_dict(private=False) for kid, key in keys.keys_by_kid.items() if keys.find(kid, now)]
-    return {"keys": [{name: fields[name] for name in PUBLIC_FIELDS} for fields in key_fields]}
+    public_keys = [key.as_dict(private=False) for kid, key in keys.keys_by_kid.items() if keys.find(kid, now)]
+    return {"keys": [{name: jwk[name] for name in PUBLIC_FIELDS} for jwk in public_keys]}
 
 
 def read_key_file(path: Path) -> list[dict[str, Any]]:
-    fields: list[dict[str, Any]] = json.loads(path.read_text())["keys"]
-    return fields
+    jwks: list[dict[str, Any]] = json.loads(path.read_text())["keys"]
+    return jwks
 
 
 def rotate_key(path: Path, now: int, overlap: int) -> str:
     """Makes the prepared key or a new key sign. Old keys verify for `overlap` seconds. Returns the new kid."""
-    with edit_key_file(path) as fields:
-        signing_key = next((field for field in fields if field.pop("prepared", False)), None) or generate_key(now)
-        others = [field for field in fields if field is not signing_key]
+    with edit_key_file(path) as jwks:
+        signing_key = next((jwk for jwk in jwks if jwk.pop("prepared", False)), None) or generate_key(now)
+        others = [jwk for jwk in jwks if jwk is not signing_key]
         for old_key in others:
             if "prepared" not in old_key:
                 old_key.setdefault("exp", now + overlap)
-        fields[:] = [signing_key, *(field for field in others if field.get("exp", inf) > now)]
+        jwks[:] = [signing_key, *(jwk for jwk in others if jwk.get("exp", inf) > now)]
     return str(signing_key["kid"])
 
 
 def prepare_key(path: Path, now: int) -> str:
     """Adds a key that only verifies until the next rotation, and then signs. Returns its kid."""
-    with edit_key_file(path) as fields:
-        fields.append(generate_key(now) | {"prepared": True})
-    return str(fields[-1]["kid"])
+    with edit_key_file(path) as jwks:
+        jwks.append(generate_key(now) | {"prepared": True})
+    return str(jwks[-1]["kid"])
 
 
 def generate_key(now: int) -> dict[str, Any]:
-    fields = RSAKey.generate_key(KEY_BITS, {"use": "sig", "alg": "RS256"}, auto_kid=True).as_dict(private=True)
-    return {**fields, "iat": now}
+    jwk = RSAKey.generate_key(KEY_BITS, {"use": "sig", "alg": "RS256"}, auto_kid=True).as_dict(private=True)
+    return {**jwk, "iat": now}
 
 
 @contextmanager
@@ -145,12 +145,12 @@ def edit_key_file(path: Path) -> Iterator[list[dict[str, Any]]]:
     """Yields the file's keys, and replaces the file at the end of the block. Until then readers see the old keys."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with lock_key_file(path.with_name(f"{path.name}.lock")):
-        fields = read_key_file(path) if path.exists() else []
-        yield fields
+        jwks = read_key_file(path) if path.exists() else []
+        yield jwks
         new_path = path.with_name(f"{path.name}.new")
         new_path.unlink(missing_ok=True)
         with os.fdopen(os.open(new_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            json.dump({"keys": fields}, file)
+            json.dump({"keys": jwks}, file)
             file.flush()
             os.fsync(file.fileno())
         new_path.replace(path)

@@ -7,7 +7,7 @@ from django.test import Client
 
 @pytest.fixture
 def astrid(db: None) -> User:
-    """A field of the group Librarians."""
+    """A member of the group Librarians."""
     user = User.objects.create_user("astrid", password="x", is_staff=True)
     user.groups.add(Group.objects.get(name="Librarians"))
     return user
@@ -22,7 +22,7 @@ def librarian(client: Client, astrid: User) -> Client:
 
 @pytest.fixture
 def berta(db: None) -> User:
-    """A field of the group Head librarians alone."""
+    """A member of the group Head librarians alone."""
     user = User.objects.create_user("berta", is_staff=True)
     user.groups.add(Group.objects.get(name="Head librarians"))
     return user
