@@ -36,7 +36,7 @@ MAX_SHOWN_RECORDS = 100
 # The number of records in a batch when a worker repeats decisions to continue with a file.
 DECIDED_AGAIN = 500
 WRITTEN_KINDS = (Verdict.NEW, Verdict.CHANGED)
-REFUSED_SENTENCE = ngettext_lazy("%(count)s record refused", "%(count)s records refused", "number")
+NOT_IMPORTED_SENTENCE = ngettext_lazy("%(count)s record not imported", "%(count)s records not imported", "number")
 
 
 class FileTask(Task):
@@ -124,7 +124,7 @@ class CheckTask(FileTask):
     label = gettext_lazy("check of a file")
     sentences: ClassVar[Sentences] = {
         "unchanged": ngettext_lazy("%(count)s record can be read", "%(count)s records can be read", "number"),
-        "refused": REFUSED_SENTENCE,
+        "refused": NOT_IMPORTED_SENTENCE,
     }
 
     def store_decisions(self, operation: Operation, decisions: Sequence[Decision]) -> None:
@@ -156,7 +156,7 @@ class ImportTask(FileTask):
         "new": ngettext_lazy("%(count)s book added", "%(count)s books added", "number"),
         "changed": ngettext_lazy("%(count)s book changed", "%(count)s books changed", "number"),
         "unchanged": ngettext_lazy("%(count)s record changed nothing", "%(count)s records changed nothing", "number"),
-        "refused": REFUSED_SENTENCE,
+        "refused": NOT_IMPORTED_SENTENCE,
     }
 
     @classmethod
@@ -188,7 +188,7 @@ class PreviewTask(Task):
     """Reads how the file is encoded, its columns and its first records, and stores them as the operation's result."""
 
     name = PREVIEW
-    label = gettext_lazy("look into a file")
+    label = gettext_lazy("preview of a file")
     sentences: ClassVar[Sentences] = {}
 
     def plan(self, operation: Operation) -> Plan:

@@ -15,7 +15,7 @@ CONTENT = "%0 Book\n%T Emma\n%A Jane Austen\n%D 1815\n%@ 9780141439587\n%K Novel
 def test_a_file_of_others_is_imported(db: None, tmp_path: Path) -> None:
     file, rejected = tmp_path / "books.enw", tmp_path / "rejected"
     file.write_text(CONTENT)
-    with pytest.raises(CommandError, match="1 rows failed"):
+    with pytest.raises(CommandError, match="1 record not imported"):
         call_command("import_books", file, failed=rejected)
     assert [(book.title, book.year, book.available) for book in Book.objects.all()] == [("Emma", 1815, True)]
     assert rejected.read_text(encoding="utf-8-sig").splitlines()[1].startswith("8,author: It is missing.")

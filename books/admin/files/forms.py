@@ -15,7 +15,7 @@ from books.files.columns.names import COLUMN_NAMES, FIELDS_BY_PLACE
 from books.files.formats.records import UnreadableFile
 from books.files.parsing import ImportRules, require_mapped_fields
 
-FIELD_LABELS = {"id": _("Number"), **FORM_LABELS}
+FIELD_LABELS = {"id": _("ID"), **FORM_LABELS}
 # Many files have a second column of ISBNs, with any name.
 ALWAYS_SHOWN = ("isbn_2",)
 # The value of a rule that is turned on.
@@ -36,15 +36,15 @@ class ImportRulesForm(forms.Form):
     )
     leave_without_isbn = forms.ChoiceField(
         label=_("A record without an ISBN"),
-        choices=[("", _("comes back")), (MARKED_CHOICES["leave_without_isbn"], _("is left out"))],
+        choices=[("", _("is an error")), (MARKED_CHOICES["leave_without_isbn"], _("is left out"))],
         required=False,
     )
     match_by = forms.ChoiceField(
         label=_("A record is about the book with the same"),
         choices=[
-            ("isbn13", _("ISBN, in any writing (another writing is doubtful)")),
+            ("isbn13", _("ISBN, however it is written; a different spelling gives a warning")),
             ("isbn", _("ISBN, exactly as it is written")),
-            ("id", _("number, else the same ISBN")),
+            ("id", _("ID, else the same ISBN")),
         ],
     )
     on_match = forms.ChoiceField(
@@ -53,7 +53,7 @@ class ImportRulesForm(forms.Form):
             ("leave", _("leave the book as it is")),
             ("replace", _("replace its values by those of the record")),
             ("fill", _("fill only what it leaves empty")),
-            ("refuse", _("give the record back")),
+            ("refuse", _("report an error")),
         ],
     )
     on_none = forms.ChoiceField(

@@ -93,11 +93,11 @@ def name_verdict(kind: str) -> str:
     titles = {
         Verdict.NEW: _("New"),
         Verdict.CHANGED: _("Changed"),
-        Verdict.SAME: _("The same already"),
+        Verdict.SAME: _("The same"),
         Verdict.LEFT: _("Left as they are"),
-        Verdict.WITHOUT_ISBN: _("Without ISBN, left out"),
-        Verdict.DOUBTFUL: _("Doubtful"),
-        Verdict.REFUSED: _("Refused"),
+        Verdict.WITHOUT_ISBN: _("Without ISBN"),
+        Verdict.DOUBTFUL: _("With warnings"),
+        Verdict.REFUSED: _("With errors"),
     }
     return titles[Verdict(kind)]
 

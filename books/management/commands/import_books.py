@@ -44,9 +44,9 @@ MAX_SHOWN_GROUPS = 20
 # The order in which they are printed.
 COUNTED = {
     Verdict.CHANGED: "changed",
-    Verdict.SAME: "the same already",
+    Verdict.SAME: "the same",
     Verdict.LEFT: "left as they are",
-    Verdict.WITHOUT_ISBN: "without ISBN, left out",
+    Verdict.WITHOUT_ISBN: "without ISBN",
 }
 
 
@@ -59,7 +59,8 @@ class Command(CheckedCommand):
         parser.add_argument(
             "--failed",
             type=Path,
-            help="where rejected records go: MARC as it came, all else as CSV (default: FILE.failed.EXTENSION)",
+            help="where records go that are not imported: MARC as it came, all else as CSV (default:"
+            " FILE.failed.EXTENSION)",
         )
         parser.add_argument("--format", choices=FORMATS, help="default: what the file begins like")
         parser.add_argument("--encoding", choices=ENCODINGS, default="", help="of a text file (default: found)")
@@ -67,11 +68,11 @@ class Command(CheckedCommand):
             "--column",
             action="append",
             default=[],
-            metavar="MEMBER=COLUMN",
-            help="where a member is",
+            metavar="FIELD=COLUMN",
+            help="which column has a field",
         )
         parser.add_argument(
-            "--default", action="append", default=[], metavar="MEMBER=TEXT", help="for records that leave it empty"
+            "--default", action="append", default=[], metavar="FIELD=TEXT", help="for records that leave it empty"
         )
         parser.add_argument(
             "--match-by",
@@ -84,11 +85,11 @@ class Command(CheckedCommand):
             "--on-match",
             choices=["refuse", "replace", "fill", "leave"],
             default="refuse",
-            help="refuse the record, replace the book's members, fill its empty ones, or leave it",
+            help="report an error, replace the book's fields, fill its empty ones, or leave it",
         )
         parser.add_argument("--on-none", choices=["add", "leave"], default="add", help="of a record without a match")
         parser.add_argument("--leave-without-isbn", action="store_true", help="leave out records that have no ISBN")
-        parser.add_argument("--take-doubtful", action="store_true", help="import doubtful records, too")
+        parser.add_argument("--take-doubtful", action="store_true", help="import records with warnings, too")
         parser.add_argument("--no-events", action="store_true", help="publish none, of more than 1,000 records")
 
     def handle(self, *args: Any, file: Path, dry_run: bool, failed: Path | None, **options: Any) -> None:
@@ -145,7 +146,8 @@ class Command(CheckedCommand):
         if others:
             self.stdout.write(f"{', '.join(others)}.".capitalize())
         if rejected_count := count_rejected(operation):
-            raise CommandError(f"{rejected_count} rows failed{place}.")
+            noun = "record" if rejected_count == 1 else "records"
+            raise CommandError(f"{rejected_count} {noun} not imported{place}.")
 
     def report_rejected(self, stored_file: ImportFile, operation: Operation, file: Path, failed: Path | None) -> str:
         """Writes the rejected records, also after an incomplete import. Returns the path. Raises CommandError.
@@ -184,10 +186,10 @@ def build_rules(head: FilePreview, options: Mapping[str, Any]) -> ImportRules:
 
 
 def read_column_pairs(option: str, texts: list[str], fields: Collection[str]) -> dict[str, str]:
-    """Parses MEMBER=VALUE. Raises CommandError."""
+    """Parses FIELD=VALUE. Raises CommandError."""
     pairs = dict(text.partition("=")[::2] for text in texts)
     if unknown := [field for field in pairs if field not in fields]:
-        raise CommandError(f"{option}: no member {', '.join(unknown)}. There are {', '.join(fields)}.")
+        raise CommandError(f"{option}: no field {', '.join(unknown)}. There are {', '.join(fields)}.")
     return pairs
 
 
@@ -247,4 +249,4 @@ def write_rejected_file(stored_file: ImportFile, operation: Operation, file: Pat
         return path
     except (OSError, ReaderFailed, UnreadableFile) as error:
         advice = "Run it again with --dry-run, --on-match leave and another --failed."
-        raise CommandError(f"The rejected records cannot be written: {error} {advice}") from error
+        raise CommandError(f"The records that were not imported cannot be written: {error} {advice}") from error

@@ -99,12 +99,12 @@ def test_a_librarian_imports_mends_and_undoes(
     with open_page(browser, service, session, viewport={"width": 390, "height": 844}) as page:
         check_file(page, file, "Windows-1252")
         expect(page.get_by_role("link", name="New 489")).to_be_visible()
-        expect(page.get_by_role("link", name="Refused 11")).to_be_visible()
+        expect(page.get_by_role("link", name="With errors 11")).to_be_visible()
         expect(page.get_by_text("ISBN: The book on line 3 has it.")).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
         assert count_books(page) == 0
         with page.expect_download() as download:
-            page.get_by_role("link", name="Download the 11 records").first.click()
+            page.get_by_role("link", name="Download the 11 records not imported").first.click()
         returned = Path(download.value.path()).read_text(encoding="utf-8-sig").splitlines()
         assert [row.split(";")[0] for row in returned[1:]] == [str(202 + number) for number in range(len(FAULTS))]
         page.get_by_role("button", name="Import 489 books").first.click()

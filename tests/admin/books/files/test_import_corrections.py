@@ -232,7 +232,7 @@ def test_any_query_shows_a_page(head: Client, query: str) -> None:
 
 def test_an_import_of_doubtful_records_alone_says_so(head: Client) -> None:
     file, shown = check_rows(head, f"Lalka;Prus;1890;{MISREAD};Roman;")
-    assert "Import the 1 doubtful record</button>" in shown.content.decode()
+    assert "Import the 1 record with warnings</button>" in shown.content.decode()
     assert ">Import 0" not in shown.content.decode()
     correct(head, file, "import")
     assert not Book.objects.exists()

@@ -86,7 +86,7 @@ def test_a_failed_row_is_reported_and_the_others_are_added(
         "Short,A,1",
         f"{'x' * 1001},A,99999999999,{'y' * 65},G",
     )
-    with pytest.raises(CommandError, match="5 rows failed"):
+    with pytest.raises(CommandError, match="5 records not imported"):
         import_file(file)
     assert [row["title"] for row in list_books(api)] == [book["title"], "Fine"]
     assert read_failures(tmp_path / "in.failed.csv") == [
@@ -109,14 +109,14 @@ def test_failed_rows_can_be_corrected_and_imported_again(api: httpx.Client, tmp_
 
 def test_a_failed_row_keeps_all_its_cells(api: httpx.Client, tmp_path: Path) -> None:
     rows = ["Eats, Shoots & Leaves,Lynne Truss,2003,1,Language", "Short,A,1", 'Quoted,"A\nB",MCM,2,G', "Last,A,MCM,3,G"]
-    with pytest.raises(CommandError, match="4 rows failed"):
+    with pytest.raises(CommandError, match="4 records not imported"):
         import_file(write_csv(tmp_path / "in.csv", *rows))
     assert [line for line, _ in read_failures(tmp_path / "in.failed.csv")] == ["2", "3", "4", "6"]
     with (tmp_path / "in.failed.csv").open(encoding="utf-8-sig", newline="") as file:
         assert [row[2:] for row in csv.reader(file)] == list(
             csv.reader([HEADER, *"\n".join(rows).splitlines(keepends=True)])
         )
-    with pytest.raises(CommandError, match="4 rows failed"):
+    with pytest.raises(CommandError, match="4 records not imported"):
         import_file(tmp_path / "in.failed.csv")
     assert list_books(api) == []
 
@@ -126,7 +126,7 @@ def test_a_dry_run_reports_and_changes_nothing(
 ) -> None:
     file = write_csv(tmp_path / "in.csv", "Fine,A,1,fine,G", "Year,A,MCM,year,G")
     earlier_failures = write_csv(tmp_path / "in.failed.csv", "Being corrected,A,1,other,G")
-    with pytest.raises(CommandError, match=r"^1 rows failed\.$"):
+    with pytest.raises(CommandError, match=r"^1 record not imported\.$"):
         import_file(file, dry_run=True)
     output = capsys.readouterr()
     assert "1 books would be added." in output.out
@@ -137,7 +137,7 @@ def test_a_dry_run_reports_and_changes_nothing(
 
 def test_a_dry_run_writes_the_failed_rows_where_it_is_told(api: httpx.Client, tmp_path: Path) -> None:
     file, failed = write_csv(tmp_path / "in.csv", "Year,A,MCM,year,G"), tmp_path / "wrong.csv"
-    with pytest.raises(CommandError, match=r"1 rows failed: see .*wrong\.csv"):
+    with pytest.raises(CommandError, match=r"1 record not imported: see .*wrong\.csv"):
         import_file(file, dry_run=True, failed=failed)
     assert read_failures(failed) == [("2", "year: “MCM” is no year.")]
 
@@ -145,7 +145,7 @@ def test_a_dry_run_writes_the_failed_rows_where_it_is_told(api: httpx.Client, tm
 def test_rows_that_are_not_utf_8_fail(api: httpx.Client, tmp_path: Path) -> None:
     file = write_csv(tmp_path / "in.csv", "Fine,A,1,fine,G")
     file.write_bytes(file.read_bytes() + b"Latin,\xe9mile,1,latin,G\n")
-    with pytest.raises(CommandError, match="1 rows failed"):
+    with pytest.raises(CommandError, match="1 record not imported"):
         import_file(file)
     assert b"Latin,\xe9mile,1,latin,G" in (tmp_path / "in.failed.csv").read_bytes()
     assert [book["title"] for book in list_books(api)] == ["Fine"]
@@ -175,7 +175,7 @@ def test_a_folder_is_refused(api: httpx.Client, tmp_path: Path) -> None:
 
 def test_both_rows_with_an_isbn_in_use_fail(api: httpx.Client, book: dict[str, Any], tmp_path: Path) -> None:
     row = f"Title,A,1,{book['isbn']},G"
-    with pytest.raises(CommandError, match="2 rows failed"):
+    with pytest.raises(CommandError, match="2 records not imported"):
         import_file(write_csv(tmp_path / "in.csv", row, row))
     assert read_failures(tmp_path / "in.failed.csv") == [
         ("2", "isbn: Another book has it."),
@@ -246,7 +246,7 @@ def test_no_cell_of_a_csv_file_is_a_formula(texts: list[str], year: int) -> None
 def test_the_file_of_failed_rows_has_no_formula(api: httpx.Client, tmp_path: Path) -> None:
     header = HEADER.replace("genre", "genre,=shelf")
     rows = ["=1+1,@A,-44,'＝1,\tG,+1", "'=2,A,MCM,2,G,"]
-    with pytest.raises(CommandError, match="2 rows failed"):
+    with pytest.raises(CommandError, match="2 records not imported"):
         import_file(write_csv(tmp_path / "in.csv", "T,A,-1,＝1,G,", *rows, header=header))
     with (tmp_path / "in.failed.csv").open(encoding="utf-8-sig", newline="") as file:
         assert list(csv.reader(file)) == [
@@ -255,7 +255,7 @@ def test_the_file_of_failed_rows_has_no_formula(api: httpx.Client, tmp_path: Pat
             ["4", "year: “MCM” is no year.", "'=2", "A", "MCM", "2", "G", ""],
         ]
     (tmp_path / "again.csv").write_bytes((tmp_path / "in.failed.csv").read_bytes().replace("'＝1".encode(), b"3"))
-    with pytest.raises(CommandError, match="1 rows failed"):
+    with pytest.raises(CommandError, match="1 record not imported"):
         import_file(tmp_path / "again.csv")
     assert [(book["title"], book["author"], book["year"], book["genre"]) for book in list_books(api)] == [
         ("T", "A", -1, "G"),
@@ -275,7 +275,7 @@ def test_an_exported_cell_is_no_formula(api: httpx.Client, capsys: pytest.Captur
 def test_a_file_may_have_a_column_for_availability(api: httpx.Client, tmp_path: Path) -> None:
     header = "title,author,year,isbn,genre,available\n"
     lines = ("Lent,A,1,1,G,false", "There,A,1,2,G,TRUE", "Unsaid,A,1,3,G,", "Wrong,A,1,4,G,maybe")
-    with pytest.raises(CommandError, match="1 rows failed"):
+    with pytest.raises(CommandError, match="1 record not imported"):
         import_file(write_csv(tmp_path / "in.csv", *lines, header=header))
     assert [(book["title"], book["available"]) for book in list_books(api)] == [
         ("Lent", False),
@@ -381,7 +381,7 @@ def test_a_new_book_has_every_field(api: httpx.Client, tmp_path: Path) -> None:
     del partial["genre"]
     file = tmp_path / "in.jsonl"
     file.write_text(f"{json.dumps(whole)}\n{json.dumps(partial)}\n")
-    with pytest.raises(CommandError, match="1 rows failed"):
+    with pytest.raises(CommandError, match="1 record not imported"):
         import_file(file)
     assert [book["isbn"] for book in list_books(api)] == [whole["isbn"]]
 
@@ -390,7 +390,7 @@ def test_a_record_comes_back_once_from_a_batch_that_is_written_again(
     transactional_db: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(worker, "store_progress", fail_once(worker.store_progress))
-    with pytest.raises(CommandError, match="1 rows failed"):
+    with pytest.raises(CommandError, match="1 record not imported"):
         import_file(write_csv(tmp_path / "in.csv", "First,A,1,1,G", "Again,A,1,1,G"))
     assert [line for line, _reason in read_failures(tmp_path / "in.failed.csv")] == ["3"]
     assert get_counts(Operation.objects.get()) == {"new": 1, "refused": 1}

@@ -69,7 +69,7 @@ def test_a_match_is_replaced_filled_or_left(emma: int, tmp_path: Path, rule: str
 def test_equal_values_are_no_change(emma: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = write_file(tmp_path, f"Emma,{ISBN}", header="title,isbn\n")
     import_file(file, on_match="replace", on_none="leave")
-    assert "0 books added.\n1 the same already." in capsys.readouterr().out
+    assert "0 books added.\n1 the same." in capsys.readouterr().out
     assert read_book(emma, "version") == (1,)
 
 
@@ -90,7 +90,7 @@ def test_the_same_isbn_in_another_writing_is_doubtful(emma: int, tmp_path: Path)
     file = write_file(tmp_path, f",Emma,Jane Austen,1815,{SAME_ISBN},Novel,")
     doubt = f"isbn: Book {emma} has it in another writing."
     for on_match in ("refuse", "replace"):
-        with pytest.raises(CommandError, match="1 rows failed"):
+        with pytest.raises(CommandError, match="1 record not imported"):
             import_file(file, on_match=on_match, take_doubtful=False)
         assert list_failures(file) == [f"2,{doubt},,Emma,Jane Austen,1815,{SAME_ISBN},Novel,"]
     import_file(file, on_match="replace", take_doubtful=True)
@@ -109,14 +109,14 @@ def test_ids_match_only_if_that_is_asked_for(api: httpx.Client, emma: int, tmp_p
     import_file(file, on_match="replace")
     assert (Book.objects.count(), read_book(emma, "isbn")) == (3, (ISBN,))
     rows = [f"{emma},E,A,1,newer,G,", f"{other_id},T,A,1,newer,G,", f"{emma},E,A,1,other,G,", "x,T,A,1,4,G,"]
-    with pytest.raises(CommandError, match="3 rows failed"):
+    with pytest.raises(CommandError, match="3 records not imported"):
         import_file(write_file(tmp_path, *rows), match_by="id", on_match="replace")
     assert [row.partition(",")[2].partition(",")[0] for row in list_failures(file)] == [
         "isbn: The book on line 2 has it.",
         "id: The book on line 2 has it.",
         "id: It is no number of a book.",
     ]
-    with pytest.raises(CommandError, match="1 rows failed"):
+    with pytest.raises(CommandError, match="1 record not imported"):
         import_file(write_file(tmp_path, f"{emma},E,A,1,taken,G,"), match_by="id", on_match="replace")
     assert read_book(emma, "isbn") == ("newer",)
 
@@ -124,7 +124,7 @@ def test_ids_match_only_if_that_is_asked_for(api: httpx.Client, emma: int, tmp_p
 def test_an_id_beyond_64_bits_is_no_id(api: httpx.Client, tmp_path: Path) -> None:
     numbers = [2**63 - 1, 1 - 2**63, 2**63, -(2**63), 10**30]
     file = write_file(tmp_path, *(f"{number},T,A,1,i{number},G," for number in numbers))
-    with pytest.raises(CommandError, match="3 rows failed"):
+    with pytest.raises(CommandError, match="3 records not imported"):
         import_file(file, match_by="id")
     assert [row.partition(",")[0] for row in list_failures(file)] == ["4", "5", "6"]
     assert all("id: It is no number of a book." in row for row in list_failures(file))
@@ -133,14 +133,14 @@ def test_an_id_beyond_64_bits_is_no_id(api: httpx.Client, tmp_path: Path) -> Non
 
 def test_two_writings_in_a_file_are_not_both_added(api: httpx.Client, tmp_path: Path) -> None:
     rows = [f",A,B,1,{ISBN},G,", f",A,B,1,{SAME_ISBN},G,"]
-    with pytest.raises(CommandError, match="1 rows failed"):
+    with pytest.raises(CommandError, match="1 record not imported"):
         import_file(write_file(tmp_path, *rows))
     assert "The book on line 2 has it in another writing." in list_failures(tmp_path / "in.csv")[0]
 
 
 def test_two_records_about_one_book_are_not_both_written(emma: int, tmp_path: Path) -> None:
     rows = [f",First,B,1,{ISBN},G,", f",Second,B,1,{SAME_ISBN},G,"]
-    with pytest.raises(CommandError, match="1 rows failed"):
+    with pytest.raises(CommandError, match="1 record not imported"):
         import_file(write_file(tmp_path, *rows), on_match="replace", take_doubtful=True)
     assert "It is about the same book as line 2." in list_failures(tmp_path / "in.csv")[0]
     assert read_book(emma, "title") == ("First",)
@@ -151,7 +151,7 @@ def test_defaults_fill_what_a_file_leaves_empty(api: httpx.Client, tmp_path: Pat
     import_file(file, column=["genre=Art"], default=["genre=Novel"])
     assert list(Book.objects.values_list("title", "author", "genre")) == [("T", "A", "Novel")]
     for options in ({"column": ["shelf=Art"]}, {"column": ["genre=Shelf"]}, {"default": ["shelf=1"]}):
-        with pytest.raises(CommandError, match=r"no member shelf|no column Shelf"):
+        with pytest.raises(CommandError, match=r"no field shelf|no column Shelf"):
             import_file(file, **options)
 
 
@@ -160,7 +160,7 @@ def test_a_file_in_windows_1252_is_read_when_it_is_named(
 ) -> None:
     file = tmp_path / "in.csv"
     file.write_bytes("title;author;year;isbn;genre\nCafé;Zoë;1;1;G\n".encode("cp1252"))
-    with pytest.raises(CommandError, match="1 rows failed"):
+    with pytest.raises(CommandError, match="1 record not imported"):
         import_file(file, dry_run=True)
     output = capsys.readouterr().err
     assert "Read as CSV with semicolons, UTF-8." in output
@@ -252,9 +252,9 @@ def test_all_problems_of_a_record_are_named_together() -> None:
 )
 def test_a_new_book_is_doubtful_for_what_a_form_asks_about(tmp_path: Path, isbn: str, year: int, reason: str) -> None:
     file = write_file(tmp_path, f",Emma,Jane Austen,{year},{isbn},Novel,")
-    with pytest.raises(CommandError, match="1 rows failed"):
+    with pytest.raises(CommandError, match="1 record not imported"):
         call_command("import_books", file, dry_run=True)
-    with pytest.raises(CommandError, match="1 rows failed"):
+    with pytest.raises(CommandError, match="1 record not imported"):
         call_command("import_books", file)
     assert list_failures(file) == [f"2,{reason},,Emma,Jane Austen,{year},{isbn},Novel,"]
     assert not Book.objects.exists()
@@ -267,7 +267,7 @@ def test_a_new_book_is_doubtful_for_what_a_form_asks_about(tmp_path: Path, isbn:
 def test_every_format_says_what_is_doubtful(tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "in"
     file.write_bytes(write_books(name, [build_exported_book(isbn="12345"), build_exported_book(id=18, year=19999)]))
-    with pytest.raises(CommandError, match="2 rows failed"):
+    with pytest.raises(CommandError, match="2 records not imported"):
         call_command("import_books", file, dry_run=True)
     reasons = [line.split(": ") for line in capsys.readouterr().err.splitlines() if line.startswith(("Line", "Record"))]
     place = "Record" if name.startswith("marc") else "Line"
@@ -316,7 +316,7 @@ def test_records_without_an_isbn_are_left_out_if_so_chosen(tmp_path: Path, capsy
     import_scholars(tmp_path, dry_run=True)
     assert "Line 1: year: It is missing. isbn: It is missing." in capsys.readouterr().err
     import_scholars(tmp_path, leave_without_isbn=True)
-    assert "1 books added.\n2 without isbn, left out." in capsys.readouterr().out
+    assert "1 books added.\n2 without isbn." in capsys.readouterr().out
     assert [(book.title, book.genre) for book in Book.objects.all()] == [("Emma", "Science")]
     came_back = tmp_path.joinpath("in.failed.csv").read_text(encoding="utf-8")
     assert [title in came_back for title in ("Lattices", "Rings", "Emma", "Fields")] == [False, False, False, True]
