@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 from pymarc import Field, Indicators, Record, Subfield
 
 from books.book_fields import BOOK_FIELDS
@@ -30,13 +31,26 @@ INTEGER_PATTERN = re.compile(r"-?[0-9]{1,10}")
 QUALIFIER_PUNCTUATION = ":;"
 # The date on which the record was created, and the type of the publication date.
 UNIMARC_FIELD_100 = re.compile(r"[0-9]{8}[a-z]")
+# Leader/06 of records that describe no publication (MARC 21, Authority, Holdings, Classification and Community Data).
+RECORD_KINDS = {
+    "z": gettext_noop("authority records"),
+    "w": gettext_noop("classification records"),
+    "q": gettext_noop("community information"),
+    **dict.fromkeys("uvxy", gettext_noop("holdings")),
+}
 TITLE_CODES = ("a", "b", "n", "p")
 
 
-def describe_unimarc(record: Record, number: int) -> str:
-    """Returns the error for a record in UNIMARC, empty for one in MARC 21, which must have field 245 and has no field
-    200. The fields of the two formats differ. Raises UnreadableFile for the first record of a file.
+def describe_other_kind(record: Record, number: int) -> str:
+    """Returns the error for a record that is not about a book, or in UNIMARC, empty for one in MARC 21, which must have
+    field 245 and has no field 200. Raises UnreadableFile for the first record of a file.
     """
+    if kind := RECORD_KINDS.get(record.leader[6]):
+        if number == 1:
+            raise UnreadableFile(
+                _("The file has %(kind)s, not books. Choose bibliographic records instead.") % {"kind": _(kind)}
+            )
+        return name_field("record", _("It is one of %(kind)s, not a book.") % {"kind": _(kind)})
     fixed_text = find_text(record, ("100",), "a")
     if record.get_fields("245") or not (record.get_fields("200") or UNIMARC_FIELD_100.match(fixed_text)):
         return ""

@@ -14,6 +14,7 @@ from books.files.formats.bibtex import read_bibtex, write_bibtex
 from books.files.formats.csv_files import read_csv, write_csv, write_rejected_csv
 from books.files.formats.encodings import ENCODINGS, MARC_ENCODINGS, TEXT_ENCODINGS
 from books.files.formats.json_lines import read_json_lines, write_json_lines
+from books.files.formats.other_kinds import ELEMENT, find_other_kind
 from books.files.formats.records import Pages, Rejected, Table, UnreadableFile
 from books.files.formats.ris import read_ris, write_ris
 
@@ -114,19 +115,20 @@ REJECTED_WRITERS: dict[str, Callable[[Table, Rejected], Iterator[bytes]]] = {
 STREAMED_FORMATS = {format.media_type: format for format in FORMATS.values() if format.write}
 HEAD_BYTES = 2**16
 MARC_PADDING = b"\r\n \0"
-# The first bytes of the formats, which few other files have. Some programs number RIS records.
+# The first characters of the formats, which few other files have. Some programs number RIS records, or write one space
+# after a tag.
 BEGINNINGS = {
-    "marcxml": re.compile("<"),
-    "jsonl": re.compile(r"\{|\[\s*[\[{\]]"),
-    "bibtex": re.compile("[@%]"),
-    "ris": re.compile(r"(?:[0-9]{1,9}\.?\s+)?(?:TY|N1)  -"),
+    "marcxml": re.compile(rf"<.*?MARC21/slim|{ELEMENT}(?:collection|leader|controlfield|datafield)[\s/>]", re.DOTALL),
+    "bibtex": re.compile(r"[@%](?:.*?^[ \t]*@)?\s*[A-Za-z]+\s*[{(]", re.DOTALL | re.MULTILINE),
+    "ris": re.compile(r"(?:[0-9]{1,9}\.?\s+)?(?:TY|N1) {1,2}-"),
 }
-# The beginning of each file of these formats contains this text. Otherwise the extension is wrong.
+# The formats whose files can begin with any text, if it contains this one.
 SIGNS = {
     "marc": re.compile("[\x1d\x1e]"),
     "bibtex": re.compile(r"@\s*[A-Za-z]+\s*[{(]"),
-    "ris": re.compile("^TY  -", re.MULTILINE),
+    "ris": re.compile("^TY {1,2}-", re.MULTILINE),
 }
+JSON_BEGINNING = re.compile(r"\{|\[\s*[\[{\]]")
 # By extension, the formats whose files can begin with any bytes.
 HINTS = {
     **{format.extension: format.name for format in FORMATS.values() if format.name not in ("xlsx", "marcxml")},
@@ -140,7 +142,10 @@ WORKBOOK_BEGINNINGS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
 
 
 def find_format(stream: BinaryIO, file_name: str = "") -> Format:
-    """Returns the format of a file by its first bytes, else by its name, else CSV."""
+    """Returns the format of a file by its first bytes, else by its name, else CSV.
+
+    Raises UnreadableFile for an empty file, and for a kind of file that is not read.
+    """
     stream.seek(0)
     head = stream.read(HEAD_BYTES)
     if head.startswith(WORKBOOK_BEGINNINGS):
@@ -148,11 +153,17 @@ def find_format(stream: BinaryIO, file_name: str = "") -> Format:
     leader = head.lstrip(MARC_PADDING)
     if leader[:5].isdigit() and leader[20:22] == b"45":
         return FORMATS["marc"]
-    text = decode_head(head).lstrip()
+    text, extension = decode_head(head).strip("\0").lstrip(), PurePath(file_name).suffix.lower()
+    if not text:
+        raise UnreadableFile(_("The file is empty."))
     if name := next((name for name, pattern in BEGINNINGS.items() if pattern.match(text)), ""):
         return FORMATS[name]
-    hint = HINTS.get(PurePath(file_name).suffix.lower(), "csv")
-    return FORMATS[hint if hint not in SIGNS or SIGNS[hint].search(text) else "csv"]
+    hint = HINTS.get(extension, "csv")
+    if hint in SIGNS and SIGNS[hint].search(text):
+        return FORMATS[hint]
+    if kind := find_other_kind(text, extension):
+        raise UnreadableFile(kind.describe())
+    return FORMATS["jsonl" if JSON_BEGINNING.match(text) or hint == "jsonl" else "csv"]
 
 
 def decode_head(head: bytes) -> str:

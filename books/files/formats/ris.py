@@ -21,7 +21,8 @@ from books.files.formats.records import (
 from books.files.formats.references import AMBIGUOUS, escape_characters, unescape_characters
 from books.isbn import find_isbn
 
-LINE_PATTERN = re.compile(r"([A-Z][A-Z0-9])  -(?: (.*)|)", re.DOTALL)
+# Some programs write one space after the tag.
+LINE_PATTERN = re.compile(r"([A-Z][A-Z0-9]) {1,2}-(?: (.*)|)", re.DOTALL)
 BEGIN, END_TAG = "TY", "ER"
 FIELD_TAGS = {"id": ("ID",), **{field.name: field.ris for field in BOOK_FIELDS}}
 YEAR_PATTERN = re.compile(r"(-?[0-9]+)(?:/.*)?")

@@ -92,7 +92,11 @@ def require_storable_columns(table: Table) -> None:
 
 def send_head(source: PartSource) -> Iterator[bytes]:
     format, table = source.read_table()
-    records = islice(table.records, SHOWN_RECORDS)
+    records = list(islice(table.records, SHOWN_RECORDS))
+    if not records:
+        raise UnreadableFile(
+            _("No record was found in the file. It was read as %(kind)s.") % {"kind": table.description}
+        )
     head = {
         "format": format.name,
         "columns": [*table.columns],

@@ -52,6 +52,15 @@ def send_part(browser: Client, file: ImportFile, number: int, content: bytes) ->
     return browser.post(page(file, "chunk"), {"number": str(number), "chunk": part}, headers=headers)
 
 
+def test_a_file_that_is_not_read_or_has_no_record_is_refused_by_its_preview(head: Client) -> None:
+    for content, reason in (
+        (b"<mods/>", "This is MODS, which is not read. Save it as MARCXML or RIS."),
+        (b"<collection/>", "No record was found in the file. It was read as MARCXML."),
+    ):
+        file = upload(head, content)
+        assert f'role="alert">{reason}</p>' in head.get(page(file, "mapping")).content.decode()
+
+
 def test_a_file_is_checked_imported_and_undone(head: Client, berta: User) -> None:
     there = create_book(title="Emma", isbn="there", year=1815)
     rows = [

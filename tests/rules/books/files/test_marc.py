@@ -280,3 +280,16 @@ def test_marc_xml_without_a_namespace_is_read() -> None:
     [record] = read_records("marcxml", data)
     assert record.values == {"title": "Emma"}
     assert read_records("marcxml", b"<collection><record/></collection>")[0].problem == "record: It has no fields."
+
+
+def test_records_that_are_not_about_books_are_refused_by_their_kind() -> None:
+    """Leader/06 says so in the first record of a file, and in another one."""
+    leaders = {"z": "authority records", "x": "holdings", "w": "classification records"}
+    for sign, kind in leaders.items():
+        other = write_record(build_field("245", a="Emma"), leader=f"{ISBD_LEADER[:6]}{sign}{ISBD_LEADER[7:]}")
+        with pytest.raises(
+            UnreadableFile, match=f"The file has {kind}, not books. Choose bibliographic records instead."
+        ):
+            read_records("marc", other)
+        [book, refused] = read_records("marc", write_record(build_field("245", a="Emma")) + other)
+        assert (book.problem, refused.problem) == ("", f"record: It is one of {kind}, not a book.")

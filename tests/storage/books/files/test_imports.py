@@ -348,13 +348,24 @@ def test_no_worker_goes_on_with_an_import_whose_command_has_died(transactional_d
 
 
 def test_a_format_that_is_named_counts_more_than_the_first_bytes(db: None, tmp_path: Path) -> None:
-    """Those of MARCXML are the same."""
+    """Those of a web page are the same."""
     file = write_csv(tmp_path / "in.csv", "Lalka,Prus,1890,1,Novel,x", header="title,author,year,isbn,genre,<note>\n")
     file.write_text("<" + file.read_text(), encoding="utf-8")
-    with pytest.raises(CommandError, match="The XML has an error"):
+    with pytest.raises(CommandError, match=r"Nothing was imported\. This is another kind of XML, which is not read\."):
         import_file(file, column=["title=<title"])
     import_file(file, column=["title=<title"], format="csv")
     assert [book.title for book in Book.objects.all()] == ["Lalka"]
+
+
+def test_a_file_without_a_record_is_no_success(db: None, tmp_path: Path) -> None:
+    for name, text in (
+        ("books.bib", "@comment{none}\n"),
+        ("books.xml", "<collection/>"),
+        ("books.csv", "title,isbn\n"),
+    ):
+        (tmp_path / name).write_text(text)
+        with pytest.raises(CommandError, match=r"Nothing was imported\. No record was found in the file\."):
+            import_file(tmp_path / name)
 
 
 def test_a_file_may_come_through_a_pipe(db: None, tmp_path: Path) -> None:
