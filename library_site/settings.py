@@ -6,6 +6,7 @@ from typing import Any
 
 from corsheaders.defaults import default_headers
 from csp.constants import NONE, SELF
+from django.utils.translation import gettext_lazy as _
 
 from library_site import env
 from library_site.db.config import parse_database_url
@@ -144,6 +145,11 @@ METRIC_SOURCES = [
 # The origin at which clients reach the library; links begin with it.
 PUBLIC_URL = env.origin("PUBLIC_URL", env.local_origin(HOST, PORT))
 
+# The modules with the addresses below `/api` of each version, by version number. The first address that matches counts.
+API_URLS = {
+    1: ["books.api.v1.urls"],
+    2: ["books.api.v2.urls", "oauth.api.v2.urls", "webhooks.api.v2.urls"],
+}
 # When versions of the interface end, by version number (specification, Section 9)
 API_LIFECYCLES: dict[int, dict[str, Any]] = {
     number: {
@@ -327,6 +333,13 @@ WEBHOOKS_MAX_WAITING = env.integer("WEBHOOKS_MAX_WAITING", 100_000, 1, 10_000_00
 # Apps and keys (specification, Section 5)
 LIBRARY_ACCESS = env.choice("LIBRARY_ACCESS", "open", ("open", "protect-writes", "protected"))
 OAUTH_JWKS_FILE = env.path("OAUTH_JWKS_FILE", DATA_DIR / "jwks.json")
+# By name, the scopes of credentials: a sentence for people, and the permission that a user needs. With None, every
+# active user may have the scope.
+OAUTH_SCOPES = {
+    "read": (_("Read the library's books"), None),
+    "write": (_("Add, change and delete books"), "books.change_book"),
+    "webhooks": (_("Manage webhooks and read events"), "webhooks.change_endpoint"),
+}
 # The toolkit's own model; migrations refer to it by this name.
 OAUTH2_PROVIDER_APPLICATION_MODEL = "oauth2_provider.Application"
 OAUTH2_PROVIDER = {

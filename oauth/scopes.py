@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from django.conf import settings
 from django.contrib.auth.models import Permission, User
 from django.db.models import Exists, OuterRef, Q, QuerySet
-from django.utils.translation import gettext_lazy as _
 from oauth2_provider.scopes import BaseScopes
 
 
@@ -16,11 +16,7 @@ class Scope(NamedTuple):
     permission: str | None
 
 
-SCOPES = {
-    "read": Scope(_("Read the library's books"), None),
-    "write": Scope(_("Add, change and delete books"), "books.change_book"),
-    "webhooks": Scope(_("Manage webhooks and read events"), "webhooks.change_endpoint"),
-}
+SCOPES = {name: Scope(*description) for name, description in settings.OAUTH_SCOPES.items()}
 DEFAULT_SCOPE = "read"
 
 ScopeSet = frozenset[str]

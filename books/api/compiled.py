@@ -5,7 +5,7 @@ changes no response.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache, partial
 from inspect import unwrap
@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from django.core.exceptions import EmptyResultSet, FullResultSet
 from django.db.models import F, QuerySet
-from django.urls import URLPattern
+from django.urls import Resolver404, resolve
 from django.utils import timezone
 from django.utils.functional import cached_property
 from django_filters.rest_framework.backends import DjangoFilterBackend
@@ -53,8 +53,8 @@ from oauth.credentials import Credential
 from oauth.permissions import LibraryAccess, get_required_scope, require_permission
 from oauth.throttling import CallerThrottle, count_request
 
-# The parameters of the URL pattern. The id must fit into the column.
-PATHS = {"books": re.compile("/books"), "books/<str:book_id>": re.compile(r"/books/(0|[1-9][0-9]{0,17})")}
+# By an example, the paths of a route. The id must fit into the column.
+PATHS = {"/books": re.compile("/books"), "/books/1": re.compile(r"/books/(0|[1-9][0-9]{0,17})")}
 JSON_ACCEPTS = {"", "*/*", "application/json"}
 # Clients can cause many different statements. The cache keeps so many.
 CACHED_STATEMENTS = 1_000
@@ -89,17 +89,24 @@ OWN_FILTERS = {
 }  # fmt: skip
 
 
-def compile_routes(patterns: Iterable[URLPattern]) -> list[CompiledRoute]:
-    """Returns the compiled routes of a version; none for a viewset with its own hooks."""
+def compile_routes(home: str, urlconf: Any = None) -> list[CompiledRoute]:
+    """Returns the compiled routes of the version with this home, for the viewsets that Django finds at its addresses.
+
+    There are none for a viewset with its own hooks. `urlconf` is ROOT_URLCONF by default.
+    """
     routes = []
-    for pattern in patterns:
-        callback, path = cast("Any", pattern.callback), PATHS.get(str(pattern.pattern))
-        if path and is_compilable(callback.cls):
+    for example, path in PATHS.items():
+        try:
+            match = resolve(f"{home}{example}", urlconf)
+        except Resolver404:
+            continue
+        callback = cast("Any", match.func)
+        if is_compilable(getattr(callback, "cls", object)):
             responders, actions = CompiledBooks(callback.cls).list_responders(), callback.actions
             methods = {*actions, "options", *(["head"] if "get" in actions else [])}
             allow = ", ".join(name.upper() for name in callback.cls.http_method_names if name in methods)
             routes += [
-                CompiledRoute(method.upper(), path, str(pattern.name), allow, responders[action])
+                CompiledRoute(method.upper(), path, str(match.url_name), allow, responders[action])
                 for method, action in actions.items()
                 if action in responders and method != "head" and method in callback.cls.http_method_names
             ]

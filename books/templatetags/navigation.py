@@ -38,18 +38,19 @@ class BarLink(NamedTuple):
     is_current: bool
 
 
-PLACES = (
+# Apps beside this one append theirs while they get ready.
+PLACES = [
     Place(_("Books"), "books_book_changelist", SEE_BOOKS),
     Place(_("Lend"), "lend", (CHANGE_BOOK,)),
     Place(_("Import"), "import_books", (IMPORT_BOOKS,)),
     Place(_("Changes"), "recent_changes", (VIEW_HISTORY,)),
-)
-MORE_PLACES = (
+]
+MORE_PLACES = [
     Place(_("Possible duplicates"), "duplicates", (MERGE_BOOKS,)),
     Place(_("Genres"), "genres", SEE_BOOKS),
     Place(_("Deleted books"), "deleted_books", (VIEW_HISTORY,)),
     Place(_("Operations"), "operations", (VIEW_HISTORY, BULK_EDIT)),
-)
+]
 # The first places, for which a phone has room. A menu contains the others.
 PHONE_PLACES = 2
 

@@ -61,15 +61,14 @@ class Lifecycle:
 class Version:
     """`home` is the common prefix of its addresses, without a slash at the end; `error_format` formats its errors.
 
-    `urls` names its URL modules. Each has `urlpatterns`. It may have `compiled_routes`, which returns a list of
-    CompiledRoute, and `body_limits`: by path below the home, the largest body in bytes, where it is not
-    DATA_UPLOAD_MAX_MEMORY_SIZE.
+    API_URLS names its URL modules. Each has `urlpatterns`. It may have `compiled_routes`, which takes the home and
+    returns a list of CompiledRoute, and `body_limits`: by path below the home, the largest body in bytes, where it is
+    not DATA_UPLOAD_MAX_MEMORY_SIZE.
     """
 
     number: int
     home: str
     error_format: ErrorFormat
-    urls: tuple[str, ...]
     lifecycle: Lifecycle = field(default_factory=Lifecycle)
 
     @cached_property
@@ -78,15 +77,20 @@ class Version:
 
     @cached_property
     def modules(self) -> list[ModuleType]:
-        """The modules of `urls`. They can be imported only after Django is set up."""
-        return [import_module(name) for name in self.urls]
+        """Its URL modules. They can be imported only after Django is set up."""
+        return [import_module(name) for name in settings.API_URLS[self.number]]
 
     @cached_property
     def urlpatterns(self) -> list[URLPattern]:
         return [pattern for module in self.modules for pattern in module.urlpatterns]
 
     def compile_routes(self) -> Sequence[Any]:
-        return [route for module in self.modules for route in getattr(module, "compiled_routes", list)()]
+        return [
+            route
+            for module in self.modules
+            if (compile_routes := getattr(module, "compiled_routes", None))
+            for route in compile_routes(self.home)
+        ]
 
     @cached_property
     def body_limits(self) -> Mapping[str, int]:
@@ -110,8 +114,8 @@ def select_served(versions: Iterable[Version], lifecycles: Mapping[int, Lifecycl
 
 # The last is the latest.
 KNOWN_VERSIONS = [
-    Version(1, API_ROOT, detail_format, ("books.api.v1.urls",)),
-    Version(2, f"{API_ROOT}/v2", envelope_format, ("books.api.v2.urls", "oauth.api.v2.urls", "webhooks.api.v2.urls")),
+    Version(1, API_ROOT, detail_format),
+    Version(2, f"{API_ROOT}/v2", envelope_format),
 ]
 LIFECYCLES = {number: Lifecycle(**dates) for number, dates in settings.API_LIFECYCLES.items()}
 VERSIONS = select_served(KNOWN_VERSIONS, LIFECYCLES)

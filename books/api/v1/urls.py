@@ -1,18 +1,21 @@
 """The addresses of books in version 1."""
 
-from functools import partial
+from typing import Any
 
-from django.urls import path
+from django.urls import URLPattern, path
 
 from books.api.compiled import compile_routes
 from books.api.v1.views import BookViewSetV1
 
-urlpatterns = [
-    path("books", BookViewSetV1.as_view({"get": "list", "post": "create"}), name="books"),
-    path(
-        "books/<str:book_id>",
-        BookViewSetV1.as_view({"get": "retrieve", "put": "update", "delete": "destroy"}),
-        name="book",
-    ),
-]
-compiled_routes = partial(compile_routes, urlpatterns)
+
+def make_patterns(books: type[BookViewSetV1]) -> list[URLPattern]:
+    """Returns the URL patterns of the version with this viewset."""
+    actions: dict[str, Any] = {"get": "retrieve", "put": "update", "delete": "destroy"}
+    return [
+        path("books", books.as_view({"get": "list", "post": "create"}), name="books"),
+        path("books/<str:book_id>", books.as_view(actions), name="book"),
+    ]
+
+
+urlpatterns = make_patterns(BookViewSetV1)
+compiled_routes = compile_routes

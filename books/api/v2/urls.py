@@ -33,5 +33,5 @@ def make_patterns(books: type[BookViewSetV2]) -> list[URLPattern]:
 
 
 urlpatterns = make_patterns(BookViewSetV2)
-compiled_routes = partial(compile_routes, urlpatterns)
+compiled_routes = compile_routes
 body_limits = {"/books/bulk": MAX_BODY_BYTES}

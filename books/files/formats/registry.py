@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path, PurePath
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 from django.utils.translation import gettext as _
 
@@ -18,20 +18,22 @@ from books.files.formats.other_kinds import ELEMENT, find_other_kind
 from books.files.formats.records import Pages, Rejected, Table, UnreadableFile
 from books.files.formats.ris import read_ris, write_ris
 
+Reader = Callable[[BinaryIO, str], Table]
+
 
 @dataclass(frozen=True)
 class Format:
     """`reader` takes a stream that can be read repeatedly, and the name of an encoding or "".
 
-    `write` is None for a format that cannot be streamed. Files of a format without `encodings` declare their encoding
-    themselves.
+    `reader` is None for a format that is only exported, `write` for one that cannot be streamed. Files of a format
+    without `encodings` declare their encoding themselves.
     """
 
     name: str
     label: str
     extension: str
     media_type: str
-    reader: Callable[[BinaryIO, str], Table]
+    reader: Reader | None
     write: Callable[[Pages], Iterator[bytes]] | None
     encodings: tuple[str, ...] = TEXT_ENCODINGS
 
@@ -44,7 +46,7 @@ class Format:
         if encoding_name and self.encodings and encoding_name not in self.encodings:
             names = {"format": self.label, "encoding": ENCODINGS[encoding_name].name}
             raise UnreadableFile(_("%(format)s is not read as %(encoding)s.") % names)
-        return self.reader(stream, encoding_name)
+        return cast("Reader", self.reader)(stream, encoding_name)
 
 
 def import_later(module: str, name: str) -> Callable[..., Any]:
@@ -139,6 +141,11 @@ HINTS = {
 }
 # The first bytes of workbooks: archives (XLSX, ODS) and compound files (XLS).
 WORKBOOK_BEGINNINGS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
+
+
+def register_export_format(format: Format) -> None:
+    """Adds a format of an app beside this one, while apps get ready. Files are read in a process without apps."""
+    FORMATS[format.name] = STREAMED_FORMATS[format.media_type] = format
 
 
 def find_format(stream: BinaryIO, file_name: str = "") -> Format:

@@ -62,7 +62,8 @@ class Command(CheckedCommand):
             help="where records go that are not imported: MARC as it came, all else as CSV (default:"
             " FILE.failed.EXTENSION)",
         )
-        parser.add_argument("--format", choices=FORMATS, help="default: what the file begins like")
+        names = [format.name for format in FORMATS.values() if format.reader]
+        parser.add_argument("--format", choices=names, help="default: what the file begins like")
         parser.add_argument("--encoding", choices=ENCODINGS, default="", help="of a text file (default: found)")
         parser.add_argument(
             "--column",
