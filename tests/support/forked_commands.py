@@ -33,12 +33,14 @@ LOCK = Lock()
 
 def run_forked(environment: Mapping[str, str], *command: str) -> "subprocess.CompletedProcess[str]":
     """Runs a command of `manage.py` in this folder. It has no input."""
+    # A copy is a process that starts, for those who look at these events.
+    sys.audit("subprocess.Popen", sys.executable, ["manage.py", *command], None, dict(environment))
     ours, theirs = socket.socketpair()
     with ours, tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
         request = json.dumps([dict(environment), str(Path.cwd()), command]).encode()
         with theirs, LOCK:
             socket.send_fds(
-                start_server(environment.get("DATABASE_URL", "")),
+                start_server(environment.get("DATABASE_URL", "").partition(":")[0]),
                 [request],
                 [theirs.fileno(), output.fileno(), errors.fileno()],
             )
@@ -51,15 +53,13 @@ def run_forked(environment: Mapping[str, str], *command: str) -> "subprocess.Com
 
 
 @cache
-def start_server(database_url: str) -> socket.socket:
-    """A process for each database: what is loaded may keep the connection of its own."""
+def start_server(kind: str) -> socket.socket:
+    """A process for each kind of database, which no copy of it has used yet."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, MAX_REQUEST_BYTES)
     with theirs:
         call = [sys.executable, "-m", __name__, str(theirs.fileno())]
-        environment = os.environ | (
-            {"DATABASE_URL": database_url} if database_url.startswith(("sqlite:///", "post")) else {}
-        )
+        environment = os.environ | ({"DATABASE_URL": f"{kind}:///none"} if kind in ("sqlite", "postgresql") else {})
         # Its end is the end of the socket.
         server = subprocess.Popen(call, env=environment, pass_fds=[theirs.fileno()], start_new_session=True)
     atexit.register(server.wait)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.forked_commands import run_forked
+from tests.support.sql import fetch_all
 from tests.support.waiting import PROCESS_TIMEOUT
 
 CODE = """
@@ -52,3 +53,13 @@ def test_a_copy_leaves_the_settings_of_the_next_alone() -> None:
     code = "from django.conf import settings; print(settings.PORT)"
     ports = [run_forked(os.environ | {"PORT": port}, "shell", "-v0", "-c", code).stdout for port in ("1", "2")]
     assert ports == ["1\n", "2\n"]
+
+
+def test_a_copy_writes_to_its_own_database_alone(tmp_path: Path) -> None:
+    code = "from library_site.db.sql import execute; execute('CREATE TABLE shelf (number integer)')"
+    paths = [tmp_path / f"{number}.sqlite3" for number in range(3)]
+    for path in paths[:2]:
+        copy = run_forked(os.environ | {"DATABASE_URL": f"sqlite:///{path}"}, "shell", "-v0", "-c", code)
+        assert (copy.returncode, copy.stderr) == (0, f"Database: SQLite, {path}\n")
+    tables = [fetch_all(f"sqlite:///{path}", "SELECT name FROM sqlite_master") for path in paths]
+    assert tables == [[("shelf",)], [("shelf",)], []]
