@@ -1,9 +1,35 @@
-"""Reads the programs that the guides show."""
+"""Reads what documents say: the programs of the guides, and the table of dependencies."""
 
 import re
+from importlib.metadata import packages_distributions
 from pathlib import Path
+from typing import NamedTuple
 
-APP_DEVELOPERS = Path(__file__).parent.parent.parent / "docs" / "app-developers.md"
+DOCS = Path(__file__).parents[2] / "docs"
+APP_DEVELOPERS, DEPENDENCIES = DOCS / "app-developers.md", DOCS / "dependencies.md"
+PACKAGE_OWNERS = packages_distributions()
+
+# aiohttp calls aiodns by this name of its own.
+INDIRECT_IMPORTS = {"aiodns": {"AsyncResolver"}}
+
+
+class Dependency(NamedTuple):
+    name: str
+    module: str
+    imports: set[str]
+    loaded: str
+
+
+def list_dependencies() -> list[Dependency]:
+    rows = re.findall(r"^\| `([\w-]+)` .* `([\w/]+\.py)` \| (.+) \|$", DEPENDENCIES.read_text(), re.MULTILINE)
+    return [Dependency(name, module, list_imports(name), loaded) for name, module, loaded in rows]
+
+
+def list_imports(name: str) -> set[str]:
+    """The top-level packages that a distribution installs, as far as it is installed."""
+    names = {name, name.replace("-", "_")}
+    packages = {package for package, owners in PACKAGE_OWNERS.items() if names & {*owners}}
+    return packages | INDIRECT_IMPORTS.get(name, set())
 
 
 def list_code_blocks(document: Path, language: str) -> list[str]:

@@ -19,6 +19,8 @@ from tests.support.programs import PROGRAMS, Program, find_command, link_command
 
 Test = TypeVar("Test", bound=Callable[..., None])
 
+# Their tests start no process.
+FOLDERS_WITHOUT_PROCESSES = ("tests/rules", "tests/api", "tests/admin")
 # Every machine with the library has these.
 BASE_COMMANDS = {"cat", "echo", "sh", Path(sys.executable).name}
 # It runs another command, the first of its arguments that is no option.
@@ -32,11 +34,16 @@ class ProgramNotRequested(BaseException):
     """A test starts a program without its fixture. No `except Exception` of the tested code hides it."""
 
 
+class ProcessStarted(BaseException):
+    """A test starts a process in a folder whose tests start none."""
+
+
 class ProgramGuard:
-    """Refuses the programs that the running test has not asked for."""
+    """Refuses the programs that the running test has not asked for, and every process in some folders."""
 
     def __init__(self) -> None:
         self.requested: set[str] = set()
+        self.may_start_processes = True
         self.folder = Path(tempfile.mkdtemp(prefix="library-programs-"))
         # PostgreSQL runs as another user where the suite is root's.
         self.folder.chmod(0o755)
@@ -51,6 +58,8 @@ class ProgramGuard:
     def check(self, event: str, arguments: tuple[Any, ...]) -> None:
         """An audit hook (PEP 578)."""
         if event in ("subprocess.Popen", "os.exec", "os.posix_spawn"):
+            if not self.may_start_processes:
+                raise ProcessStarted("A test that starts a process lies in tests/served, or in tests/storage.")
             self.check_call(os.fsdecode(arguments[0]), arguments[1])
 
     def check_call(self, command: str, words: Sequence[str | bytes | Path]) -> None:
@@ -90,6 +99,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     GUARD.allow(get_requested(item))
+    GUARD.may_start_processes = not item.nodeid.startswith(FOLDERS_WITHOUT_PROCESSES)
+    if "service" in getattr(item, "fixturenames", ()):
+        # It may have been started before.
+        sys.audit("subprocess.Popen", sys.executable, ["manage.py", "serve"])
 
 
 def pytest_unconfigure() -> None:

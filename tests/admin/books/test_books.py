@@ -23,9 +23,7 @@ from tests.support.books_admin import (
     change_book,
     create_book,
     page_address,
-    submit_concurrently,
 )
-from tests.support.server import Service
 
 
 def list_titles(response: Any) -> list[str]:
@@ -180,10 +178,3 @@ def test_a_large_list_is_counted_for_who_asks(librarian: Client) -> None:
     counted = librarian.get(f"{LIST}{response.context['cl'].exact_address}")
     assert "<h1>Books (1,001)</h1>" in counted.content.decode()
     assert counted.context["cl"].page_count == 21
-
-
-def test_only_one_of_many_librarians_adds_the_same_isbn(service: Service) -> None:
-    form = {**build_book(isbn=build_isbn(1_000_000), title="Raced"), "available": "on"}
-    responses = submit_concurrently(service, ADD, [form] * 6)
-    assert {response.status_code for response in responses} == {200}
-    assert sum("was added successfully" in response.text for response in responses) == 1

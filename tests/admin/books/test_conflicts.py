@@ -7,8 +7,7 @@ from django.test import Client
 
 from books.models import Book
 from tests.support.admin_pages import read_inputs, read_text
-from tests.support.books_admin import LIST, build_form, change_book, create_book, page_address, submit_concurrently
-from tests.support.server import Service
+from tests.support.books_admin import build_form, change_book, create_book, page_address
 
 
 def list_conflicts(response: Any) -> list[tuple[Any, ...]]:
@@ -86,11 +85,3 @@ def test_other_errors_are_shown_beside_the_question(librarian: Client) -> None:
     response = librarian.post(page_address(book), form)
     assert list(response.context["adminform"].form.errors) == ["year", "title"]
     assert "Please correct the errors below" in read_text(response)
-
-
-def test_only_one_of_many_librarians_saves_without_a_question(service: Service) -> None:
-    [(pk,)] = service.fetch_all("SELECT max(id) FROM books_book")
-    forms = [{"title": f"Title {number}"} for number in range(6)]
-    responses = submit_concurrently(service, f"{LIST}{pk}/change/", forms)
-    assert sum("was changed successfully" in response.text for response in responses) == 1
-    assert sum("Nothing is saved yet" in response.text for response in responses) == 5

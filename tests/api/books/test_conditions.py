@@ -6,7 +6,6 @@ import httpx
 import pytest
 
 from tests.support.api_versions import VERSION_1, VERSION_2, APIVersion, with_each_version
-from tests.support.server import Service
 
 STALE = '"of another time"'
 EMMA = {"title": "Emma", "author": "J. Austen", "year": 1815, "isbn": "9780141439587", "genre": "Comedy"}
@@ -124,11 +123,3 @@ def test_the_two_versions_have_different_etags(api: httpx.Client, version: APIVe
     assert (response.status_code, response.headers["ETag"] == etag) == (200, False)
     by_accept = {"Accept": f"application/vnd.library.v{2 if version is VERSION_2 else 1}+json"}
     assert api.get(address.replace("/v2", ""), headers=by_accept).headers["ETag"] == etag
-
-
-def test_the_server_sends_a_book_once(service: Service, version: APIVersion) -> None:
-    with service.open_client() as client:
-        address = f"{version.books}/2"
-        headers = {"If-None-Match": client.get(address).headers["ETag"]}
-        responses = [client.get(address, headers=headers), client.head(address, headers=headers)]
-    assert [(response.status_code, response.content) for response in responses] == [(304, b"")] * 2

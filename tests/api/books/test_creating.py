@@ -6,7 +6,6 @@ import httpx
 
 from tests.support.api_versions import VERSION_1, VERSION_2, APIVersion, with_each_version
 from tests.support.books import build_book
-from tests.support.server import Service
 
 # Pairs that differ in case, hyphens, spaces, composition and script.
 DIFFERENT_ISBNS = [
@@ -67,12 +66,3 @@ def test_isbns_that_differ_in_any_character_are_different(api: httpx.Client, ver
         responses = [api.post(version.books, json=build_book(isbn=isbn)) for isbn in (*pair, *pair)]
         assert (pair, [response.status_code for response in responses]) == (pair, [201, 201, 409, 409])
     assert [book["isbn"] for book in version.list_books(api)] == [isbn for pair in pairs for isbn in pair]
-
-
-def test_the_server_answers_a_creation_the_same_way(service: Service, version: APIVersion) -> None:
-    with service.open_client() as client:
-        creation = version.create(client)
-        conflict = client.post(version.books, json=build_book(isbn=creation.json()["isbn"]))
-        read = client.get(creation.headers["Location"])
-    assert (creation.json(), creation.headers["ETag"]) == (read.json(), read.headers["ETag"])
-    assert version.parse_error(conflict) == (409, ["isbn"] if version is VERSION_2 else [])

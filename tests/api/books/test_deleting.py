@@ -6,7 +6,6 @@ import httpx
 
 from tests.support.api_versions import VERSION_2, APIVersion, with_each_version
 from tests.support.books import build_book
-from tests.support.server import Service
 
 pytestmark = with_each_version
 
@@ -62,13 +61,3 @@ def test_the_first_failing_check_is_answered(api: httpx.Client, version: APIVers
         False: [(404, []), (422, ["book_id"]), (412, []), (412, [])],
     }
     assert errors == expected[version is VERSION_2]
-
-
-def test_the_server_answers_a_deletion(service: Service, version: APIVersion) -> None:
-    with service.open_client() as client:
-        address = version.create(client).headers["Location"]
-        response, second_response = client.delete(address), client.delete(address)
-    assert (response.status_code, response.content) == version.deleted
-    if not response.content:
-        assert response.headers.keys().isdisjoint({"content-type", "content-length", "transfer-encoding"})
-    assert version.parse_error(second_response) == (404, [])

@@ -9,16 +9,13 @@ from django.core import checks
 from django.core.management.base import SystemCheckError
 from pytest_django import Settings
 
-from library_site.checks import check_redis_answers, check_written_paths
+from library_site.checks import check_written_paths
 from library_site.management.commands.check import Command
 from library_site.written_paths import iter_unwritable_paths
-from tests.support.redis_server import start_redis
-from tests.support.settings import override_by
 
 WARNING = checks.Warning("It is\nunlikely.", hint="Set\tit.", id="x.W001")
 ERROR = checks.Error("It is wrong.", id="x.E001")
 INFO = checks.Info("It is so.", id="x.I001")
-LIMITED = {"API_RATE_LIMIT": "9/second", "LIBRARY_PROCESS": "web"}
 
 
 def find(monkeypatch: pytest.MonkeyPatch, *messages: checks.CheckMessage) -> None:
@@ -93,13 +90,3 @@ def test_the_file_of_sqlite_and_its_folder_are_written_too(
     monkeypatch.undo()
     settings.DATA_DIR = away.parent
     assert away.parent in iter_unwritable_paths()
-
-
-def test_a_server_says_at_the_start_that_redis_does_not_answer(redis_server: str, tmp_path: Path) -> None:
-    with start_redis(tmp_path) as redis, override_by({**LIMITED, "REDIS_URL": redis.url}):
-        assert check_redis_answers(None) == []
-        redis.stop()
-        [warning] = check_redis_answers(None)
-    assert (warning.id, warning.is_serious()) == ("library_site.W015", False)
-    with override_by({**LIMITED, "REDIS_URL": "redis://127.0.0.1:1", "LIBRARY_PROCESS": "worker"}):
-        assert check_redis_answers(None) == []

@@ -1,14 +1,9 @@
 """README and docs/ name what the code has: settings, commands, codes, events, scopes, paths, links, definitions."""
 
 import ast
-import os
 import re
-import subprocess
-import sys
 from importlib import import_module
-from importlib.metadata import packages_distributions
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 from django.core.management import get_commands
@@ -18,7 +13,7 @@ from pytest_django import Settings
 from books.files.columns.dialects import TABLE_DIALECTS
 from library_site.http.errors import CODES_BY_DRF_CODE, CODES_BY_STATUS
 from oauth.scopes import SCOPES
-from tests.support.waiting import PROCESS_TIMEOUT
+from tests.support.documents import DEPENDENCIES, Dependency, list_dependencies
 from webhooks.registry import EVENT_KINDS, PING_KIND
 
 ROOT = Path(__file__).parents[3]
@@ -34,33 +29,8 @@ CREATED_PATHS = re.compile(r"\.data/|books/api/v3")
 TEXT_SUFFIXES = {".py", ".html", ".js", ".css", ".toml", ".yml", ".conf", ".service", ".md", ".sh", ""}
 # Each app has the last two.
 UNMAPPED_FOLDERS = {"__pycache__", "node_modules", "management", "migrations"}
-DEPENDENCIES = ROOT / "docs/dependencies.md"
-PACKAGE_OWNERS = packages_distributions()
 DECISIONS = ROOT / "docs/decisions"
 CHECK_ID = re.compile(r"(?:library_site|oauth|webhooks|books)\.[EIW]\d{3}")
-
-# aiohttp calls aiodns by this name of its own.
-INDIRECT_IMPORTS = {"aiodns": {"AsyncResolver"}}
-
-
-class Dependency(NamedTuple):
-    name: str
-    module: str
-    imports: set[str]
-    loaded: str
-
-
-def list_dependencies() -> list[Dependency]:
-    rows = re.findall(r"^\| `([\w-]+)` .* `([\w/]+\.py)` \| (.+) \|$", DEPENDENCIES.read_text(), re.MULTILINE)
-    return [Dependency(name, module, list_imports(name), loaded) for name, module, loaded in rows]
-
-
-def list_imports(name: str) -> set[str]:
-    """The top-level packages that a distribution installs, as far as it is installed."""
-    names = {name, name.replace("-", "_")}
-    packages = {package for package, owners in PACKAGE_OWNERS.items() if names & {*owners}}
-    return packages | INDIRECT_IMPORTS.get(name, set())
-
 
 each_document = pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
@@ -194,28 +164,6 @@ def test_every_dependency_is_documented(section: str, file: str) -> None:
 def test_a_dependency_is_used_where_the_document_says(dependency: Dependency) -> None:
     assert dependency.imports
     assert re.search(rf"\b(?:{'|'.join(dependency.imports)})\b", (ROOT / dependency.module).read_text())
-
-
-@pytest.mark.parametrize(
-    ("code", "processes"),
-    [
-        ("import django; django.setup(); import django.contrib.admin", {"always"}),
-        ("import library_site.wsgi, library_site.urls", {"always", "web"}),
-    ],
-    ids=["any process", "a web process"],
-)
-def test_a_process_loads_what_the_document_says(code: str, processes: set[str]) -> None:
-    environment = os.environ | {"DJANGO_SETTINGS_MODULE": "library_site.settings", "METRICS_TOKEN": ""}
-    loaded = subprocess.run(
-        [sys.executable, "-c", f"import sys; {code}; print(*sys.modules)"],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=PROCESS_TIMEOUT,
-    ).stdout.split()
-    documented = {dependency.name for dependency in list_dependencies() if dependency.loaded in processes}
-    assert {item.name for item in list_dependencies() if item.imports & set(loaded)} == documented
 
 
 def test_the_map_names_only_what_there_is() -> None:

@@ -3,7 +3,6 @@
 import errno
 import os
 import stat
-import subprocess
 import tempfile
 from pathlib import Path
 
@@ -14,8 +13,7 @@ from pytest_django import Settings
 
 from library_site import env
 from library_site.db.config import parse_database_url
-from tests.support.forked_commands import run_forked
-from tests.support.settings import REQUIRED_SECRETS, ROOT, read_settings, run_checks_with
+from tests.support.settings import ROOT, read_settings, run_checks_with
 
 BEHIND_PROXY = {
     "HTTPS": "true",
@@ -71,17 +69,6 @@ def test_an_invalid_value_stops_the_start(name: str, value: str) -> None:
         read_settings({name: value})
 
 
-def test_a_refusal_is_one_line(tmp_path: Path) -> None:
-    refusals = [
-        run_command("check", PORT="eighty"),
-        run_command("seed_books", "--skip-checks", DATABASE_URL=f"sqlite:///{tmp_path}/x/y"),
-    ]
-    assert [(refusal.returncode, refusal.stdout, refusal.stderr) for refusal in refusals] == [
-        (1, "", "PORT is 'eighty'; it takes a whole number from 1 to 65535.\n"),
-        (1, "", "The database failed: unable to open database file\n"),
-    ]
-
-
 def test_each_wrong_setting_has_a_line() -> None:
     wrong = {"PORT": "eighty", "HTTPS": "maybe", "DATABASE_URL": "mysql://x", "LIBRARY_ACESS": "open", "API_V1_X": "1"}
     with pytest.raises(ImproperlyConfigured) as refusal:
@@ -108,12 +95,6 @@ def test_origins_are_as_browsers_send_them() -> None:
     assert read_settings({"CORS_ALLOWED_ORIGINS": written})["CORS_ALLOWED_ORIGINS"] == sent
     pattern = {"CSRF_TRUSTED_ORIGINS": "https://*.Example/"}
     assert read_settings(pattern)["CSRF_TRUSTED_ORIGINS"] == ["https://*.example"]
-
-
-def run_command(*command: str, **environment: str) -> "subprocess.CompletedProcess[str]":
-    """Runs a command of manage.py with no other environment variables than these."""
-    variables = {"PATH": os.environ["PATH"], **REQUIRED_SECRETS, **environment}
-    return run_forked(variables, *command)
 
 
 def test_an_empty_variable_is_an_unset_one() -> None:
@@ -327,12 +308,6 @@ def test_a_deployed_library_has_no_default_database(tmp_path: Path, environment:
 def test_a_checkout_without_settings_has_sqlite(environment: dict[str, str]) -> None:
     database = read_settings(environment)["DATABASES"]["default"]
     assert (database["ENGINE"], database["NAME"]) == ("library_site.db.sqlite", f"{ROOT}/.data/library.sqlite3")
-
-
-def test_a_command_names_its_database_once(tmp_path: Path) -> None:
-    code = "from django.db import connection as c; c.ensure_connection(); c.close(); c.ensure_connection()"
-    run = run_command("shell", "-v0", "-c", code, DATABASE_URL=f"sqlite:///{tmp_path}/a%20b.sqlite3")
-    assert (run.stdout, run.stderr) == ("", f"Database: SQLite, {tmp_path}/a b.sqlite3\n")
 
 
 def test_a_folder_that_cannot_be_created_stops_the_start(tmp_path: Path) -> None:

@@ -5,11 +5,21 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from tests.support import programs
-from tests.support.program_fixtures import ProgramNotRequested, find_or_skip
+from tests.support.forked_commands import run_forked
+from tests.support.program_fixtures import (
+    FOLDERS_WITHOUT_PROCESSES,
+    GUARD,
+    ProcessStarted,
+    ProgramNotRequested,
+    find_or_skip,
+    pytest_runtest_setup,
+)
 from tests.support.programs import PROGRAMS, Program, find_command
 
 COMMANDS = sorted(command for program in PROGRAMS.values() for command in program.commands)
@@ -109,6 +119,19 @@ def test_a_folder_gets_all_commands_but_those_of_the_programs(tmp_path: Path) ->
     assert {path.name: path.resolve() for path in (tmp_path / "links").iterdir()} == {
         "other": tmp_path / "bin" / "other"
     }
+
+
+@pytest.mark.parametrize("folder", FOLDERS_WITHOUT_PROCESSES)
+def test_in_some_folders_no_process_is_started(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(GUARD, "may_start_processes", True)
+    item: Any = SimpleNamespace(nodeid=f"{folder}/books/test_books.py::test_x", fixturenames=["db"])
+    pytest_runtest_setup(item)
+    for start in (lambda: subprocess.run(["true"], check=False, timeout=10), lambda: run_forked(os.environ, "check")):
+        with pytest.raises(ProcessStarted, match="lies in tests/served"):
+            start()
+    item.fixturenames.append("service")
+    with pytest.raises(ProcessStarted):
+        pytest_runtest_setup(item)
 
 
 def test_a_module_with_such_a_test_is_marked(request: pytest.FixtureRequest) -> None:

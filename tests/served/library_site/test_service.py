@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,6 +21,7 @@ from tests.support.books import build_book
 from tests.support.concurrency import run_concurrently
 from tests.support.logs import list_children
 from tests.support.programs import UNSHARE
+from tests.support.responses import REQUEST_ID
 from tests.support.server import Service, copy_seeded_database, reserve_port, serve_library, wait_for_port
 from tests.support.waiting import PROCESS_TIMEOUT, wait_until
 
@@ -266,3 +267,33 @@ def test_the_first_process_of_a_container_stops_on_a_signal_from_the_beginning(
         rest = unshare.stderr.read()
     assert unshare.returncode == 128 + signal.SIGTERM
     assert "library_site.urls" not in rest
+
+
+@pytest.mark.parametrize("address", ["/", "/api/books/1", "/static/admin/css/base.css", "/nowhere"])
+def test_the_server_sends_the_id_of_a_request(service: Service, address: str) -> None:
+    with service.open_client() as client:
+        response = client.get(address, headers={"X-Request-ID": REQUEST_ID})
+    assert response.headers.get_list("X-Request-ID") == [REQUEST_ID]
+
+
+@contextmanager
+def send_unfinished_bodies(service: Service, clients: int, count: int) -> Iterator[None]:
+    """Opens connections whose bodies do not arrive, as if through a proxy that passes bodies on while they arrive."""
+    with ExitStack() as stack:
+        for number in range(count):
+            address = urlsplit(service.url)
+            connection = stack.enter_context(socket.create_connection((address.hostname, address.port)))
+            head = f"POST /api/books HTTP/1.1\r\nHost: {address.netloc}\r\nContent-Length: 1000\r\n"
+            connection.sendall(f"{head}X-Forwarded-For: 192.0.2.{number % clients}\r\n\r\n{{".encode())
+        yield
+
+
+def test_unfinished_bodies_refuse_nobody_elses_writes(tmp_path: Path) -> None:
+    with (
+        serve_library(tmp_path, NUM_PROXIES="1", WEB_THREADS="8", LIBRARY_ACCESS="open") as service,
+        send_unfinished_bodies(service, clients=2, count=12),
+        service.open_client() as client,
+    ):
+        responses = [client.post("/api/books", json=build_book(isbn=f"{number}")) for number in range(10)]
+        assert [response.status_code for response in responses] == [201] * 10
+        assert client.post("/accounts/login/", data={}).status_code == 403

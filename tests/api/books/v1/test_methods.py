@@ -7,7 +7,6 @@ import pytest
 
 from tests.support.books import build_book
 from tests.support.responses import parse_allow, parse_refusal
-from tests.support.server import Service
 
 ALLOWED = {
     "/": {"GET", "HEAD", "OPTIONS"},
@@ -66,21 +65,6 @@ def test_options_lists_the_methods(api: httpx.Client, address: str) -> None:
     response = api.options(address)
     assert response.is_success
     assert parse_allow(response) == ALLOWED[address]
-
-
-@pytest.mark.parametrize(
-    "address", ["/", "/api/books", "/api/books?limit=3", "/api/books/2", "/api/books/987654321", "/api/books/abc", "/x"]
-)
-def test_head_is_get_without_a_body(service: Service, address: str) -> None:
-    with service.open_client() as client:
-        get, head = client.get(address), client.head(address)
-    assert (head.status_code, head.content) == (get.status_code, b"")
-    assert get_stable_headers(head) == get_stable_headers(get)
-
-
-def get_stable_headers(response: httpx.Response) -> dict[str, str]:
-    """The headers that do not change from one request to the next."""
-    return {name: value for name, value in response.headers.items() if name not in ("date", "x-request-id")}
 
 
 def test_a_slash_at_the_end_changes_nothing(api: httpx.Client) -> None:

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from tests.support.books import MAX_LENGTHS, build_book
 from tests.support.pages import parse_error
 from tests.support.responses import parse_allow
-from tests.support.server import Service
 from tests.support.strategies import hypothesis_settings
 
 BOOKS = "/api/v2/books"
@@ -460,20 +459,6 @@ def test_every_address_of_the_bulk_has_its_limit(api: httpx.Client, address: str
 )
 def test_other_addresses_keep_one_mebibyte(api: httpx.Client, method: str, address: str) -> None:
     assert api.request(method, address, content=b"{}".ljust(MIB + 1)).status_code == 413
-
-
-def test_the_server_reads_sixteen_mebibytes(service: Service) -> None:
-    body = json.dumps({"operations": [build_create()]}).encode()
-    parts = [body, *[b" " * MIB] * 15]
-    with service.open_client() as client:
-        responses = [
-            client.post(f"{BULK}?dry_run=true", content=body.ljust(15 * MIB)),
-            client.post(f"{BULK}?dry_run=true", content=iter(parts)),
-            client.post(BULK, content=body.ljust(17 * MIB)),
-            client.post(BULK, content=iter([*parts, b" " * MIB, b" " * MIB])),
-            client.post(BOOKS, content=body.ljust(2 * MIB)),
-        ]
-    assert [response.status_code for response in responses] == [200, 200, 413, 413, 413]
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "PATCH", "DELETE"])

@@ -1,9 +1,7 @@
 """GET /api/v2/books: the pages of the list, their links and headers, and which queries are refused."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import urlencode
 
 import httpx
 import pytest
@@ -14,7 +12,6 @@ from pytest_django import Settings
 from books.writing import changes
 from tests.support.books import ACTOR, build_book
 from tests.support.pages import LIST_URL, SORT_ORDERS, build_validation_error, forge_cursor, list_ids, parse_error
-from tests.support.server import Service
 from tests.support.strategies import any_json, hypothesis_settings
 
 STALE = '"of another time"'
@@ -445,22 +442,3 @@ times = st.datetimes().map(datetime.isoformat) | st.datetimes(timezones=st.timez
 def test_any_time_may_be_in_a_cursor(api: httpx.Client, book: dict[str, Any], key: str, pk: int) -> None:
     response = api.get(LIST_URL, params={"sort": "created_at", "cursor": forge_cursor(["created_at", False, key, pk])})
     assert response.status_code in (200, 422)
-
-
-names = st.sampled_from(
-    ["title", "author", "genre", "isbn", "available", "year_min", "year_max", "q", "sort", "limit", "cursor", "count"]
-)
-values = st.text(max_size=30) | st.integers().map(str) | st.sampled_from(["true", "false", "id", "-title", "year"])
-
-
-@pytest.fixture
-def network_client(service: Service) -> Iterator[httpx.Client]:
-    with service.open_client() as client:
-        yield client
-
-
-@hypothesis_settings
-@given(query=st.lists(st.tuples(names, values), max_size=5))
-def test_any_query_may_be_asked(network_client: httpx.Client, query: list[tuple[str, str]]) -> None:
-    response = network_client.get(f"{LIST_URL}?{urlencode(query)}")
-    assert response.status_code == 200 or parse_error(response)[:2] == (422, "VALIDATION_ERROR")

@@ -14,7 +14,6 @@ from tests.support.books import build_book
 from tests.support.failures import break_database, build_error
 from tests.support.logs import Log, capture_log
 from tests.support.responses import REQUEST_ID, parse_allow
-from tests.support.server import Service, serve_library
 
 BOOKS = "/api/v2/books"
 INTERNAL_DETAIL = "could not reach 10.0.0.7, tried keeper:open-sesame"
@@ -25,13 +24,6 @@ OVERSIZED_BODY = b" " * (1024 * 1024 + 1)
 @pytest.fixture
 def log(caplog: pytest.LogCaptureFixture) -> Iterator[Log]:
     yield from capture_log(JSONFormatter(), caplog)
-
-
-@pytest.fixture(scope="module")
-def limited_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """A library that allows each caller one request an hour."""
-    with serve_library(tmp_path_factory.mktemp("strict"), API_RATE_LIMIT="1/hour") as service:
-        yield service
 
 
 def request_json(client: httpx.Client, method: str, address: str, **options: Any) -> tuple[int, dict[str, Any]]:
@@ -288,23 +280,6 @@ def test_all_problems_of_a_query_are_listed(api: httpx.Client) -> None:
     assert (status, body["error"]["code"]) == (422, "VALIDATION_ERROR")
     fields = {problem["field"] for problem in body["error"]["details"]}
     assert fields == {"limit", "sort", "fields", "year_max", "available", "count"}
-
-
-def test_a_caller_beyond_the_limit_is_told_to_wait(limited_service: Service) -> None:
-    with limited_service.open_client() as client:
-        client.get(BOOKS)
-        responses = [
-            client.get(f"{BOOKS}/0"),
-            client.get(f"{BOOKS}/x"),
-            client.post(BOOKS, content=OVERSIZED_BODY),
-            client.post(BOOKS, content=b"{}", headers={"Content-Type": "text/plain"}),
-        ]
-        for response in responses:
-            message = f"Request was throttled. Expected available in {response.headers['Retry-After']} seconds."
-            expected = build_error("RATE_LIMIT", message, request_id=response.headers["X-Request-ID"])
-            assert (response.status_code, response.json()) == (429, expected)
-        earlier_errors = [client.delete(BOOKS), client.get("/api/v9/books"), client.get("/api/v2/nothing")]
-        assert [response.status_code for response in earlier_errors] == [405, 400, 404]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ from django.db import connection
 from library_site.http import request_log
 from library_site.http.request_log import log_requests
 from tests.support.books import build_book
-from tests.support.server import Service
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
@@ -82,12 +81,6 @@ def test_any_other_id_is_replaced(api: httpx.Client, value: str) -> None:
 
 def test_no_two_requests_get_the_same_id(api: httpx.Client) -> None:
     assert len({get_request_id(api.get("/")) for _ in range(50)}) == 50
-
-
-@pytest.mark.parametrize("address", ["/", "/api/books/1", "/static/admin/css/base.css", "/nowhere"])
-def test_the_server_sends_the_id(service: Service, address: str) -> None:
-    with service.open_client() as client:
-        assert get_request_id(client.get(address, headers={"X-Request-ID": REQUEST_ID})) == REQUEST_ID
 
 
 def stream_request_id(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterator[bytes]:

@@ -18,12 +18,9 @@ from pytest_django import Settings
 
 from library_site.http.request_log import requests_under_way
 from library_site.monitoring import metrics, metrics_files
-from library_site.monitoring.sources import read_redis
 from tests.support.books import build_book
 from tests.support.failures import break_database
 from tests.support.metrics import TOKEN, scrape, subtract
-from tests.support.redis_server import start_redis
-from tests.support.server import run_command
 from tests.support.settings import read_settings
 
 HEADERS = {"Authorization": f"Bearer {TOKEN}"}
@@ -139,40 +136,6 @@ def test_a_source_that_hangs_leaves_the_others(client: httpx.Client, settings: S
     released.set()
     assert ("deliveries_waiting",) in samples
     assert (samples["source_up", source], samples["source_up", "webhooks.metrics.read_deliveries"]) == (0, 1)
-
-
-def test_a_scrape_says_whether_redis_answers(settings: Settings, tmp_path: Path, redis_server: str) -> None:
-    def read_state() -> list[float]:
-        return [sample.value for metric in read_redis() for sample in metric.samples]
-
-    assert read_state() == []
-    with start_redis(tmp_path) as redis:
-        settings.REDIS_URL = redis.url
-        assert read_state() == [1]
-    assert read_state() == [0]
-
-
-OBSERVE_MANY = """
-import sys
-from prometheus_client import CollectorRegistry
-from library_site.monitoring import metrics, metrics_files
-files = {kind: metrics_files.get_metrics_path(metrics.find_directory(), kind) for kind in metrics_files.KINDS}
-counts = metrics.get_server_metrics()
-counts.sample_threads()
-for status in range(100, 150):
-    counts.observe({"PATH_INFO": "/", "library.route": "r" * 150}, "OPTIONS", status, 0.5)
-    used = {kind: int.from_bytes(file.read_bytes()[:4], sys.byteorder) for kind, file in files.items()}
-    assert used["counter"] < metrics_files.SERIES_SIZE and used["gauge_livesum"] < metrics_files.SERIES_SIZE, used
-    assert used["histogram"] <= len(counts.children) * metrics_files.SERIES_SIZE, used
-    assert used["histogram"] <= files["histogram"].stat().st_blocks * 512
-print(sorted(file.name for file in metrics.find_directory().iterdir()) == sorted(file.name for file in files.values()))
-"""
-
-
-def test_what_is_counted_has_its_place_on_the_disk_before(tmp_path: Path) -> None:
-    """Where a mapped file has a hole, a full disk would end the process."""
-    variables = {metrics_files.DIRECTORY_VARIABLE: str(tmp_path)}
-    assert run_command(os.environ | variables, "shell", "-v0", "-c", OBSERVE_MANY) == "True\n"
 
 
 def test_a_dead_process_has_no_busy_threads_and_keeps_its_counts(

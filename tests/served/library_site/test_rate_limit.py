@@ -29,6 +29,7 @@ from oauth.api_keys import create_key
 from oauth.credentials import Credential
 from oauth.throttling import CallerThrottle
 from tests.support.books import build_book
+from tests.support.failures import build_error
 from tests.support.redis_server import RedisServer, start_redis
 from tests.support.server import Service, serve_library
 
@@ -131,6 +132,23 @@ def test_a_caller_beyond_the_limit_is_refused(limited: httpx.Client, clock: Cloc
     assert refused.status_code == 429
     assert refused.json() == {"detail": "Request was throttled. Expected available in 1 second."}
     assert parse_limit_headers(refused) == (POLICY, '"default";r=0;t=1', "1")
+
+
+def test_version_2_says_in_its_structure_how_long_to_wait(public: httpx.Client) -> None:
+    address = "/api/v2/books"
+    assert uses_up_limit(public)
+    responses = [
+        public.get(f"{address}/0"),
+        public.get(f"{address}/x"),
+        public.post(address, content=b" " * (1024 * 1024 + 1)),
+        public.post(address, content=b"{}", headers={"Content-Type": "text/plain"}),
+    ]
+    for response in responses:
+        message = f"Request was throttled. Expected available in {response.headers['Retry-After']} seconds."
+        expected = build_error("RATE_LIMIT", message, request_id=response.headers["X-Request-ID"])
+        assert (response.status_code, response.json()) == (429, expected)
+    earlier_errors = [public.delete(address), public.get("/api/v9/books"), public.get("/api/v2/nothing")]
+    assert [response.status_code for response in earlier_errors] == [405, 400, 404]
 
 
 def test_a_file_of_all_books_is_one_request(limited: httpx.Client) -> None:
