@@ -5,7 +5,7 @@ import re
 from hashlib import sha256
 from importlib import import_module
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, quote_plus, urlsplit
 
 import httpx
 from django.conf import settings
@@ -26,6 +26,9 @@ CHALLENGE = base64.urlsafe_b64encode(sha256(VERIFIER.encode()).digest()).rstrip(
 # A form has the same as its cookie.
 CSRF_TOKEN = "t" * 32
 CHALLENGE_PARAMETERS = {"code_challenge": CHALLENGE, "code_challenge_method": "S256"}
+# What `parse_oauth_error` returns for frequent errors.
+INVALID_REQUEST, INVALID_GRANT, INVALID_SCOPE = (400, "invalid_request"), (400, "invalid_grant"), (400, "invalid_scope")
+INVALID_CLIENT, INVALID_TOKEN = (401, "invalid_client"), (401, "invalid_token")
 
 
 def create_reader(name: str = "reader") -> User:
@@ -177,6 +180,21 @@ def obtain_tokens(client: httpx.Client, user: User, application: Application, **
 
 def build_bearer_header(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"}
+
+
+def build_basic_header(client_id: str, secret: str) -> dict[str, str]:
+    """Form-encodes both values first (RFC 6749, 2.3.1)."""
+    return encode_basic_header(f"{quote_plus(client_id)}:{quote_plus(secret)}".encode())
+
+
+def encode_basic_header(credentials: bytes) -> dict[str, str]:
+    return {"Authorization": f"Basic {base64.b64encode(credentials).decode()}"}
+
+
+def find_granted_scope(client: httpx.Client, access_token: str) -> str | None:
+    """Returns the scopes that the library grants to an access token, or None if it is not valid."""
+    scope: str | None = client.get("/oauth/resource", headers=build_bearer_header(access_token)).json().get("scope")
+    return scope
 
 
 def parse_oauth_error(response: httpx.Response) -> tuple[int, str | None]:

@@ -11,7 +11,7 @@ from django.contrib.auth.models import Group, Permission, User
 from django.db import connection, transaction
 from django.utils import timezone
 from oauth2_provider.models import Application
-from pytest_django import DjangoAssertNumQueries, DjangoCaptureOnCommitCallbacks
+from pytest_django import DjangoAssertNumQueries
 
 from oauth import api_keys
 from oauth.credentials import Credential
@@ -28,6 +28,7 @@ from tests.support.oauth_flows import (
     create_librarian,
     create_public_app,
     deactivate_without_signal,
+    find_granted_scope,
     obtain_code,
     obtain_tokens,
 )
@@ -48,9 +49,7 @@ class Scenario:
 
     def read_scopes(self, tokens: dict[str, Any]) -> str | None:
         """Returns the scopes that the library still grants to an access token."""
-        response = self.client.get("/oauth/resource", headers=build_bearer_header(tokens["access_token"]))
-        scope: str | None = response.json().get("scope")
-        return scope
+        return find_granted_scope(self.client, tokens["access_token"])
 
 
 Change = Callable[[Scenario], object]
@@ -67,9 +66,8 @@ def revoke(scenario: Scenario) -> None:
 
 
 def replay_the_code(scenario: Scenario) -> None:
-    assert (
-        scenario.client.post("/oauth/token", data=build_code_request(scenario.shelf, scenario.code)).status_code == 400
-    )
+    form = build_code_request(scenario.shelf, scenario.code)
+    assert scenario.client.post("/oauth/token", data=form).status_code == 400
 
 
 def reuse_a_refresh_token(scenario: Scenario) -> None:
@@ -138,123 +136,90 @@ ROLE_CHANGES: dict[str, Change] = {
 }
 
 
-@pytest.mark.parametrize("change", GRANT_CHANGES)
-def test_a_grant_ends_immediately(
-    scenario: Scenario, change: Change, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
+@pytest.mark.parametrize(
+    ("change", "scopes_of_the_other"),
+    [*((change, "read write") for change in GRANT_CHANGES), *((change, None) for change in USER_CHANGES)],
+)
+def test_one_grant_or_all_grants_of_a_user_end_immediately(
+    scenario: Scenario, change: Change, scopes_of_the_other: str | None
 ) -> None:
     before = scenario.read_scopes(scenario.shelf_tokens), scenario.read_scopes(scenario.bookshop_tokens)
-    with django_capture_on_commit_callbacks(execute=True):
-        change(scenario)
+    change(scenario)
     after = scenario.read_scopes(scenario.shelf_tokens), scenario.read_scopes(scenario.bookshop_tokens)
-    assert (before, after) == (("read write", "read write"), (None, "read write"))
-
-
-@pytest.mark.parametrize("change", USER_CHANGES)
-def test_all_grants_of_a_user_end_immediately(
-    scenario: Scenario, change: Change, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
-) -> None:
-    before = scenario.read_scopes(scenario.shelf_tokens), scenario.read_scopes(scenario.bookshop_tokens)
-    with django_capture_on_commit_callbacks(execute=True):
-        change(scenario)
-    after = scenario.read_scopes(scenario.shelf_tokens), scenario.read_scopes(scenario.bookshop_tokens)
-    assert (before, after) == (("read write", "read write"), (None, None))
+    assert (before, after) == (("read write", "read write"), (None, scopes_of_the_other))
 
 
 @pytest.mark.parametrize("change", ROLE_CHANGES.values(), ids=ROLE_CHANGES)
-def test_a_lost_role_has_effect_immediately(
-    scenario: Scenario, change: Change, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
-) -> None:
+def test_a_lost_role_has_effect_immediately(scenario: Scenario, change: Change) -> None:
     before = scenario.read_scopes(scenario.shelf_tokens)
-    with django_capture_on_commit_callbacks(execute=True):
-        change(scenario)
+    change(scenario)
     assert (before, scenario.read_scopes(scenario.shelf_tokens)) == ("read write", "read")
 
 
-@pytest.mark.parametrize("operation", ["remove", "clear", "set"])
-@pytest.mark.parametrize("side", ["user", "permission"])
-def test_a_lost_permission_of_a_user_has_effect_immediately(
-    scenario: Scenario, operation: str, side: str, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
-) -> None:
+PERMISSION_CHANGES: dict[str, Change] = {
+    "user.permissions.remove": lambda scenario: scenario.user.user_permissions.remove(scenario.permission),
+    "user.permissions.clear": lambda scenario: scenario.user.user_permissions.clear(),
+    "user.permissions.set": lambda scenario: scenario.user.user_permissions.set([]),
+    "permission.user_set.remove": lambda scenario: scenario.permission.user_set.remove(scenario.user),
+    "permission.user_set.clear": lambda scenario: scenario.permission.user_set.clear(),
+    "permission.user_set.set": lambda scenario: scenario.permission.user_set.set([]),
+}
+
+
+@pytest.mark.parametrize("change", PERMISSION_CHANGES.values(), ids=PERMISSION_CHANGES)
+def test_a_lost_permission_of_a_user_has_effect_immediately(scenario: Scenario, change: Change) -> None:
     scenario.user.groups.clear()
     scenario.user.user_permissions.add(scenario.permission)
-    relation: Any = scenario.user.user_permissions if side == "user" else scenario.permission.user_set
-    other = scenario.permission if side == "user" else scenario.user
-    arguments: dict[str, list[Any]] = {"remove": [other], "clear": [], "set": [[]]}
     before = scenario.read_scopes(scenario.shelf_tokens)
-    with django_capture_on_commit_callbacks(execute=True):
-        getattr(relation, operation)(*arguments[operation])
+    change(scenario)
     assert (before, scenario.read_scopes(scenario.shelf_tokens)) == ("read write", "read")
 
 
-def test_a_lost_superuser_status_has_effect_immediately(
-    scenario: Scenario, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
-) -> None:
+def test_a_lost_superuser_status_has_effect_immediately(scenario: Scenario) -> None:
     scenario.user.groups.clear()
     scenario.user.is_superuser = True
     scenario.user.save()
     before = scenario.read_scopes(scenario.shelf_tokens)
-    with django_capture_on_commit_callbacks(execute=True):
-        scenario.user.is_superuser = False
-        scenario.user.save()
+    scenario.user.is_superuser = False
+    scenario.user.save()
     assert (before, scenario.read_scopes(scenario.shelf_tokens)) == ("read write", "read")
 
 
-def test_a_role_that_is_held_twice_is_lost_with_the_second(
-    scenario: Scenario, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
-) -> None:
+def test_a_role_that_is_held_twice_is_lost_with_the_second(scenario: Scenario) -> None:
     scenario.user.user_permissions.add(scenario.permission)
     read_scopes = []
     for operation in (scenario.user.groups.clear, scenario.user.user_permissions.clear):
-        with django_capture_on_commit_callbacks(execute=True):
-            operation()
+        operation()
         read_scopes.append(scenario.read_scopes(scenario.shelf_tokens))
     assert read_scopes == ["read write", "read"]
 
 
-def test_others_keep_what_they_have(
-    scenario: Scenario, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
-) -> None:
+def test_others_keep_what_they_have(scenario: Scenario) -> None:
     tokens = obtain_tokens(scenario.client, create_librarian("other"), scenario.bookshop)
-    with django_capture_on_commit_callbacks(execute=True):
-        scenario.group.user_set.remove(scenario.user)
-        change_the_password(scenario)
-        deactivate(scenario)
-        delete_the_user(scenario)
+    scenario.group.user_set.remove(scenario.user)
+    change_the_password(scenario)
+    deactivate(scenario)
+    delete_the_user(scenario)
     assert scenario.read_scopes(tokens) == "read write"
 
 
-def test_a_grant_after_a_new_password_is_good(
-    scenario: Scenario, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
-) -> None:
-    with django_capture_on_commit_callbacks(execute=True):
-        change_the_password(scenario)
-    assert scenario.read_scopes(obtain_tokens(scenario.client, scenario.user, scenario.bookshop)) == "read write"
-
-
-def test_a_reactivated_user_must_consent_again(
-    scenario: Scenario, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
-) -> None:
-    with django_capture_on_commit_callbacks(execute=True):
-        deactivate(scenario)
-        scenario.user.is_active = True
-        scenario.user.save()
+def test_a_reactivated_user_must_consent_again(scenario: Scenario) -> None:
+    change_the_password(scenario)
+    deactivate(scenario)
+    scenario.user.is_active = True
+    scenario.user.save()
     assert scenario.read_scopes(scenario.shelf_tokens) is None
     assert scenario.read_scopes(obtain_tokens(scenario.client, scenario.user, scenario.bookshop)) == "read write"
 
 
-def test_other_changes_end_nothing(
-    scenario: Scenario, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
-) -> None:
-    with django_capture_on_commit_callbacks(execute=True):
-        scenario.user.email = "jane@library.example"
-        scenario.user.save()
-        scenario.user.save(update_fields=["last_login"])
-        scenario.shelf.name = "Bookshelf"
-        scenario.shelf.save()
-    assert (scenario.read_scopes(scenario.shelf_tokens), scenario.read_scopes(scenario.bookshop_tokens)) == (
-        "read write",
-        "read write",
-    )
+def test_other_changes_end_nothing(scenario: Scenario) -> None:
+    scenario.user.email = "jane@library.example"
+    scenario.user.save()
+    scenario.user.save(update_fields=["last_login"])
+    scenario.shelf.name = "Bookshelf"
+    scenario.shelf.save()
+    for tokens in (scenario.shelf_tokens, scenario.bookshop_tokens):
+        assert scenario.read_scopes(tokens) == "read write"
 
 
 def test_a_change_that_is_rolled_back_ends_nothing(scenario: Scenario) -> None:
@@ -289,13 +254,10 @@ def test_the_time_of_the_first_end_stays(scenario: Scenario, change: Change) -> 
     assert before in ended.values_list("pk", "ended_at")
 
 
-def test_a_person_without_rights_keeps_no_token(
-    scenario: Scenario, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
-) -> None:
+def test_a_person_without_rights_keeps_no_token(scenario: Scenario) -> None:
     """The authorization has not ended: nothing told Django that the person was deactivated."""
     deactivate_without_signal(scenario.user)
-    with django_capture_on_commit_callbacks(execute=True):
-        revocations.record_changed_rights(User.objects.all(), timezone.now())
+    revocations.record_changed_rights(User.objects.all(), timezone.now())
     headers = build_bearer_header(scenario.shelf_tokens["access_token"])
     responses = [scenario.client.get(address, headers=headers) for address in ("/oauth/resource", "/api/books")]
     assert [response.status_code for response in responses] == [401, 401]
@@ -354,47 +316,36 @@ def test_a_record_outlives_its_user_and_its_app(scenario: Scenario) -> None:
     )
 
 
+def create_issued_key(scenario: Scenario, **issuer: Any) -> tuple[APIKey, str]:
+    """Creates a key with a credential that has this key or this authorization."""
+    credential = Credential("any", parse_scopes("read"), 0, **issuer)
+    return api_keys.create_key(scenario.user, "by another", parse_scopes("read"), timezone.now(), creator=credential)
+
+
 @pytest.mark.parametrize("change", [*GRANT_CHANGES, *USER_CHANGES])
 def test_keys_made_by_a_token_end_with_its_grant(scenario: Scenario, change: Change) -> None:
     claims = access_tokens.verify_access_token(scenario.shelf_tokens["access_token"], now=timezone.now().timestamp())
-    _, text = api_keys.create_key(
-        scenario.user,
-        "by the app",
-        parse_scopes("read"),
-        timezone.now(),
-        creator=make_credential(authorization=claims.sid),
-    )
+    _, text = create_issued_key(scenario, authorization=claims.sid)
     headers = {"X-API-Key": text}
     before = scenario.client.get("/api/books", headers=headers).status_code
     change(scenario)
     assert (before, scenario.client.get("/api/books", headers=headers).status_code) == (200, 401)
 
 
-def make_credential(**fields: Any) -> Credential:
-    return Credential("any", parse_scopes("read"), 0, **fields)
-
-
 def test_a_revoked_key_ends_the_keys_made_with_it(scenario: Scenario) -> None:
     now = timezone.now()
     first, _ = api_keys.create_key(scenario.user, "first", parse_scopes("read"), now)
-    second, _ = api_keys.create_key(
-        scenario.user, "second", parse_scopes("read"), now, creator=make_credential(key=first.pk)
-    )
-    _, text = api_keys.create_key(
-        scenario.user, "third", parse_scopes("read"), now, creator=make_credential(key=second.pk)
-    )
+    second, _ = create_issued_key(scenario, key=first.pk)
+    _, text = create_issued_key(scenario, key=second.pk)
     other, _ = api_keys.create_key(scenario.user, "other", parse_scopes("read"), now)
     assert api_keys.revoke_keys(APIKey.objects.filter(pk=first.pk), now) == 3
     assert scenario.client.get("/api/books", headers={"X-API-Key": text}).status_code == 401
     assert list(api_keys.get_active_keys(now)) == [other]
 
 
-def test_a_token_of_an_unknown_grant_is_limited_to_the_rights_of_its_user(
-    scenario: Scenario, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
-) -> None:
+def test_a_token_of_an_unknown_grant_is_limited_to_the_rights_of_its_user(scenario: Scenario) -> None:
     token = {"access_token": forge_token(build_claims(scenario.user.pk, scope="read write webhooks"))}
-    with django_capture_on_commit_callbacks(execute=True):
-        scenario.user.groups.clear()
+    scenario.user.groups.clear()
     assert scenario.read_scopes(token) == "read"
 
 

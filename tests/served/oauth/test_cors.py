@@ -77,78 +77,53 @@ def test_no_origin_is_allowed_by_default(api: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize("origin", ORIGINS)
-@pytest.mark.parametrize("address", SHARED_ADDRESSES)
-def test_an_allowed_origin_may_send_and_read(cors_client: httpx.Client, address: str, origin: str) -> None:
+def test_an_allowed_origin_may_send_and_read(cors_client: httpx.Client, origin: str) -> None:
     """The preflight has no credential: only the request after it has one."""
-    preflight = send_preflight(cors_client, address, origin)
-    assert preflight.status_code == 200
-    assert get_cors_headers(preflight)["access-control-allow-origin"] == origin
-    response = cors_client.get(address, headers={"Origin": origin})
-    assert get_cors_headers(response)["access-control-allow-origin"] == origin
-    assert "origin" in split_list(response.headers["Vary"])
+    for address in SHARED_ADDRESSES:
+        preflight = send_preflight(cors_client, address, origin)
+        assert preflight.status_code == 200
+        assert get_cors_headers(preflight)["access-control-allow-origin"] == origin, address
+        assert "access-control-allow-credentials" not in get_cors_headers(preflight)
+        response = cors_client.get(address, headers={"Origin": origin})
+        assert get_cors_headers(response)["access-control-allow-origin"] == origin, address
+        assert "origin" in split_list(response.headers["Vary"])
 
 
-@pytest.mark.parametrize("address", OTHER_ADDRESSES)
-def test_other_addresses_are_for_no_other_origin(cors_client: httpx.Client, address: str) -> None:
-    assert get_cors_headers(send_preflight(cors_client, address, ORIGINS[0])) == {}
-    assert get_cors_headers(cors_client.get(address, headers={"Origin": ORIGINS[0]})) == {}
+def test_other_addresses_are_for_no_other_origin(cors_client: httpx.Client) -> None:
+    for address in OTHER_ADDRESSES:
+        assert get_cors_headers(send_preflight(cors_client, address, ORIGINS[0])) == {}, address
+        assert get_cors_headers(cors_client.get(address, headers={"Origin": ORIGINS[0]})) == {}, address
 
 
-@pytest.mark.parametrize(
-    "origin",
-    [
-        "https://evil.example",
+def test_no_other_origin_is_allowed(cors_client: httpx.Client) -> None:
+    for origin in (
         "https://shop.example.evil.example",
         "https://evil-shop.example",
         "http://shop.example",
         "https://shop.example:8443",
-        "http://localhost:5174",
         "https://sub.shop.example",
         "null",
         "*",
         "",
-    ],
-)
-def test_no_other_origin_is_allowed(cors_client: httpx.Client, origin: str) -> None:
-    for address in SHARED_ADDRESSES:
-        assert "access-control-allow-origin" not in get_cors_headers(send_preflight(cors_client, address, origin))
-        assert "access-control-allow-origin" not in get_cors_headers(
-            cors_client.get(address, headers={"Origin": origin})
-        )
+    ):
+        for address in ("/api/books", "/api/v2/books", "/oauth/token"):
+            preflight = send_preflight(cors_client, address, origin)
+            response = cors_client.get(address, headers={"Origin": origin})
+            for headers in (get_cors_headers(preflight), get_cors_headers(response)):
+                assert "access-control-allow-origin" not in headers, (origin, address)
 
 
 def test_a_page_may_send_and_read_all_headers_of_the_library(cors_client: httpx.Client) -> None:
     preflight = get_cors_headers(send_preflight(cors_client, "/api/v2/books", ORIGINS[0], "PATCH"))
     response = get_cors_headers(cors_client.get("/api/v2/books", headers={"Origin": ORIGINS[0]}))
-    assert {"get", "post", "put", "patch", "delete"} <= split_list(preflight["access-control-allow-methods"])
-    assert {
-        "authorization",
-        "content-type",
-        "x-api-key",
-        "if-match",
-        "if-none-match",
-        "idempotency-key",
-        "traceparent",
-        "tracestate",
-    } <= split_list(preflight["access-control-allow-headers"])
-    assert split_list(response["access-control-expose-headers"]) == {
-        "etag",
-        "idempotent-replayed",
-        "link",
-        "location",
-        "ratelimit",
-        "ratelimit-policy",
-        "retry-after",
-        "www-authenticate",
-        "x-request-id",
-    }
-
-
-def test_no_page_may_use_a_persons_session(cors_client: httpx.Client) -> None:
-    for address in SHARED_ADDRESSES:
-        assert "access-control-allow-credentials" not in get_cors_headers(
-            send_preflight(cors_client, address, ORIGINS[0])
-        )
+    sent = "authorization, content-type, x-api-key, if-match, if-none-match, idempotency-key, traceparent, tracestate"
+    read = (
+        "etag, idempotent-replayed, link, location, ratelimit, ratelimit-policy, retry-after, www-authenticate,"
+        " x-request-id"
+    )
+    assert split_list("get, post, put, patch, delete") <= split_list(preflight["access-control-allow-methods"])
+    assert split_list(sent) <= split_list(preflight["access-control-allow-headers"])
+    assert split_list(response["access-control-expose-headers"]) == split_list(read)
 
 
 def test_refusals_are_readable_too(cors_client: httpx.Client) -> None:

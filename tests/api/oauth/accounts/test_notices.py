@@ -17,11 +17,9 @@ from tests.support.second_factors import set_up_phone
 OLD, NEW = "jane@library.example", "new@library.example"
 
 
-@pytest.fixture
-def jane(api: httpx.Client) -> User:
-    user = User.objects.create_user("jane", OLD, PASSWORD)
-    sign_in(api, user)
-    return user
+@pytest.fixture(autouse=True)
+def signed_in(api: httpx.Client, jane: User) -> None:
+    sign_in(api, jane)
 
 
 def list_mails() -> list[tuple[list[str], str]]:
@@ -75,10 +73,6 @@ def choose_the_first_password(user: User) -> None:
     user.save()
 
 
-def turn_nothing_off(user: User) -> None:
-    totp.turn_off(user)
-
-
 def change_without_an_address(user: User) -> None:
     User.objects.update(email="")
     user.set_password("northanger-abbey")
@@ -87,7 +81,7 @@ def change_without_an_address(user: User) -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [change_the_name, save_a_better_hash, choose_the_first_password, turn_nothing_off, change_without_an_address],
+    [change_the_name, save_a_better_hash, choose_the_first_password, totp.turn_off, change_without_an_address],
 )
 def test_nothing_else_is_announced(jane: User, change: Callable[[User], None]) -> None:
     change(jane)

@@ -31,11 +31,6 @@ REQUEST_PAGE, CHANGE_PAGE = "/accounts/password/forgotten", "/accounts/password"
 SENT_PAGE, SET_PAGE = "/accounts/password/sent", "/accounts/password/set"
 
 
-@pytest.fixture
-def jane(db: None) -> User:
-    return User.objects.create_user("jane", ADDRESS, PASSWORD)
-
-
 def request_reset(client: httpx.Client, address: str = ADDRESS) -> httpx.Response:
     return submit(client, REQUEST_PAGE, email=address)
 
@@ -53,13 +48,18 @@ def read_link(message: EmailMessage) -> str:
     return match[1]
 
 
+def get_path(message: EmailMessage) -> str:
+    """Returns the link of a mail without the origin."""
+    parts = urlsplit(read_link(message))
+    return f"{parts.path}?{parts.query}"
+
+
 def get_link(client: httpx.Client) -> str:
     """Asks for a mail and returns its link without the origin."""
     send_mails()
     request_reset(client)
     [message] = send_mails()
-    parts = urlsplit(read_link(message))
-    return f"{parts.path}?{parts.query}"
+    return get_path(message)
 
 
 def choose_password(client: httpx.Client, link: str, password: str = NEW_PASSWORD, **form: str) -> httpx.Response:
@@ -82,8 +82,7 @@ def test_a_person_who_forgot_the_password_chooses_another(api: httpx.Client, jan
     assert (message.to, message.subject) == ([ADDRESS], "A new password for the library")
     assert "Somebody asked for a new password for your account jane at http://" in message.body
     assert "The link is good for 60 minutes." in message.body
-    parts = urlsplit(read_link(message))
-    assert choose_password(api, f"{parts.path}?{parts.query}").headers["Location"] == SET_PAGE
+    assert choose_password(api, get_path(message)).headers["Location"] == SET_PAGE
     assert is_password(jane, NEW_PASSWORD)
     assert submit_sign_in(api, "jane", NEW_PASSWORD).status_code == 302
 
@@ -100,49 +99,35 @@ def test_the_mail_is_in_the_language_of_the_person_or_of_the_page(api: httpx.Cli
     assert message.subject == "A new password for the library"
 
 
-@pytest.mark.parametrize("address", [ADDRESS, "nobody@library.example", "JANE@LIBRARY.EXAMPLE"])
-def test_the_response_does_not_tell_who_has_an_account(api: httpx.Client, jane: User, address: str) -> None:
-    known, pages = [], []
-    for email in (ADDRESS, address):
+def test_the_response_does_not_tell_who_has_an_account(api: httpx.Client, jane: User) -> None:
+    responses = []
+    for address in (ADDRESS, "nobody@library.example", "JANE@LIBRARY.EXAMPLE"):
         api.cookies.clear()
-        form_page = api.get(REQUEST_PAGE)
-        with CaptureQueriesContext(
-            connection,
-        ) as queries:
-            form = {"email": email, "csrfmiddlewaretoken": api.cookies["csrftoken"]}
-            known.append((api.post(REQUEST_PAGE, data=form).headers["Location"], len(queries)))
-        pages.append((form_page.status_code, read_text(api.get(SENT_PAGE))))
-    assert known[0] == known[1]
-    assert pages[0] == pages[1]
-
-
-def test_addresses_are_found_in_any_case(api: httpx.Client, jane: User) -> None:
-    request_reset(api, " JANE@library.EXAMPLE ")
-    assert [message.to for message in send_mails()] == [[ADDRESS]]
+        form = {"email": address, "csrfmiddlewaretoken": api.get(REQUEST_PAGE).cookies["csrftoken"]}
+        with CaptureQueriesContext(connection) as queries:
+            response = api.post(REQUEST_PAGE, data=form)
+        responses.append((response.headers["Location"], len(queries), read_text(api.get(SENT_PAGE))))
+    assert responses == [responses[0]] * 3
+    assert [message.to for message in send_mails()] == [[ADDRESS], [ADDRESS]]
 
 
 def test_each_account_of_an_address_gets_a_mail_that_names_it(api: httpx.Client, jane: User) -> None:
     User.objects.create_user("austen", ADDRESS, PASSWORD)
     request_reset(api)
-    assert sorted(re.findall(r"your account (\w+)", " ".join(str(one.body) for one in send_mails()))) == [
-        "austen",
-        "jane",
-    ]
+    texts = " ".join(str(message.body) for message in send_mails())
+    assert sorted(re.findall(r"your account (\w+)", texts)) == ["austen", "jane"]
 
 
 def test_only_active_people_with_a_password_get_a_mail(api: httpx.Client, jane: User) -> None:
     User.objects.create_user("invited", "invited@library.example")
     User.objects.create_user("left", "left@library.example", PASSWORD, is_active=False)
-    for address in ("invited@library.example", "left@library.example", "nobody@library.example"):
+    for address in ("invited@library.example", "left@library.example"):
         request_reset(api, address)
     assert send_mails() == []
-
-
-@pytest.mark.parametrize("address", ["", "jane", "a\0b@x.example", f"{'a' * 300}@x.example"])
-def test_what_is_no_address_is_explained(api: httpx.Client, address: str) -> None:
-    page = request_reset(api, address)
-    assert (page.status_code, 'class="errorlist"' in page.text) == (200, True)
-    assert not AccountMail.objects.exists()
+    for address in ("", "jane", "a\0b@x.example", f"{'a' * 300}@x.example"):
+        page = request_reset(api, address)
+        assert (page.status_code, 'class="errorlist"' in page.text) == (200, True)
+    assert AccountMail.objects.filter(user=None).count() == AccountMail.objects.count()
 
 
 def test_a_mailbox_gets_three_mails_an_hour(api: httpx.Client, jane: User) -> None:
@@ -194,15 +179,10 @@ def test_a_link_ends_after_an_hour(api: httpx.Client, jane: User, monkeypatch: p
     assert "This link is no longer good" in read_text(api.get(link))
 
 
-@pytest.mark.parametrize(
-    "query", ["?uid=&token=", "?uid=MQ&token=x-y", "?uid=%00&token=%00", f"?uid={'9' * 999}&token=a-b", ""]
-)
-def test_no_address_is_a_link_by_chance(api: httpx.Client, jane: User, query: str) -> None:
-    page = api.get(f"/accounts/password/new{query}")
-    assert (page.status_code, "This link is no longer good" in read_text(page)) == (200, True)
-
-
-def test_who_is_no_longer_active_chooses_no_password(api: httpx.Client, jane: User) -> None:
+def test_no_address_is_a_link_by_chance(api: httpx.Client, jane: User) -> None:
+    for query in ("?uid=&token=", "?uid=MQ&token=x-y", "?uid=%00&token=%00", f"?uid={'9' * 999}&token=a-b", ""):
+        page = api.get(f"/accounts/password/new{query}")
+        assert (page.status_code, "This link is no longer good" in read_text(page)) == (200, True), query
     link = get_link(api)
     User.objects.update(is_active=False)
     assert "This link is no longer good" in read_text(api.get(link))
@@ -274,8 +254,7 @@ def newcomer(db: None) -> User:
 def get_invitation() -> str:
     [message] = send_mails()
     assert message.subject == "Your account at the library"
-    parts = urlsplit(read_link(message))
-    return f"{parts.path}?{parts.query}"
+    return get_path(message)
 
 
 def test_an_invited_person_chooses_a_password_and_signs_in(api: httpx.Client, newcomer: User) -> None:
@@ -318,29 +297,25 @@ def test_an_invitation_survives_a_new_secret_key(newcomer: User, settings: Setti
 # Sending
 
 
-def test_a_mail_that_fails_is_tried_again(jane: User, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mail_that_fails_is_tried_again_and_given_up_in_the_end(jane: User, monkeypatch: pytest.MonkeyPatch) -> None:
     now = timezone.now()
     mails.request_reset(ADDRESS, "127.0.0.1", now)
     with monkeypatch.context() as patch:
         patch.setattr("django.core.mail.backends.locmem.EmailBackend.send_messages", fail)
         assert mails.send_due(now) == 0
-    assert mails.send_due(now) == 0
+        assert mails.send_due(now) == 0
     assert mails.send_due(now + timedelta(minutes=1)) == 1
     assert mails.send_due(now + timedelta(hours=9)) == 0
+    mails.request_reset(ADDRESS, "127.0.0.1", now)
+    monkeypatch.setattr("django.core.mail.backends.locmem.EmailBackend.send_messages", fail)
+    for hours in range(1, 10):
+        mails.send_due(now + timedelta(hours=2 * hours))
+    assert AccountMail.objects.filter(sent_at=None).values_list("attempts", "due_at").get() == (5, None)
     assert len(mail.outbox) == 1
 
 
 def fail(*arguments: Any) -> int:
     raise SMTPServerDisconnected
-
-
-def test_in_the_end_a_mail_is_given_up(jane: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    now = timezone.now()
-    mails.request_reset(ADDRESS, "127.0.0.1", now)
-    monkeypatch.setattr("django.core.mail.backends.locmem.EmailBackend.send_messages", fail)
-    for hours in range(1, 10):
-        mails.send_due(now + timedelta(hours=2 * hours))
-    assert AccountMail.objects.values_list("attempts", "due_at", "sent_at").get() == (5, None, None)
 
 
 def test_two_workers_send_one_mail(jane: User) -> None:
