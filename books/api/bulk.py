@@ -33,9 +33,9 @@ class BulkFailed(APIException):
     default_detail = "Nothing was changed: not every operation can be carried out"
     default_code = "bulk_refused"
 
-    def __init__(self, problems: FieldErrors) -> None:
-        super().__init__(dict(sorted(problems.items(), key=lambda item: int(item[0].partition(".")[0]))))
-        codes = {problem.code for details in problems.values() for problem in details}
+    def __init__(self, errors: FieldErrors) -> None:
+        super().__init__(dict(sorted(errors.items(), key=lambda item: int(item[0].partition(".")[0]))))
+        codes = {error.code for details in errors.values() for error in details}
         self.status_code = 409 if codes == {CONFLICT_CODE} else 422
 
 
@@ -74,13 +74,13 @@ def parse_items(documents: Sequence[Any], rules: ItemSerializers) -> tuple[dict[
     The items are slices of a document from `split_body`.
     """
     items_by_index: dict[int, BulkItem] = {}
-    problems: FieldErrors = {}
+    errors: FieldErrors = {}
     for index, item in enumerate(documents):
         try:
             items_by_index[index] = parse_item(parse_slice(item), rules)
         except ValidationError as error:
-            problems |= prefix_problems(index, error.detail)
-    return items_by_index, problems
+            errors |= prefix_errors(index, error.detail)
+    return items_by_index, errors
 
 
 def parse_item(item: Any, rules: ItemSerializers) -> BulkItem:
@@ -92,20 +92,20 @@ def parse_item(item: Any, rules: ItemSerializers) -> BulkItem:
     return BulkItem(op, values.get("id", 0), values.get("version"), values.get("book", {}))
 
 
-def prefix_problems(index: int, details: Any) -> FieldErrors:
+def prefix_errors(index: int, details: Any) -> FieldErrors:
     """Prefixes the names of an item's errors with its index. Errors of the item's book are named by field."""
-    problems: FieldErrors = {}
+    prefixed: FieldErrors = {}
     for name, detail in details.items():
         errors_by_field = detail if isinstance(detail, dict) else {api_settings.NON_FIELD_ERRORS_KEY: detail}
         for field, errors in errors_by_field.items():
             label = name if field == api_settings.NON_FIELD_ERRORS_KEY else field
-            problems.setdefault(f"{index}.{label}", []).extend(errors)
-    return problems
+            prefixed.setdefault(f"{index}.{label}", []).extend(errors)
+    return prefixed
 
 
 def apply_items(
     items: Mapping[int, BulkItem],
-    problems: FieldErrors,
+    errors: FieldErrors,
     books: QuerySet[Book],
     build_url: UrlBuilder,
     actor: ActorRef,
@@ -114,7 +114,7 @@ def apply_items(
 ) -> list[dict[str, Any]]:
     """Applies the items in order. Returns `op`, `id` and `version` of each. A dry run changes nothing.
 
-    `problems` are the errors from `parse_items`; `books` are the books that the client may change. Raises BulkFailed,
+    `errors` are the errors from `parse_items`; `books` are the books that the client may change. Raises BulkFailed,
     ConcurrentChange; then nothing is changed.
     """
     failures: dict[int, Exception] = {}
@@ -129,9 +129,9 @@ def apply_items(
             except (changes.BookNotFound, changes.IsbnInUse, VersionMismatch) as error:
                 drop_tracebacks(error)
                 failures[index] = error
-        transaction.set_rollback(dry_run or bool(failures or problems))
-    if failures or problems:
-        raise BulkFailed(problems | describe_failures(failures, build_url))
+        transaction.set_rollback(dry_run or bool(failures or errors))
+    if failures or errors:
+        raise BulkFailed(errors | describe_failures(failures, build_url))
     # The books that a dry run created do not exist, so their ids are not shown.
     return [{**result, "id": None} if dry_run and result["op"] == "create" else result for result in results]
 

@@ -23,8 +23,8 @@ def add_details(error: Exception, request: Request) -> Exception:
     if isinstance(error, IsbnInUse):
         return DetailedError(describe_isbn_holder(error, request))
     if isinstance(error, UnknownVersion):
-        problem = FieldError("body", "version", str(error), "unknown_version")
-        return DetailedError(ErrorContent(error.status, error.message, [problem]))
+        detail = FieldError("body", "version", str(error), "unknown_version")
+        return DetailedError(ErrorContent(error.status, error.message, [detail]))
     return error
 
 
@@ -33,8 +33,8 @@ def describe_isbn_holder(error: IsbnInUse, request: Request) -> ErrorContent:
     if not holder:
         return ErrorContent(error.status, error.message, [FieldError("body", "isbn", error.message, "unique")])
     url = book_url(request, holder)
-    problem = FieldError("body", "isbn", name_holder(url), "unique")
-    return ErrorContent(error.status, error.message, [problem], {"Link": f'<{url}>; rel="related"'})
+    detail = FieldError("body", "isbn", name_holder(url), "unique")
+    return ErrorContent(error.status, error.message, [detail], {"Link": f'<{url}>; rel="related"'})
 
 
 def name_holder(url: str) -> str:

@@ -82,21 +82,19 @@ class StrictChoiceField(serializers.ChoiceField):
 
 
 class RejectUnknownMixin(serializers.Serializer[Any]):
-    """Refuses unknown members, but for those of `ignored_fields`."""
+    """Refuses unknown fields, but for those of `ignored_fields`."""
 
     ignored_fields: frozenset[str] = frozenset()
 
     def to_internal_value(self, data: Any) -> Any:
         messages = suggest_names(list(data), [*self.fields, *self.ignored_fields]) if isinstance(data, Mapping) else {}
-        problems: dict[str, Any] = {
-            name: [ErrorDetail(message, "extra_forbidden")] for name, message in messages.items()
-        }
+        errors: dict[str, Any] = {name: [ErrorDetail(message, "extra_forbidden")] for name, message in messages.items()}
         try:
             values = super().to_internal_value(data)
         except serializers.ValidationError as error:
-            raise serializers.ValidationError(cast("dict[str, Any]", error.detail) | problems) from error
-        if problems:
-            raise serializers.ValidationError(problems)
+            raise serializers.ValidationError(cast("dict[str, Any]", error.detail) | errors) from error
+        if errors:
+            raise serializers.ValidationError(errors)
         return values
 
 

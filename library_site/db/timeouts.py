@@ -8,7 +8,7 @@ from psycopg import errors
 CONFLICT_SQLSTATES = {"40P01", "40001"}
 
 
-class WriterRefused(OperationalError):
+class DatabaseBusy(OperationalError):
     """On SQLite, too many writers are waiting, or this writer did not get its turn in time."""
 
 
@@ -16,7 +16,7 @@ def is_timeout(error: BaseException) -> bool:
     """Tells whether a lock was not free in time or a statement took too long. A retry can succeed."""
     cause = error.__cause__
     return (
-        isinstance(error, WriterRefused)
+        isinstance(error, DatabaseBusy)
         or isinstance(cause, errors.LockNotAvailable | errors.QueryCanceled)
         or getattr(cause, "sqlite_errorname", "") in ("SQLITE_BUSY", "SQLITE_INTERRUPT")
     )

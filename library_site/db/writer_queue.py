@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from threading import Lock
 
-from library_site.db.timeouts import WriterRefused
+from library_site.db.timeouts import DatabaseBusy
 
 # Seconds between two tries to lock the folder: `flock` itself can wait, but has no time-out.
 LOCK_POLL_INTERVAL = 0.002
@@ -44,7 +44,7 @@ class WriterQueue:
         self.folder = os.open(Path(database).absolute().parent, os.O_RDONLY)
 
     def wait(self, timeout: float) -> None:
-        """Waits for the turn of the caller, which must call `end_turn`. Raises WriterRefused."""
+        """Waits for the turn of the caller, which must call `end_turn`. Raises DatabaseBusy."""
         deadline = time.monotonic() + timeout
         writer = self.join(time.monotonic())
         try:
@@ -61,25 +61,25 @@ class WriterQueue:
         self.remove(self.writers[0])
 
     def join(self, now: float) -> Lock:
-        """Adds a writer and returns the lock that it waits for. Raises WriterRefused."""
+        """Adds a writer and returns the lock that it waits for. Raises DatabaseBusy."""
         writer = Lock()
         with self.lock:
             if not self.writers:
                 self.progressed_at = now
             if self.has_enough(len(self.writers)) and self.get_patience_end(now) <= now:
-                raise WriterRefused("Too many writers wait.")
+                raise DatabaseBusy("Too many writers wait.")
             if self.writers:
                 writer.acquire()
             self.writers.append(writer)
         return writer
 
     def wait_for_turn(self, writer: Lock, deadline: float) -> None:
-        """Raises WriterRefused."""
+        """Raises DatabaseBusy."""
         now = time.monotonic()
         while not writer.acquire(timeout=max(0.0, self.get_wait_end(writer, deadline, now) - now)):
             now = time.monotonic()
             if now >= self.get_wait_end(writer, deadline, now):
-                raise WriterRefused("The writers before this one took too long.")
+                raise DatabaseBusy("The writers before this one took too long.")
 
     def get_wait_end(self, writer: Lock, deadline: float, now: float) -> float:
         """Returns the time at which the writer stops waiting if no turn ends before."""
@@ -113,10 +113,10 @@ class WriterQueue:
                 self.writers[0].release()
 
     def lock_folder(self, deadline: float) -> None:
-        """Raises WriterRefused."""
+        """Raises DatabaseBusy."""
         while not self.try_lock_folder():
             if time.monotonic() > deadline:
-                raise WriterRefused("The writers of another process took too long.")
+                raise DatabaseBusy("The writers of another process took too long.")
             time.sleep(LOCK_POLL_INTERVAL)
 
     def try_lock_folder(self) -> bool:

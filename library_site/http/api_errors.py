@@ -14,7 +14,7 @@ class FieldError(NamedTuple):
     """One error in a request; `place` is path, query or body, `code` is REST framework's."""
 
     place: str
-    member: str
+    field: str
     message: str
     code: str
 
@@ -24,7 +24,7 @@ class ErrorContent(NamedTuple):
 
     status: int
     message: str
-    problems: Sequence[FieldError] = ()
+    errors: Sequence[FieldError] = ()
     headers: Mapping[str, str] = {}
     code: str = ""
 

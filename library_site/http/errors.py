@@ -83,15 +83,15 @@ class UnsupportedVersion(APIException):
 
 
 def detail_format(content: ErrorContent, request_id: str) -> tuple[int, dict[str, Any]]:
-    """Version 1: a message, or a list of problems, always with status 422."""
-    if content.status in (400, 422) and content.problems:
-        return 422, {"detail": [format_field_error(problem) for problem in content.problems]}
+    """Version 1: a message, or a list of errors, always with status 422."""
+    if content.status in (400, 422) and content.errors:
+        return 422, {"detail": [format_field_error(error) for error in content.errors]}
     return content.status, {"detail": content.message}
 
 
-def format_field_error(problem: FieldError) -> dict[str, Any]:
-    location = [problem.place, problem.member] if problem.member else [problem.place]
-    return {"loc": location, "msg": problem.message, "type": FIELD_ERROR_TYPES.get(problem.code, problem.code)}
+def format_field_error(error: FieldError) -> dict[str, Any]:
+    location = [error.place, error.field] if error.field else [error.place]
+    return {"loc": location, "msg": error.message, "type": FIELD_ERROR_TYPES.get(error.code, error.code)}
 
 
 def oauth_format(content: ErrorContent, request_id: str) -> tuple[int, dict[str, Any]]:
@@ -102,7 +102,7 @@ def oauth_format(content: ErrorContent, request_id: str) -> tuple[int, dict[str,
 
 def envelope_format(content: ErrorContent, request_id: str) -> tuple[int, dict[str, Any]]:
     """The format of version 2: `{"error": {"code", "message", "details"?, "requestId"}}`."""
-    details = [{"field": problem.member or problem.place, "message": problem.message} for problem in content.problems]
+    details = [{"field": error.field or error.place, "message": error.message} for error in content.errors]
     error = {
         "code": CODES_BY_DRF_CODE.get(content.code, CODES_BY_STATUS[content.status]),
         "message": content.message,
@@ -132,13 +132,13 @@ def build_content(error: Exception, context: dict[str, Any]) -> ErrorContent | N
 
 
 def describe_api_exception(error: APIException, context: dict[str, Any]) -> ErrorContent:
-    """The content of an APIException: one message, or a problem for each field."""
-    problems = list(iter_field_errors(error.detail, context)) if isinstance(error.detail, dict) else []
-    message = str(error.default_detail if problems else error.detail)
+    """The content of an APIException: one message, or an error for each field."""
+    errors = list(iter_field_errors(error.detail, context)) if isinstance(error.detail, dict) else []
+    message = str(error.default_detail if errors else error.detail)
     challenge = getattr(error, "challenge", None) or getattr(error, "auth_header", None)
     values = {"WWW-Authenticate": challenge, "Retry-After": getattr(error, "wait", None)}
     headers = {name: str(value) for name, value in values.items() if value is not None}
-    return ErrorContent(error.status_code, message, problems, headers, error.default_code)
+    return ErrorContent(error.status_code, message, errors, headers, error.default_code)
 
 
 def describe_known(error: BaseException | None, request: HttpRequest | Request) -> ErrorContent | None:
@@ -162,7 +162,7 @@ def describe_known(error: BaseException | None, request: HttpRequest | Request) 
 
 
 def iter_field_errors(details: Any, context: dict[str, Any]) -> Iterator[FieldError]:
-    """The problems of a request, each with its place: path, query or body."""
+    """The errors of a request, each with its place: path, query or body."""
     default_place = "body" if context["request"].method in ("POST", "PUT", "PATCH") else "query"
     for name, errors in details.items():
         place = "path" if name in context["kwargs"] else default_place

@@ -28,7 +28,7 @@ METHODS = frozenset(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 is_acceptable = re.compile(r"[A-Za-z0-9._-]{8,64}").fullmatch
 
 
-class RequestUnderWay(NamedTuple):
+class ActiveRequest(NamedTuple):
     """A request in progress; `began_at` comes from perf_counter, `database` is the connection of its thread."""
 
     method: str
@@ -43,7 +43,7 @@ Headers = list[tuple[str, str]]
 # Called at the end of a request with its environ, method, status and duration in seconds.
 RequestObserver = Callable[["WSGIEnvironment", str, int, float], None]
 # By the id of the environ.
-requests_under_way: dict[int, RequestUnderWay] = {}
+active_requests: dict[int, ActiveRequest] = {}
 
 
 def log_requests(application: "WSGIApplication", observers: Sequence[RequestObserver] = ()) -> "WSGIApplication":
@@ -62,7 +62,7 @@ def log_requests(application: "WSGIApplication", observers: Sequence[RequestObse
         # They are read first, because the application may change the path.
         method, path, status = environ["REQUEST_METHOD"], environ["PATH_INFO"], ""
         key = id(environ)
-        requests_under_way[key] = RequestUnderWay(method, path, request_id, started_at, thread_connection.database)
+        active_requests[key] = ActiveRequest(method, path, request_id, started_at, thread_connection.database)
 
         def start_logged_response(status_line: str, headers: Headers, *exc_info: Any) -> Any:
             nonlocal status
@@ -75,13 +75,13 @@ def log_requests(application: "WSGIApplication", observers: Sequence[RequestObse
                 log.handle(make_record(method, path, status, seconds))
             for observe in observers:
                 observe(environ, method, int(status[:3]), seconds)
-            requests_under_way.pop(key, None)
+            active_requests.pop(key, None)
             current_request_id.set(NO_REQUEST)
 
         try:
             body = application(environ, start_logged_response)
         except BaseException:
-            requests_under_way.pop(key, None)
+            active_requests.pop(key, None)
             raise
         return call_on_close(body, end_request)
 

@@ -93,10 +93,10 @@ def choose_version(environ: "WSGIEnvironment", versions: Mapping[int, Version], 
     selectors = [*([segment[1]] if segment else []), *([vendor_number] if media_type else [])]
     numbers = {parse_version_number(text) for text in [*selectors, *pop_query_versions(environ)]} or {default}
     if len(numbers) > 1:
-        return refuse_version(path, "The request names more than one version", versions)
+        return reject_version(path, "The request names more than one version", versions)
     number = numbers.pop()
     if number is None or number not in versions:
-        return refuse_version(path, "The request names no version that is served", versions)
+        return reject_version(path, "The request names no version that is served", versions)
     return VersionChoice(versions[number], path, media_type)
 
 
@@ -109,7 +109,7 @@ def names_no_version(environ: "WSGIEnvironment") -> bool:
     )
 
 
-def refuse_version(path: str, reason: str, versions: Mapping[int, Version]) -> VersionChoice:
+def reject_version(path: str, reason: str, versions: Mapping[int, Version]) -> VersionChoice:
     """Uses the latest version: it has all addresses and methods, and a 405 comes before this error."""
     served_numbers = ", ".join(str(number) for number in versions)
     substitute = replace(versions[max(versions)], error_format=envelope_format)

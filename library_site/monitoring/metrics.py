@@ -22,7 +22,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
 from library_site.http.errors import DATABASE_ERROR_KEY, DATABASE_ERRORS
-from library_site.http.request_log import METHODS, ROUTE_KEY, requests_under_way
+from library_site.http.request_log import METHODS, ROUTE_KEY, active_requests
 from library_site.monitoring.metrics_files import (
     DIRECTORY_VARIABLE,
     SERIES_SIZE,
@@ -112,7 +112,7 @@ class ServerMetrics:
             return self.children.setdefault(key, self.durations.labels(*key))
 
     def sample_threads(self) -> None:
-        self.busy_threads.set(len(requests_under_way))
+        self.busy_threads.set(len(active_requests))
 
     def sample_regularly(self) -> None:
         while True:

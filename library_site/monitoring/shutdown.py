@@ -15,7 +15,7 @@ import psycopg
 from django.conf import settings
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from library_site.http.request_log import current_request_id, requests_under_way
+from library_site.http.request_log import active_requests, current_request_id
 
 log = logging.getLogger("library_site.process")
 
@@ -55,9 +55,9 @@ def wait_for_stop(signals: socket.socket) -> None:
 
 
 def end_requests(killed_at: float) -> None:
-    if requests_under_way:
-        log.info("The process stops: %d requests are under way.", len(requests_under_way))
-    while requests_under_way and time.monotonic() < killed_at - CUT_MARGIN:
+    if active_requests:
+        log.info("The process stops: %d requests are under way.", len(active_requests))
+    while active_requests and time.monotonic() < killed_at - CUT_MARGIN:
         if time.monotonic() > killed_at - CANCEL_MARGIN:
             cancel_statements()
         time.sleep(END_POLL_INTERVAL)
@@ -66,7 +66,7 @@ def end_requests(killed_at: float) -> None:
 
 def cancel_statements() -> None:
     """Cancels the statements of all requests. Their requests get a 503 response."""
-    for request in list(requests_under_way.values()):
+    for request in list(active_requests.values()):
         cancel_statement(request.database)
 
 
@@ -82,7 +82,7 @@ def cancel_statement(database: BaseDatabaseWrapper) -> None:
 
 def log_cut_requests() -> None:
     """Logs each request under its id."""
-    for request in list(requests_under_way.values()):
+    for request in list(active_requests.values()):
         current_request_id.set(request.request_id)
         seconds = perf_counter() - request.began_at
         path = quote(request.path, encoding="latin-1", errors="replace")

@@ -39,9 +39,9 @@ class ErrorDocument:
     content: ErrorContent
 
 
-def document_error(error: type[APIError], description: str = "", *problems: FieldError) -> dict[int, ErrorDocument]:
+def document_error(error: type[APIError], description: str = "", *errors: FieldError) -> dict[int, ErrorDocument]:
     """Describes a APIError with its status. Without a description, the first line of its docstring is used."""
-    content = ErrorContent(error.status, error.message, problems)
+    content = ErrorContent(error.status, error.message, errors)
     return {error.status: ErrorDocument(description or (error.__doc__ or "").partition("\n")[0], content)}
 
 
@@ -172,8 +172,8 @@ def build_forbidden(operation: Operation) -> ErrorDocument:
 def build_unknown_parameter(operation: Operation) -> ErrorDocument:
     parameters = operation.get("parameters", [])
     names = ["version", *(parameter["name"] for parameter in parameters if parameter["in"] == "query")]
-    problem = FieldError("query", UNKNOWN_NAME, describe_nearest(UNKNOWN_NAME, names), "unknown_parameter")
-    content = ErrorContent(400, "The query has a parameter that is not known", [problem], code="unknown_parameter")
+    error = FieldError("query", UNKNOWN_NAME, describe_nearest(UNKNOWN_NAME, names), "unknown_parameter")
+    content = ErrorContent(400, "The query has a parameter that is not known", [error], code="unknown_parameter")
     return ErrorDocument("The query has an unknown parameter.", content)
 
 

@@ -38,7 +38,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return super().get_new_connection(conn_params)
 
     def begin_turn(self) -> None:
-        """Raises WriterRefused."""
+        """Raises DatabaseBusy."""
         queue = get_queue(str(self.settings_dict["NAME"]), get_max_writers())
         queue.wait(SQLITE_TIMEOUT)
         self.queue = queue

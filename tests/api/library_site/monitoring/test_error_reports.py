@@ -12,7 +12,7 @@ import sentry_sdk
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connection
 
-from library_site.db.timeouts import WriterRefused
+from library_site.db.timeouts import DatabaseBusy
 from library_site.monitoring.error_reports import start_error_reports
 from library_site.releases import VERSION
 from tests.support.books import build_book
@@ -68,7 +68,7 @@ def test_lines_are_reported_without_their_values(reports: Reports) -> None:
 
 
 def test_a_request_that_is_answered_503_is_no_report(api: httpx.Client, reports: Reports) -> None:
-    with break_database(WriterRefused()):
+    with break_database(DatabaseBusy()):
         assert api.get("/api/books").status_code == 503
     assert reports() == []
 

@@ -16,7 +16,7 @@ from prometheus_client.metrics_core import Metric
 from psycopg import errors
 from pytest_django import Settings
 
-from library_site.http.request_log import requests_under_way
+from library_site.http.request_log import active_requests
 from library_site.monitoring import metrics, metrics_files
 from tests.support.books import build_book
 from tests.support.failures import break_database
@@ -103,9 +103,9 @@ def test_a_scrape_has_the_state_of_the_library(client: httpx.Client, settings: S
 
 def test_a_request_is_busy_until_its_answer_is_complete(client: httpx.Client) -> None:
     with client.stream("GET", "/static/admin/css/base.css"):
-        assert [request.path for request in requests_under_way.values()] == ["/static/admin/css/base.css"]
+        assert [request.path for request in active_requests.values()] == ["/static/admin/css/base.css"]
         assert scrape(client.get)["threads_busy",] == 1
-    assert requests_under_way == {}
+    assert active_requests == {}
 
 
 def fail_to_read() -> list[Metric]:

@@ -19,7 +19,7 @@ from pytest_django import Settings
 from books.models import Book
 from library_site.db import writer_queue
 from library_site.db.sqlite import base as sqlite
-from library_site.db.timeouts import WriterRefused
+from library_site.db.timeouts import DatabaseBusy
 from library_site.db.writer_queue import STALL_TIMEOUT, WriterQueue
 from tests.support.books import build_book
 from tests.support.server import Service, serve_library
@@ -80,7 +80,7 @@ def test_a_writer_waits_for_that_of_another_process(tmp_path: Path, pool: Thread
     finally:
         # Whoever waits ends then, also one that should not wait any more.
         there.end_turn()
-    assert isinstance(refused.exception(), WriterRefused)
+    assert isinstance(refused.exception(), DatabaseBusy)
     waiting.result(PLENTY)
     assert not there.try_lock_folder()
 
@@ -88,7 +88,7 @@ def test_a_writer_waits_for_that_of_another_process(tmp_path: Path, pool: Thread
 def test_a_writer_whose_time_is_over_is_passed_over(queue: WriterQueue, pool: ThreadPoolExecutor) -> None:
     turns: list[int] = []
     queue.wait(NO_TIME)
-    with pytest.raises(WriterRefused):
+    with pytest.raises(DatabaseBusy):
         queue.wait(NO_TIME)
     futures = start_writers(pool, queue, 1, turns)
     queue.end_turn()
@@ -103,7 +103,7 @@ def test_while_no_turn_ends_only_so_many_writers_wait(
     queue.wait(NO_TIME)
     futures = start_writers(pool, queue, 1, [])
     monkeypatch.setattr(writer_queue, "STALL_TIMEOUT", -1)
-    with pytest.raises(WriterRefused, match="Too many writers wait"):
+    with pytest.raises(DatabaseBusy, match="Too many writers wait"):
         queue.wait(PLENTY)
     queue.end_turn()
     futures[0].result(PLENTY)
@@ -116,7 +116,7 @@ def test_a_writer_beyond_them_leaves_when_no_turn_ends(
     futures = start_writers(pool, queue, 1, [])
     monkeypatch.setattr(writer_queue, "STALL_TIMEOUT", 0.01)
     queue.progressed_at = time.monotonic() + 0.01
-    with pytest.raises(WriterRefused, match="took too long"):
+    with pytest.raises(DatabaseBusy, match="took too long"):
         queue.wait(PLENTY)
     queue.end_turn()
     futures[0].result(PLENTY)
@@ -139,7 +139,7 @@ def test_only_writers_of_half_the_threads_wait_for_long(queue: WriterQueue) -> N
     writers = [queue.join(100) for _ in range(3)]
     assert [queue.get_wait_end(writer, 160, 100) for writer in writers] == [160, 160, 100 + STALL_TIMEOUT]
     assert queue.get_wait_end(writers[2], 100.5, 100) == 100.5
-    with pytest.raises(WriterRefused, match="Too many writers wait"):
+    with pytest.raises(DatabaseBusy, match="Too many writers wait"):
         queue.join(100 + STALL_TIMEOUT)
     # It is one of them when another one has left.
     queue.remove(writers[0])
@@ -156,7 +156,7 @@ def test_only_a_turn_that_ends_lets_more_writers_wait(queue: WriterQueue) -> Non
     """One that is given up shows that somebody holds the lock."""
     queue.wait(NO_TIME)
     queue.progressed_at = 100
-    with pytest.raises(WriterRefused):
+    with pytest.raises(DatabaseBusy):
         queue.wait(NO_TIME)
     assert queue.progressed_at == 100
     queue.end_turn()
@@ -185,7 +185,7 @@ def test_turns_of_other_processes_let_writers_wait(queue: WriterQueue, other_pro
     # It holds the lock, and ends no turn.
     other_program.execute("BEGIN IMMEDIATE")
     assert queue.get_wait_end(writers[2], 160, now) == now
-    with pytest.raises(WriterRefused, match="Too many writers wait"):
+    with pytest.raises(DatabaseBusy, match="Too many writers wait"):
         queue.join(now)
 
 
@@ -227,7 +227,7 @@ def other_process(transactional_db: None) -> WriterQueue:
 
 def may_write(process: WriterQueue) -> bool:
     """Whether the process could have its turn now."""
-    with suppress(WriterRefused):
+    with suppress(DatabaseBusy):
         process.wait(NO_TIME)
         process.end_turn()
         return True
@@ -285,7 +285,7 @@ def test_a_statement_of_its_own_waits_too(
 ) -> None:
     monkeypatch.setattr(sqlite, "SQLITE_TIMEOUT", NO_TIME)
     other_process.wait(NO_TIME)
-    with pytest.raises(WriterRefused):
+    with pytest.raises(DatabaseBusy):
         write()
     other_process.end_turn()
     write()

@@ -14,7 +14,7 @@ from django.db import DatabaseError, InterfaceError, InternalError, OperationalE
 from psycopg import errors
 
 from library_site.db.hangs import DatabaseHangs
-from library_site.db.timeouts import WriterRefused
+from library_site.db.timeouts import DatabaseBusy
 from tests.support.books import build_book
 from tests.support.failures import break_database
 from tests.support.server import Service, serve_library
@@ -68,7 +68,7 @@ FAILURES = {
     "idle transaction": (chain(InternalError(), errors.IdleInTransactionSessionTimeout()), OUT_OF_REACH),
     "lock": (chain(OperationalError(), errors.LockNotAvailable()), BUSY),
     "slow": (chain(OperationalError(), errors.QueryCanceled()), BUSY),
-    "writers": (WriterRefused(), BUSY),
+    "writers": (DatabaseBusy(), BUSY),
 }
 
 
