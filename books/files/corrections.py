@@ -1,15 +1,18 @@
-"""Corrections of cells that a librarian enters on the page of a check. The file itself does not change.
+"""Corrections of cells that a librarian enters on the page of a check or of an import. The file itself does not change.
 
-A check stores the cells that its errors are about. The next check uses the corrected values, and an import uses the
-values of the check that was confirmed; after that nobody can change them.
+A check and an import store the cells that errors and warnings are about. A correction is saved without a check; the
+next check uses it, and an import uses the corrections of its check. In the same way a librarian accepts the warnings of
+a record, and the next import of the same check takes it.
 """
 
 from collections.abc import Collection, Mapping, Sequence
 
+from django.db.models import QuerySet
 from django.utils.translation import gettext_noop
 
 from books.book_fields import FIELDS, MAX_LENGTHS
-from books.files.matching import REJECTED_VERDICTS, Decision
+from books.files.matching import REJECTED_VERDICTS, Decision, Verdict
+from books.files.parsing import ACCEPTED
 from books.models import ImportCorrection, ImportFile
 from library_site.db.texts import make_storable
 from library_site.http.api_errors import APIError
@@ -17,7 +20,9 @@ from library_site.http.api_errors import APIError
 # Users fix more errors faster in a spreadsheet. Each check loads all corrections when it starts.
 MAX_ASKED_CELLS = MAX_CORRECTED_CELLS = 5_000
 MAX_CORRECTION_LENGTH = max(MAX_LENGTHS.values())
-# The field of a record, identified by its position.
+# Corrections that no check has used yet have this instead of the id of a check. An empty text takes a correction back.
+UNCHECKED = 0
+# The field of a record, identified by its position, or ACCEPTED.
 Cell = tuple[int, str]
 
 
@@ -36,10 +41,14 @@ class TooLongCorrection(APIError):
 
 
 def list_correctable(decision: Decision) -> list[str]:
-    """Returns the fields that the reason of a rejected record is about; none if the record cannot be read."""
+    """Returns the fields that the reason of a rejected record is about; none if the record cannot be read.
+
+    Warnings can also be accepted.
+    """
     if decision.verdict not in REJECTED_VERDICTS or decision.record.raw.problem:
         return []
-    return [field for field in FIELDS if field in decision.members]
+    fields = [field for field in FIELDS if field in decision.members]
+    return [*fields, ACCEPTED] if decision.verdict == Verdict.DOUBTFUL else fields
 
 
 def ask_for_corrections(file: ImportFile, check_id: int, decisions: Sequence[Decision]) -> None:
@@ -67,42 +76,81 @@ def load_corrections(file: ImportFile, check_id: int) -> dict[int, dict[str, str
 
 def load_cells(file: ImportFile, check_id: int, positions: Collection[int]) -> dict[Cell, str | None]:
     """Returns the cells of these records that can be corrected, with the corrections so far."""
-    rows = ImportCorrection.objects.filter(file=file, operation_id=check_id, position__in=positions)
-    return {(position, field): value for position, field, value in rows.values_list("position", "member", "value")}
+    rows = list_latest(file, check_id).filter(position__in=positions)
+    return {(position, field): value or None for position, field, value in rows}
+
+
+def list_latest(file: ImportFile, check_id: int) -> QuerySet[ImportCorrection, tuple[int, str, str | None]]:
+    """Returns the positions, fields and texts of the cells. What was entered after the check comes last."""
+    rows = ImportCorrection.objects.filter(file=file, operation_id__in=(check_id, UNCHECKED))
+    return rows.order_by("-operation_id").values_list("position", "member", "value")
 
 
 def count_corrections(file: ImportFile, check_id: int) -> int:
-    return ImportCorrection.objects.filter(file=file, operation_id=check_id, value__isnull=False).count()
+    """Counts the corrected cells of the check, and those that were corrected since."""
+    rows = list_latest(file, check_id).filter(value__isnull=False).exclude(member=ACCEPTED)
+    return rows.order_by().values("position", "member").distinct().count()
+
+
+def count_unchecked(file: ImportFile) -> int:
+    """Counts the cells that were corrected after the check."""
+    return ImportCorrection.objects.filter(file=file, operation_id=UNCHECKED).exclude(member=ACCEPTED).count()
+
+
+def count_accepted(file: ImportFile) -> int:
+    """Counts the records whose warnings were accepted after the check."""
+    return list_accepted(file).count()
+
+
+def list_accepted(file: ImportFile) -> QuerySet[ImportCorrection]:
+    return ImportCorrection.objects.filter(file=file, operation_id=UNCHECKED, member=ACCEPTED).exclude(value="")
 
 
 def find_changes(file: ImportFile, check_id: int, texts: Mapping[Cell, str]) -> dict[Cell, str | None]:
-    """Returns the corrections to store. An empty text removes one. Raises TooLongCorrection."""
+    """Returns the corrections to store. An empty text removes one. Raises TooLongCorrection.
+
+    The warnings of a corrected record are no longer accepted, because it may get others.
+    """
     if any(len(text) > MAX_CORRECTION_LENGTH for text in texts.values()):
         raise TooLongCorrection
     cells = load_cells(file, check_id, {position for position, _field in texts})
     values = {cell: make_storable(text).strip() or None for cell, text in texts.items() if cell in cells}
-    return {cell: value for cell, value in values.items() if value != cells[cell]}
+    changes = {cell: value for cell, value in values.items() if value != cells[cell]}
+    corrected = {(position, ACCEPTED) for position, field in changes if field != ACCEPTED}
+    return {**changes, **{cell: None for cell in corrected if cells.get(cell)}}
 
 
 def store_changes(file: ImportFile, check_id: int, changes: Mapping[Cell, str | None]) -> None:
-    """Stores corrections in the caller's transaction. Raises TooManyCorrections."""
-    ImportCorrection.objects.bulk_create(
-        [build_correction(file, check_id, cell, value) for cell, value in changes.items()],
-        update_conflicts=True,
-        unique_fields=["file", "operation_id", "position", "member"],
-        update_fields=["value"],
-    )
+    """Stores corrections for the next check in the caller's transaction. Raises TooManyCorrections."""
+    store_rows([build_correction(file, UNCHECKED, cell, value or "") for cell, value in changes.items()])
     if count_corrections(file, check_id) > MAX_CORRECTED_CELLS:
         raise TooManyCorrections
 
 
+def store_rows(rows: Sequence[ImportCorrection]) -> None:
+    ImportCorrection.objects.bulk_create(
+        rows,
+        update_conflicts=True,
+        unique_fields=["file", "operation_id", "position", "member"],
+        update_fields=["value"],
+    )
+
+
 def pass_corrections_on(file: ImportFile, former_id: int | None, check_id: int) -> None:
-    """Copies the corrections of a check to the next one, in the transaction that starts it."""
-    former = load_corrections(file, former_id) if former_id else {}
-    rows = [
-        build_correction(file, check_id, (position, field), value)
-        for position, values in former.items()
-        for field, value in values.items()
-    ]
+    """Moves the corrections of a check, and those since, to the next one, in the transaction that starts it."""
+    cells = {(position, field): value for position, field, value in list_latest(file, former_id or UNCHECKED)}
+    rows = [build_correction(file, check_id, cell, value) for cell, value in cells.items() if value]
     ImportCorrection.objects.bulk_create(rows)
     ImportCorrection.objects.filter(file=file).exclude(operation_id=check_id).delete()
+
+
+def use_accepted(file: ImportFile, check_id: int) -> None:
+    """Adds the records whose warnings are accepted to the check, in the transaction that starts its import."""
+    accepted = list_accepted(file)
+    store_rows([build_correction(file, check_id, (row.position, ACCEPTED), row.value) for row in accepted])
+    accepted.delete()
+
+
+def forget_accepted(file: ImportFile) -> None:
+    """Other rules can give other warnings, which nobody has accepted."""
+    ImportCorrection.objects.filter(file=file, member=ACCEPTED).delete()

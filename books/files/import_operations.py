@@ -8,14 +8,32 @@ import msgspec
 from django.db import transaction
 from django.utils.translation import gettext_noop
 
-from books.files.corrections import Cell, find_changes, pass_corrections_on, store_changes
-from books.files.import_tasks import CHECK, IMPORT, PREVIEW, WRITTEN_KINDS, get_counts, get_encoding, get_rules
+from books.files.corrections import (
+    Cell,
+    count_accepted,
+    find_changes,
+    forget_accepted,
+    pass_corrections_on,
+    store_changes,
+    use_accepted,
+)
+from books.files.import_tasks import (
+    CHECK,
+    IMPORT,
+    PREVIEW,
+    WRITTEN_KINDS,
+    get_check_id,
+    get_counts,
+    get_earlier_ids,
+    get_encoding,
+    get_rules,
+)
 from books.files.matching import Verdict
 from books.files.parsing import ImportRules
 from books.files.uploads import iter_file_rows
 from books.history.actors import ActorRef
 from books.models import ImportFile, Operation
-from books.operations.lifecycle import UNDER_WAY, OperationEnded, cancel_operation, store_operation
+from books.operations.lifecycle import UNDER_WAY, OperationEnded, cancel_operation, find_undo, store_operation
 from library_site.http.api_errors import APIError
 from library_site.jobs.expiry import delete_by_kind
 
@@ -46,7 +64,7 @@ class NothingToImport(APIError):
 
 
 class CheckedAgain(APIError):
-    """The confirmed check is not the latest one, or the file is already imported."""
+    """The page shows a check or import that is not the latest one."""
 
     status = 409
     message = gettext_noop("Meanwhile the file was checked again. Look at what this check found.")
@@ -60,8 +78,13 @@ def lock_file(file_id: int) -> ImportFile:
 
 @transaction.atomic
 def begin_preview(file_id: int, encoding: str, actor: ActorRef, now: datetime) -> None:
-    """Starts a preview of the file with this encoding, a key of ENCODINGS or empty. Cancels a running preview."""
+    """Starts a preview of the file with this encoding, a key of ENCODINGS or empty. Cancels a running preview.
+
+    Another encoding could give records other positions, so an import keeps its own. Raises FileInUse.
+    """
     file = lock_file(file_id)
+    if file.import_operation:
+        raise FileInUse
     cancel_under_way(file.preview_operation)
     parameters = {"file": file.pk, "encoding": encoding}
     operation = store_operation(PREVIEW, parameters, actor, now, PREVIEW_PERMISSIONS)
@@ -78,69 +101,115 @@ def begin_first_preview(file_id: int, actor: ActorRef, now: datetime) -> None:
 
 @transaction.atomic
 def begin_check(file_id: int, rules: ImportRules, actor: ActorRef, now: datetime) -> None:
-    """Starts a check with these rules, unless the file is imported. Cancels a running check."""
+    """Starts a check with these rules. Cancels a running check. Raises FileInUse."""
     file = lock_file(file_id)
-    if not file.import_operation:
-        store_check(file, rules, file.encoding, actor, now)
+    forget_accepted(file)
+    store_check(file, rules, file.encoding, actor, now)
 
 
 def store_check(file: ImportFile, rules: ImportRules, encoding: str, actor: ActorRef, now: datetime) -> None:
-    """Stores a check of a locked file, and copies the corrections of the previous check."""
+    """Stores a check of a locked file, and moves the corrections of the previous check to it. Raises FileInUse."""
+    if file.import_operation and file.import_operation.state in UNDER_WAY:
+        raise FileInUse
     cancel_under_way(file.check_operation)
-    stored_rules = msgspec.to_builtins(rules)
-    parameters = {"file": file.pk, "encoding": encoding, "rules": stored_rules}
+    # Each import asks again whether to take what has warnings.
+    stored_rules = msgspec.to_builtins(msgspec.structs.replace(rules, take_doubtful=False))
+    parameters = {"file": file.pk, "encoding": encoding, "rules": stored_rules, "earlier": list_earlier_ids(file)}
     operation = store_operation(CHECK, parameters, actor, now, IMPORT_PERMISSIONS)
     pass_corrections_on(file, file.check_operation_id, operation.pk)
     ImportFile.objects.filter(pk=file.pk).update(rules=stored_rules, check_operation=operation)
 
 
-@transaction.atomic
-def begin_corrected_check(
-    file_id: int, check_id: int | None, texts: Mapping[Cell, str], actor: ActorRef, now: datetime
-) -> None:
-    """Starts a check with these corrections, by the rules of the check with this id.
+def list_earlier_ids(file: ImportFile) -> list[int]:
+    """Returns the ids of the imports of a file so far. What was undone can be imported again."""
+    latest = file.import_operation
+    imports = Operation.objects.filter(pk__in=[*get_earlier_ids(latest), latest.pk]) if latest else []
+    return [operation.pk for operation in imports if not is_undone(operation)]
 
-    Raises CheckedAgain, TooManyCorrections, TooLongCorrection.
+
+def is_undone(operation: Operation) -> bool:
+    """An undo that was undone itself does not count."""
+    undo = find_undo(operation)
+    return undo is not None and not is_undone(undo)
+
+
+@transaction.atomic
+def save_corrections(file_id: int, shown_id: int | None, texts: Mapping[Cell, str]) -> None:
+    """Stores corrections for the next check. `shown_id` is the check or import that the page shows.
+
+    Raises CheckedAgain, FileInUse, TooManyCorrections, TooLongCorrection.
     """
     file = lock_file(file_id)
-    check = file.check_operation
-    if check is None or check.pk != check_id or file.import_operation:
+    check_id = get_check_id(get_shown(file, shown_id))
+    store_changes(file, check_id, find_changes(file, check_id, texts))
+
+
+@transaction.atomic
+def begin_check_again(file_id: int, shown_id: int | None, actor: ActorRef, now: datetime) -> None:
+    """Starts a check with the corrections, by the rules of the check or import with this id.
+
+    Raises CheckedAgain, FileInUse.
+    """
+    file = lock_file(file_id)
+    shown = get_shown(file, shown_id)
+    store_check(file, get_rules(shown), get_encoding(shown), actor, now)
+
+
+def get_shown(file: ImportFile, shown_id: int | None) -> Operation:
+    """Returns the check or import with this id. Raises CheckedAgain if it is not the latest, FileInUse."""
+    operation = file.latest_operation
+    if operation is None or operation.pk != shown_id:
         raise CheckedAgain
-    store_changes(file, check.pk, find_changes(file, check.pk, texts))
-    store_check(file, get_rules(check), get_encoding(check), actor, now)
+    if operation.kind == IMPORT and operation.state in UNDER_WAY:
+        raise FileInUse
+    return operation
 
 
 @transaction.atomic
 def begin_import(
-    file_id: int, check_id: int | None, actor: ActorRef, now: datetime, *, take_doubtful: bool, events: bool
+    file_id: int, shown_id: int | None, actor: ActorRef, now: datetime, *, take_doubtful: bool, events: bool
 ) -> None:
-    """Starts the import for the check with this id, once. Raises NotChecked, CheckedAgain, NothingToImport."""
+    """Starts the import for the check with this id, once; or imports records with warnings that the import with this id
+    left.
+
+    Raises NotChecked, CheckedAgain, NothingToImport.
+    """
     file = lock_file(file_id)
-    check = file.check_operation
-    if file.import_operation:
+    if file.import_operation and get_shown_id(file.import_operation) == shown_id:
         return
-    if check is None or check.pk != check_id:
+    shown = file.latest_operation
+    if shown is None or shown.pk != shown_id:
         raise CheckedAgain
-    if check.state != Operation.State.DONE:
+    if shown.state != Operation.State.DONE:
         raise NotChecked
-    if not count_writable(check, take_doubtful=take_doubtful):
+    if not count_writable(file, shown, take_doubtful=take_doubtful):
         raise NothingToImport
-    rules = msgspec.structs.replace(get_rules(check), take_doubtful=take_doubtful)
+    check_id = get_check_id(shown)
+    use_accepted(file, check_id)
+    rules = msgspec.structs.replace(get_rules(shown), take_doubtful=take_doubtful)
     parameters = {
         "file": file.pk,
-        "encoding": get_encoding(check),
+        "encoding": get_encoding(shown),
         "rules": msgspec.to_builtins(rules),
         "events": events,
-        "check": check.pk,
+        "check": check_id,
+        "shown": shown.pk,
+        "earlier": [*get_earlier_ids(shown), *([shown.pk] if shown.kind == IMPORT else [])],
     }
-    operation = store_operation(IMPORT, parameters, actor, now, IMPORT_PERMISSIONS, f"import {file.pk}")
+    operation = store_operation(IMPORT, parameters, actor, now, IMPORT_PERMISSIONS, f"import after {shown.pk}")
     ImportFile.objects.filter(pk=file.pk).update(import_operation=operation)
 
 
-def count_writable(check: Operation, *, take_doubtful: bool) -> int:
-    """Returns how many records an import would write, or would check again because they are doubtful."""
-    counts = get_counts(check)
-    return sum(counts.get(kind, 0) for kind in (*WRITTEN_KINDS, *([Verdict.DOUBTFUL] if take_doubtful else [])))
+def get_shown_id(operation: Operation) -> int:
+    """Returns the id of the check or import whose page began this import."""
+    return int((operation.parameters or {}).get("shown", get_check_id(operation)))
+
+
+def count_writable(file: ImportFile, shown: Operation, *, take_doubtful: bool) -> int:
+    """Returns how many records an import would write."""
+    counts = get_counts(shown)
+    written = sum(counts[kind] for kind in WRITTEN_KINDS) if shown.kind == CHECK else 0
+    return written + (counts[Verdict.DOUBTFUL] if take_doubtful else count_accepted(file))
 
 
 def cancel_under_way(operation: Operation | None) -> None:

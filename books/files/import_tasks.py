@@ -14,6 +14,7 @@ from django.utils.translation import gettext_lazy, ngettext_lazy
 
 from books.book_fields import FIELDS
 from books.files.corrections import ask_for_corrections, load_corrections
+from books.files.earlier_imports import mark_done
 from books.files.formats.encodings import TEXT_ENCODINGS, is_probably_windows_1252, show_storable
 from books.files.formats.records import MAX_SHOWN_TEXT, UnreadableFile
 from books.files.formats.registry import FORMATS
@@ -36,6 +37,10 @@ MAX_SHOWN_RECORDS = 100
 # The number of records in a batch when a worker repeats decisions to continue with a file.
 DECIDED_AGAIN = 500
 WRITTEN_KINDS = (Verdict.NEW, Verdict.CHANGED)
+UNCHANGED_KINDS = (Verdict.SAME, Verdict.LEFT, Verdict.WITHOUT_ISBN)
+UNCHANGED_SENTENCE = ngettext_lazy(
+    "%(count)s record that changes nothing", "%(count)s records that change nothing", "number"
+)
 NOT_IMPORTED_SENTENCE = ngettext_lazy("%(count)s record not imported", "%(count)s records not imported", "number")
 
 
@@ -72,9 +77,10 @@ class FileTask(Task):
         """Returns the records after the cursor. It decides about the earlier ones again, because later ones may repeat
         them.
         """
-        rules, self.earlier = get_rules(operation), self.begin_earlier(operation)
-        corrections = load_corrections(get_file(operation), get_check_id(operation))
+        file, rules, self.earlier = get_file(operation), get_rules(operation), self.begin_earlier(operation)
+        corrections = load_corrections(file, get_check_id(operation))
         records = parse_records(iter_file_records(open_source(operation)), rules, corrections)
+        records = mark_done(records, file.pk, get_earlier_ids(operation))
         earlier_records = islice(records, operation.cursor or 0)
         self.earlier.load_former()
         while batch := list(islice(earlier_records, DECIDED_AGAIN)):
@@ -95,7 +101,18 @@ class FileTask(Task):
         return BatchCounts(changed, len(decisions) - changed - refused, refused)
 
     def store_decisions(self, operation: Operation, decisions: Sequence[Decision]) -> None:
-        store_findings(get_file(operation), operation, decisions)
+        file = get_file(operation)
+        store_findings(file, operation, decisions)
+        ask_for_corrections(file, get_check_id(operation), decisions)
+
+    @classmethod
+    def read_numbers(cls, operation: Operation) -> dict[str, int | None]:
+        """Counts added and changed books separately, and leaves out what an earlier import has done."""
+        numbers, counts = super().read_numbers(operation), get_counts(operation)
+        if not counts:
+            return numbers
+        written = {kind.value: counts[kind] for kind in WRITTEN_KINDS}
+        return {**numbers, **written, "unchanged": sum(counts[kind] for kind in UNCHANGED_KINDS)}
 
     def require_complete(self, operation: Operation) -> None:
         """Checks that each record was decided once."""
@@ -123,16 +140,14 @@ class CheckTask(FileTask):
     name = CHECK
     label = gettext_lazy("check of a file")
     sentences: ClassVar[Sentences] = {
-        "unchanged": ngettext_lazy("%(count)s record can be read", "%(count)s records can be read", "number"),
+        "new": ngettext_lazy("%(count)s book to add", "%(count)s books to add", "number"),
+        "changed": ngettext_lazy("%(count)s book to change", "%(count)s books to change", "number"),
+        "unchanged": UNCHANGED_SENTENCE,
         "refused": NOT_IMPORTED_SENTENCE,
     }
 
-    def store_decisions(self, operation: Operation, decisions: Sequence[Decision]) -> None:
-        super().store_decisions(operation, decisions)
-        ask_for_corrections(get_file(operation), operation.pk, decisions)
-
     def begin_earlier(self, operation: Operation) -> SeenRecords:
-        return SeenRecords()
+        return SeenRecords(earlier_ids=get_earlier_ids(operation))
 
     def decide(
         self,
@@ -155,18 +170,12 @@ class ImportTask(FileTask):
     sentences: ClassVar[Sentences] = {
         "new": ngettext_lazy("%(count)s book added", "%(count)s books added", "number"),
         "changed": ngettext_lazy("%(count)s book changed", "%(count)s books changed", "number"),
-        "unchanged": ngettext_lazy("%(count)s record changed nothing", "%(count)s records changed nothing", "number"),
+        "unchanged": UNCHANGED_SENTENCE,
         "refused": NOT_IMPORTED_SENTENCE,
     }
 
-    @classmethod
-    def read_numbers(cls, operation: Operation) -> dict[str, int | None]:
-        """Counts added and changed books separately."""
-        numbers, counts = super().read_numbers(operation), get_counts(operation)
-        return {**numbers, "new": counts["new"], "changed": counts["changed"]} if counts else numbers
-
     def begin_earlier(self, operation: Operation) -> SeenRecords:
-        return SeenRecords(operation.pk)
+        return SeenRecords(operation.pk, get_earlier_ids(operation))
 
     def decide(
         self,
@@ -264,6 +273,11 @@ def get_rules(operation: Operation) -> ImportRules:
 def get_check_id(operation: Operation) -> int:
     """Returns the id of the check for an import; for a check its own id."""
     return int((operation.parameters or {}).get("check", operation.pk))
+
+
+def get_earlier_ids(operation: Operation) -> list[int]:
+    """Returns the ids of the imports whose records this check or import leaves out."""
+    return list((operation.parameters or {}).get("earlier", []))
 
 
 def get_day(operation: Operation) -> date:

@@ -33,7 +33,7 @@ LoadBooks = Callable[[Collection[int]], Mapping[int, BookValues]]
 class Verdict(StrEnum):
     """The decision about a record. With LEFT, the book exists or should not be added.
 
-    With WITHOUT_ISBN, the rules leave out records without an ISBN.
+    With WITHOUT_ISBN, the rules leave out records without an ISBN. With DONE, an earlier import has done the record.
     """
 
     NEW = "new"
@@ -41,6 +41,7 @@ class Verdict(StrEnum):
     SAME = "same"
     LEFT = "left"
     WITHOUT_ISBN = "no isbn"
+    DONE = "done"
     DOUBTFUL = "doubtful"
     REFUSED = "refused"
 
@@ -82,7 +83,9 @@ def decide_records(
     """Returns a decision for each record, in order, and remembers the records. `today` is in UTC."""
     earlier.begin_batch(records[0].position)
     matches = find_matches([record for record in records if not (record.problem or record.is_left_out)], rules, earlier)
-    books = load_books({match.pk for match in matches.values()})
+    done = {record.position for record in records if record.is_done}
+    books = load_books({match.pk for position, match in matches.items() if position not in done})
+    earlier.begin_books(books)
     return [decide_record(record, matches.get(record.position), books, rules, earlier, today) for record in records]
 
 
@@ -94,6 +97,9 @@ def decide_record(
     earlier: SeenRecords,
     today: date,
 ) -> Decision:
+    if record.is_done:
+        remember_record(record, find_isbn13(record, rules), match.pk if match else None, earlier)
+        return Decision(record, Verdict.DONE)
     if record.problem:
         return Decision(record, Verdict.REFUSED, record.problem, members=record.members)
     if record.is_left_out:
@@ -102,12 +108,14 @@ def decide_record(
     isbn13 = find_isbn13(record, rules)
     if repetition := find_repetition(record, isbn13, book, earlier):
         return Decision(record, Verdict.REFUSED, repetition, members=("isbn",))
+    if book and book.id in earlier.written:
+        return Decision(record, Verdict.REFUSED, describe_owner(record), book=book, members=("isbn",))
     if line := earlier.find(RecordKey.ISBN13, isbn13):
         record = record._replace(
             doubts=(*record.doubts, record.name_reason("isbn", describe_other_writing(record.format, line))),
             members=(*record.members, "isbn"),
         )
-    remember_record(record, isbn13, book, earlier)
+    remember_record(record, isbn13, book.id if book else None, earlier)
     if match is None or book is None:
         return decide_new(record, rules, today)
     if earlier.find(RecordKey.FORMER_ISBN, record.values.get("isbn")) is not None:
@@ -139,12 +147,12 @@ def find_repetition(
     return record.name_reason("isbn", describe_other_writing(record.format, line)) if line else None
 
 
-def remember_record(record: ParsedRecord, isbn13: str | None, book: BookValues | None, earlier: SeenRecords) -> None:
+def remember_record(record: ParsedRecord, isbn13: str | None, book_id: int | None, earlier: SeenRecords) -> None:
     line = record.raw.line
     earlier.remember(RecordKey.ISBN, record.values.get("isbn"), line)
     earlier.remember(RecordKey.ISBN13, isbn13, line)
     earlier.remember(RecordKey.ID, record.pk, line)
-    earlier.remember(RecordKey.BOOK, book.id if book else None, line)
+    earlier.remember(RecordKey.BOOK, book_id, line)
 
 
 def read_books(pks: Collection[int]) -> Mapping[int, BookValues]:
@@ -227,12 +235,12 @@ def is_gap(value: Any) -> bool:
 
 
 def mark_doubtful(decision: Decision, rules: ImportRules, today: date, doubt: str = "") -> Decision:
-    """Returns the decision for a record to write. With warnings the record is not written, unless the rules accept
-    them.
+    """Returns the decision for a record to write. With warnings the record is not written, unless the rules or the
+    user accept them.
     """
     doubts = [*decision.record.doubts, *find_warnings_of_values(decision.record, decision.values, today), doubt]
     reason = " ".join(filter(None, doubts))
-    if not reason or rules.take_doubtful:
+    if not reason or rules.take_doubtful or decision.record.is_accepted:
         return decision._replace(reason=reason)
     fields = (*decision.record.members, *doubt_values(decision.values, today), *(["isbn"] if doubt else []))
     return decision._replace(reason=reason, verdict=Verdict.DOUBTFUL, members=fields)

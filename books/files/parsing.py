@@ -40,6 +40,8 @@ IMPORTED_FIELDS = NonBlankBookSerializer.Meta.fields
 INTEGER_FIELDS = tuple(field.name for field in BOOK_FIELDS if type(field.example) is int)
 AVAILABLE_VALUES = {"true": True, "yes": True, "available": True, "false": False, "no": False, "lent": False}
 MAX_SHOWN_NAME = 64
+# Stands among the corrections of a record whose warnings the user accepts.
+ACCEPTED = "accepted"
 # Messages of REST framework. Its German translations are too informal for librarians.
 REWORDED_SENTENCES = (
     gettext_noop("Ensure this field has no more than {max_length} characters."),
@@ -88,7 +90,8 @@ class ParsedRecord(NamedTuple):
 
     `position` counts the records of the file from 1; `pk` is the id in the record, if ids matter. `sources` are the
     columns of the fields. `fields` are the fields of the error or warning, and `cells` the raw values of a record with
-    an error.
+    an error. With `is_accepted`, the user has accepted the warnings; with `is_done`, an earlier import has done the
+    record.
     """
 
     position: int
@@ -102,6 +105,8 @@ class ParsedRecord(NamedTuple):
     format: str = ""
     members: tuple[str, ...] = ()
     cells: Mapping[str, Any] = {}
+    is_accepted: bool = False
+    is_done: bool = False
 
     def name_reason(self, field: str, sentence: str) -> str:
         """Returns the reason for an error or a warning about a field. It begins with the name of the field's column."""
@@ -135,10 +140,13 @@ def parse_record(
     corrections: Mapping[str, str] = {},
 ) -> ParsedRecord:
     """`sources` come from the rules."""
-    build = partial(ParsedRecord, position, record, sources=sources, format=rules.format)
+    fields = {field: text for field, text in corrections.items() if field != ACCEPTED}
+    build = partial(
+        ParsedRecord, position, record, sources=sources, format=rules.format, is_accepted=ACCEPTED in corrections
+    )
     if record.problem:
         return build({}, problem=record.problem)
-    cells, doubts = read_corrected(record, sources, corrections, is_exact=rules.is_exact)
+    cells, doubts = read_corrected(record, sources, fields, is_exact=rules.is_exact)
     cells |= {field: text for field, text in rules.defaults.items() if is_blank(cells.get(field))}
     if rules.leave_without_isbn and has_no_isbn(cells.get("isbn")):
         return build({}, is_left_out=True)

@@ -145,26 +145,21 @@ def build_source(file: ImportFile, encoding: str, **options: Any) -> StoredFile:
     return StoredFile(file.size, PART_BYTES, encoding, partial(read_chunk, file), name=file.name, **options)
 
 
-def hash_header(columns: Sequence[str], user_pk: int | None = None) -> str:
-    """Returns the key for this user's mapping of these columns; without a user, for the last mapping of any user."""
-    lines = columns if user_pk is None else [f"user {user_pk}", *columns]
-    return sha256("\n".join(lines).encode(errors="replace")).hexdigest()
+def hash_header(columns: Sequence[str], user_pk: int | None) -> str:
+    """Returns the key for this user's mapping of these columns."""
+    return sha256("\n".join([f"user {user_pk}", *columns]).encode(errors="replace")).hexdigest()
 
 
 def remember_mapping(columns: Sequence[str], mapping: Mapping[str, str], user_pk: int | None) -> None:
     """Stores the column of each place that was chosen, "" for places that the file does not contain."""
-    for header in (hash_header(columns), hash_header(columns, user_pk)):
-        ColumnMapping.objects.update_or_create(header=header, defaults={"mapping": dict(mapping)})
+    header = hash_header(columns, user_pk)
+    ColumnMapping.objects.update_or_create(header=header, defaults={"mapping": dict(mapping)})
 
 
 def find_mapping(columns: Sequence[str], user_pk: int | None) -> dict[str, str]:
-    """Returns what this user chose for a file with the same header, else what any user chose last. For other places it
-    guesses by name.
-    """
-    headers = [hash_header(columns, user_pk), hash_header(columns)]
-    mappings = dict(ColumnMapping.objects.filter(header__in=headers).values_list("header", "mapping"))
-    remembered: Mapping[str, str] = next((mappings[header] for header in headers if header in mappings), {})
-    return {**guess_mapping(columns), **remembered}
+    """Returns what this user chose for a file with the same header. For other places it guesses by name."""
+    stored_mapping = ColumnMapping.objects.filter(header=hash_header(columns, user_pk)).first()
+    return {**guess_mapping(columns), **(stored_mapping.mapping if stored_mapping else {})}
 
 
 def iter_expired(now: datetime) -> Iterator[tuple[str, QuerySet[Any]]]:

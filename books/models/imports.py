@@ -24,7 +24,7 @@ class ImportFile(models.Model):
     encoding = models.CharField(max_length=20, blank=True)
     # The ImportRules of the latest check; null until the librarian chooses them.
     rules = models.JSONField(null=True)
-    # The latest preview, the latest check and, once that is confirmed, the import.
+    # The latest preview, check and import. What an import rejects can be corrected, checked and imported again.
     preview_operation = models.ForeignKey(
         Operation, models.SET_NULL, null=True, related_name="+", db_constraint=False, db_index=False
     )
@@ -44,6 +44,12 @@ class ImportFile(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def latest_operation(self) -> Operation | None:
+        """The latest check or import. The page of the file shows it."""
+        operations = [operation for operation in (self.check_operation, self.import_operation) if operation]
+        return max(operations, key=lambda operation: operation.pk, default=None)
 
 
 class ImportChunk(models.Model):
@@ -86,13 +92,14 @@ class ImportFinding(models.Model):
 
 
 class ImportCorrection(models.Model):
-    """A cell that the user can correct on the page of a check. The import of that check uses the corrected values."""
+    """A cell that the user can correct on the page of a check or import; `books.files.corrections` has the rules."""
 
     file = models.ForeignKey(ImportFile, models.CASCADE, related_name="corrections", db_index=False)
-    # The check. A new check copies the corrections and deletes the old ones.
+    # The check that uses the correction, 0 before the next check. A new check moves all corrections to itself.
     operation_id = models.BigIntegerField()
     # The number of the record in the file, from 1.
     position = models.BigIntegerField()
+    # A field of a book, or "accepted" for the warnings of the record.
     member = models.CharField(max_length=20)
     # The correction; null until a user enters one.
     value = models.TextField(null=True)  # noqa: DJ001
@@ -110,7 +117,7 @@ class ImportCorrection(models.Model):
 
 
 class ColumnMapping(models.Model):
-    """The columns of the fields that a user, or the last user, chose for files with this header."""
+    """The columns of the fields that a user chose for files with this header."""
 
     # SHA-256 of the columns and the user.
     header = models.CharField(max_length=64, primary_key=True)

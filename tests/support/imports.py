@@ -51,7 +51,7 @@ def post_rules(browser: Client, file: ImportFile, **rules: str) -> Any:
 
 
 def confirm(browser: Client, file: ImportFile, **responses: str) -> Operation:
-    """Confirms the latest check, and does the import."""
+    """Confirms what the page of the file shows, and does the import."""
     post_confirmation(browser, file, **responses)
     run_operations()
     file.refresh_from_db()
@@ -60,14 +60,15 @@ def confirm(browser: Client, file: ImportFile, **responses: str) -> Operation:
 
 
 def post_confirmation(browser: Client, file: ImportFile, **responses: str) -> Any:
-    """Confirms the latest check. Returns the page that follows."""
+    """Confirms what the page of the file shows. Returns the page that follows."""
     file.refresh_from_db()
-    form = {"check": str(file.check_operation_id), **responses}
+    operation = file.latest_operation
+    form = {"shown": str(operation and operation.pk), "action": "import", **responses}
     return browser.post(page(file, "check"), form, follow=True)
 
 
 def count_kinds(response: Any) -> dict[str, int]:
-    return {str(section.kind): section.total for section in response.context["sections"]}
+    return {str(section.kind): section.total for section in response.context["report"].sections}
 
 
 def store_file(content: bytes, user_id: int, **rules: Any) -> ImportFile:

@@ -34,30 +34,39 @@ class ImportRulesForm(forms.Form):
     default_genre = forms.CharField(
         label=_("Genre of records that have none"), required=False, max_length=MAX_LENGTHS["genre"]
     )
-    leave_without_isbn = forms.ChoiceField(
-        label=_("A record without an ISBN"),
-        choices=[("", _("is an error")), (MARKED_CHOICES["leave_without_isbn"], _("is left out"))],
-        required=False,
-    )
-    match_by = forms.ChoiceField(
-        label=_("A record is about the book with the same"),
-        choices=[
-            ("isbn13", _("ISBN, however it is written; a different spelling gives a warning")),
-            ("isbn", _("ISBN, exactly as it is written")),
-            ("id", _("ID, else the same ISBN")),
-        ],
-    )
     on_match = forms.ChoiceField(
-        label=_("If there is such a book"),
+        label=_("If the library has the book"),
         choices=[
-            ("leave", _("leave the book as it is")),
-            ("replace", _("replace its values by those of the record")),
-            ("fill", _("fill only what it leaves empty")),
-            ("refuse", _("report an error")),
+            ("leave", _("Leave the book as it is")),
+            ("replace", _("Replace its values by those of the record")),
+            ("fill", _("Fill only what is empty")),
+            ("refuse", _("Report an error")),
         ],
+        widget=forms.RadioSelect,
+        initial="leave",
     )
     on_none = forms.ChoiceField(
-        label=_("If there is none"), choices=[("add", _("add the book")), ("leave", _("leave the record out"))]
+        label=_("If it does not have the book"),
+        choices=[("add", _("Add the book")), ("leave", _("Leave the record out"))],
+        widget=forms.RadioSelect,
+        initial="add",
+    )
+    match_by = forms.ChoiceField(
+        label=_("How to find the book"),
+        choices=[
+            ("isbn13", _("By its ISBN, however it is written: another spelling gives a warning")),
+            ("isbn", _("By its ISBN, exactly as it is written")),
+            ("id", _("By its ID, else by its ISBN")),
+        ],
+        widget=forms.RadioSelect,
+        initial="isbn13",
+    )
+    leave_without_isbn = forms.ChoiceField(
+        label=_("If a record has no ISBN"),
+        choices=[("", _("Report an error")), (MARKED_CHOICES["leave_without_isbn"], _("Leave the record out"))],
+        required=False,
+        widget=forms.RadioSelect,
+        initial="",
     )
 
     def __init__(self, format: str, columns: Sequence[str], mapping: Mapping[str, str], **options: Any) -> None:
@@ -80,7 +89,7 @@ class ImportRulesForm(forms.Form):
 
     @property
     def rule_fields(self) -> list[forms.BoundField]:
-        return [self[name] for name in self.base_fields if name in self.fields]
+        return [self[name] for name, field in self.base_fields.items() if isinstance(field, forms.ChoiceField)]
 
     @property
     def mapping(self) -> dict[str, str]:

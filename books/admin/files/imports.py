@@ -11,6 +11,7 @@ from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from django.views.decorators.http import require_POST
 
 from books.admin.descriptions import operation_address
@@ -23,22 +24,24 @@ from books.admin.operations.descriptions import (
     is_under_way,
 )
 from books.admin.views import render_page
-from books.files.corrections import count_corrections, find_changes
+from books.files.corrections import count_corrections, count_unchecked
 from books.files.downloads import stream_file
 from books.files.formats.encodings import ENCODINGS
-from books.files.formats.records import UnreadableFile
+from books.files.formats.records import UnreadableFile, format_count
 from books.files.formats.registry import FORMATS
 from books.files.import_operations import (
     begin_check,
-    begin_corrected_check,
+    begin_check_again,
     begin_first_preview,
     begin_import,
     begin_preview,
     count_writable,
     delete_unused_file,
+    is_undone,
+    save_corrections,
 )
-from books.files.import_tasks import find_head, get_check_id, get_counts
-from books.files.matching import Verdict
+from books.files.import_tasks import CHECK, find_head, get_check_id, get_counts
+from books.files.matching import REJECTED_VERDICTS, Verdict
 from books.files.rejected_records import iter_rejected_file
 from books.files.sandbox.client import FilePreview
 from books.files.uploads import (
@@ -62,6 +65,9 @@ from library_site.http.api_errors import APIError
 
 UNSAFE_NAME_CHARACTERS = re.compile("[^A-Za-z0-9_-]")
 MAX_FINGERPRINT_LENGTH = 300
+COLUMNS_STEP, CHECK_STEP, IMPORT_STEP = 1, 2, 3
+# Whether the buttons that import take all records with warnings.
+IMPORT_ACTIONS = {"import": False, "import_all": True}
 
 
 def show_import(request: HttpRequest) -> HttpResponse:
@@ -111,7 +117,7 @@ def receive_whole_file(request: HttpRequest) -> HttpResponse:
 
 
 def render_upload_error(request: HttpRequest, message: str) -> HttpResponse:
-    if "application/json" in request.headers.get("Accept", ""):
+    if accepts_json(request):
         return JsonResponse({"message": message}, status=422)
     messages.error(request, message)
     return HttpResponseRedirect(reverse("admin:import_books"))
@@ -145,24 +151,19 @@ def show_mapping(request: HttpRequest, file_id: int) -> HttpResponse:
     file = find_own(request, file_id)
     if not is_complete(file):
         return render_upload_error(request, _("The upload was cut off. Choose the same file again to go on."))
-    if file.import_operation:
-        return HttpResponseRedirect(check_address(file))
     if request.method == "POST" and request.POST.get("encoding") in ("", *ENCODINGS):
-        begin_preview(file.pk, request.POST["encoding"], find_importer(request), timezone.now())
-        return HttpResponseRedirect(mapping_address(file))
+        return receive_encoding(request, file)
     head = find_head(file.preview_operation)
     if head is None:
         return show_preview(request, file)
     form = build_form(request, file, head)
     if request.method == "POST" and form.is_valid():
-        remember_mapping(head.columns, form.mapping, request.user.pk)
-        begin_check(file.pk, form.build_rules(), find_importer(request), timezone.now())
-        return HttpResponseRedirect(check_address(file))
-    return render_page(
+        return receive_rules(request, file, head, form)
+    return render_step(
         request,
         "imports/mapping",
-        file.name,
-        file=file,
+        file,
+        COLUMNS_STEP,
         head=head,
         form=form,
         encodings={name: ENCODINGS[name].name for name in FORMATS[head.format].encodings},
@@ -171,14 +172,48 @@ def show_mapping(request: HttpRequest, file_id: int) -> HttpResponse:
     )
 
 
+def receive_encoding(request: HttpRequest, file: ImportFile) -> HttpResponse:
+    """Starts a preview in another encoding."""
+    try:
+        begin_preview(file.pk, request.POST["encoding"], find_importer(request), timezone.now())
+    except APIError as refusal:
+        messages.error(request, _(refusal.message))
+    return HttpResponseRedirect(mapping_address(file))
+
+
+def receive_rules(request: HttpRequest, file: ImportFile, head: FilePreview, form: ImportRulesForm) -> HttpResponse:
+    """Starts a check by these rules."""
+    remember_mapping(head.columns, form.mapping, request.user.pk)
+    try:
+        begin_check(file.pk, form.build_rules(), find_importer(request), timezone.now())
+    except APIError as refusal:
+        messages.error(request, _(refusal.message))
+    return HttpResponseRedirect(check_address(file))
+
+
+def render_step(request: HttpRequest, template: str, file: ImportFile, step: int, **context: Any) -> HttpResponse:
+    """Shows a page of an import with its steps."""
+    names = [_("Columns"), _("Check"), _("Import")]
+    addresses = [
+        mapping_address(file),
+        check_address(file) if step == COLUMNS_STEP and file.latest_operation else "",
+        "",
+    ]
+    steps = [
+        {"number": number, "name": name, "address": address, "is_current": number == step}
+        for number, (name, address) in enumerate(zip(names, addresses, strict=True), 1)
+    ]
+    return render_page(request, template, _("Import books"), file=file, steps=steps, **context)
+
+
 def show_preview(request: HttpRequest, file: ImportFile) -> HttpResponse:
     """Shows the progress of the preview, or why it failed."""
     operation = file.preview_operation
-    return render_page(
+    return render_step(
         request,
         "imports/preview",
-        file.name,
-        file=file,
+        file,
+        COLUMNS_STEP,
         operation=operation,
         is_under_way=operation and is_under_way(operation),
         badge=operation and format_state(operation),
@@ -192,7 +227,7 @@ def build_form(request: HttpRequest, file: ImportFile, head: FilePreview) -> Imp
     data = request.POST if request.method == "POST" else None
     initial = describe_rules(file.rules) if file.rules else {}
     mapping = file.rules["mapping"] if file.rules else find_mapping(head.columns, request.user.pk)
-    return ImportRulesForm(head.format, head.columns, mapping, data=data, initial=initial)
+    return ImportRulesForm(head.format, head.columns, mapping, data=data, initial=initial, label_suffix="")
 
 
 def describe_rules(rules: Mapping[str, Any]) -> dict[str, Any]:
@@ -207,61 +242,100 @@ def describe_rules(rules: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def show_check(request: HttpRequest, file_id: int) -> HttpResponse:
-    """Shows the result of the check, with its corrections, and later the progress of the import."""
+    """Shows the result of the latest check or import, with what can be corrected."""
     file = find_own(request, file_id)
-    operation = file.import_operation or file.check_operation
+    operation = file.latest_operation
     if not operation:
         return HttpResponseRedirect(mapping_address(file))
     if request.method == "POST":
-        return receive_check(request, file)
-    counts = get_counts(operation)
-    report = build_report(file, operation, request.GET)
-    return render_page(
+        return receive_corrections(request, file)
+    is_check = operation.kind == CHECK
+    return render_step(
         request,
         "imports/check",
-        file.name,
-        file=file,
+        file,
+        CHECK_STEP if is_check else IMPORT_STEP,
         operation=operation,
-        is_check=not file.import_operation,
-        is_done=operation.state == Operation.State.DONE,
+        is_check=is_check,
         is_under_way=is_under_way(operation),
         badge=format_state(operation),
         progress=describe_progress(operation, timezone.now()),
         operation_address=operation_address(operation.pk),
         outcome=describe_outcome(operation),
-        report=report,
-        sections=report.sections,
-        corrected_count=count_corrections(file, get_check_id(operation)),
-        returned_count=counts.get(Verdict.REFUSED, 0) + counts.get(Verdict.DOUBTFUL, 0),
-        doubtful_count=counts.get(Verdict.DOUBTFUL, 0),
-        written_count=count_writable(operation, take_doubtful=False),
-        may_import=count_writable(operation, take_doubtful=True) > 0,
-        asks_for_events=sum(counts.values()) > MAX_ANNOUNCED_ALWAYS,
-        mapping_address=mapping_address(file),
+        report=build_report(file, operation, request.GET),
+        **describe_next_steps(file, operation),
     )
 
 
-def receive_check(request: HttpRequest, file: ImportFile) -> HttpResponse:
-    """Checks the file again if the user sends new corrections. Otherwise it starts the import."""
-    check_id, texts = parse_integer(request.POST.get("check", "")), read_fields(request.POST)
-    wants_import = request.POST.get("action", "import") == "import"
+def describe_next_steps(file: ImportFile, operation: Operation) -> dict[str, Any]:
+    """Returns what can be done with the result of a check or import."""
+    counts = get_counts(operation)
+    is_done = operation.state == Operation.State.DONE
+    is_undone_import = operation.kind != CHECK and is_undone(operation)
+    rejected_count = sum(counts[kind] for kind in REJECTED_VERDICTS)
+    return {
+        "is_done": is_done,
+        "is_undone": is_undone_import,
+        "corrected_count": count_corrections(file, get_check_id(operation)),
+        "rejected_count": rejected_count,
+        "has_warnings": is_done and counts[Verdict.DOUBTFUL] > 0,
+        "may_check": bool(rejected_count or not is_done or is_undone_import),
+        "asks_for_events": sum(counts.values()) > MAX_ANNOUNCED_ALWAYS,
+        **describe_corrections(file, operation),
+    }
+
+
+def describe_corrections(file: ImportFile, operation: Operation) -> dict[str, Any]:
+    """Returns what changes on the page with each correction."""
+    unchecked_count = count_unchecked(file)
+    sentence = ngettext(
+        "%(count)d correction is saved, and not checked yet.",
+        "%(count)d corrections are saved, and not checked yet.",
+        unchecked_count,
+    )
+    may_import = operation.state == Operation.State.DONE
+    writable_count = count_writable(file, operation, take_doubtful=False) if may_import else 0
+    return {
+        "unchecked": sentence % {"count": unchecked_count} if unchecked_count else "",
+        "writable_count": writable_count,
+        "import_label": ngettext("Import %(count)s book", "Import %(count)s books", writable_count)
+        % {"count": format_count(writable_count)},
+    }
+
+
+def receive_corrections(request: HttpRequest, file: ImportFile) -> HttpResponse:
+    """Saves the corrections of the page. Then it checks the file again, or starts the import, if the user wants it."""
+    shown_id, action = parse_integer(request.POST.get("shown", "")), request.POST.get("action", "save")
     try:
-        has_new = bool(check_id and check_id == file.check_operation_id and find_changes(file, check_id, texts))
-        if has_new or not wants_import:
-            begin_corrected_check(file.pk, check_id, texts, find_importer(request), timezone.now())
-            if wants_import:
-                messages.info(request, _("Your corrections are checked first. Nothing is imported yet."))
-        else:
-            confirm_import(request, file, check_id)
+        save_corrections(file.pk, shown_id, read_fields(request.POST))
+        if action == "check":
+            begin_check_again(file.pk, shown_id, find_importer(request), timezone.now())
+        elif action in IMPORT_ACTIONS:
+            confirm_import(request, file, shown_id, take_doubtful=IMPORT_ACTIONS[action])
     except APIError as refusal:
-        messages.error(request, _(refusal.message))
+        return report_refusal(request, file, refusal)
+    if action != "save":
+        return HttpResponseRedirect(check_address(file))
+    if accepts_json(request):
+        return JsonResponse(describe_corrections(file, cast("Operation", file.latest_operation)))
+    return HttpResponseRedirect(request.get_full_path())
+
+
+def report_refusal(request: HttpRequest, file: ImportFile, refusal: APIError) -> HttpResponse:
+    if accepts_json(request):
+        return JsonResponse({"message": _(refusal.message)}, status=refusal.status)
+    messages.error(request, _(refusal.message))
     return HttpResponseRedirect(check_address(file))
 
 
-def confirm_import(request: HttpRequest, file: ImportFile, check_id: int | None) -> None:
-    """Starts the import for the check that the page showed. Raises APIError."""
-    take_doubtful, events = "take_doubtful" in request.POST, "no_events" not in request.POST
-    begin_import(file.pk, check_id, find_importer(request), timezone.now(), take_doubtful=take_doubtful, events=events)
+def confirm_import(request: HttpRequest, file: ImportFile, shown_id: int | None, *, take_doubtful: bool) -> None:
+    """Starts the import of what the page showed. Raises APIError."""
+    events = "no_events" not in request.POST
+    begin_import(file.pk, shown_id, find_importer(request), timezone.now(), take_doubtful=take_doubtful, events=events)
+
+
+def accepts_json(request: HttpRequest) -> bool:
+    return "application/json" in request.headers.get("Accept", "")
 
 
 def find_importer(request: HttpRequest) -> ActorRef:
@@ -269,9 +343,9 @@ def find_importer(request: HttpRequest) -> ActorRef:
 
 
 def show_returned(request: HttpRequest, file_id: int) -> HttpResponseBase:
-    """Downloads the rejected records of the import, or of the check if nothing was imported yet."""
+    """Downloads the records that the latest check or import rejected."""
     file = find_own(request, file_id)
-    operation = file.import_operation or file.check_operation
+    operation = file.latest_operation
     if not operation:
         raise Http404
     stem = UNSAFE_NAME_CHARACTERS.sub("", file.name.rpartition(".")[0]) or "books"

@@ -15,9 +15,9 @@ from books.book_fields import FIELDS, MAX_LENGTHS
 from books.files.corrections import MAX_CORRECTION_LENGTH, Cell, load_cells
 from books.files.import_tasks import MAX_SHOWN_RECORDS, get_check_id, get_counts, get_reasons, get_rules
 from books.files.matching import REJECTED_VERDICTS, Verdict
+from books.files.parsing import ACCEPTED
 from books.files.reasons import group_reason, list_groups, name_place
 from books.models import ImportFile, ImportFinding, Operation
-from library_site.admin.badges import Tone, format_badge
 from library_site.db.integers import parse_integer
 from library_site.db.keyset import Key, Start, cut_page
 
@@ -28,7 +28,6 @@ OTHER_FIELDS = tuple(name for name in FIELDS if name not in COLUMNS)
 MAX_SEARCHED_RECORDS = 20_000
 # The page opens with the kind of records that needs attention.
 OPENED_FIRST = (Verdict.REFUSED, Verdict.DOUBTFUL)
-TONES: dict[str, Tone] = {"new": "good", "changed": "good", "doubtful": "warning", "refused": "bad"}
 FIELD_PREFIX = "cell"
 
 
@@ -68,8 +67,10 @@ class ReportRow(NamedTuple):
     position: int
     place: str
     book_id: int | None
-    badge: str
     reason: str
+    # The name of the button that accepts the warnings; empty if there is none.
+    accept_field: str
+    is_accepted: bool
     cells: Sequence[RowCell]
     # Cells to correct whose fields have no column in the table.
     others: Sequence[RowCell]
@@ -84,10 +85,6 @@ class Report(NamedTuple):
     next_address: str
     is_cut: bool
 
-    @property
-    def has_fields(self) -> bool:
-        return any(cell.field for row in self.rows for cell in (*row.cells, *row.others))
-
 
 def name_verdict(kind: str) -> str:
     titles = {
@@ -96,6 +93,7 @@ def name_verdict(kind: str) -> str:
         Verdict.SAME: _("The same"),
         Verdict.LEFT: _("Left as they are"),
         Verdict.WITHOUT_ISBN: _("Without ISBN"),
+        Verdict.DONE: _("Done before"),
         Verdict.DOUBTFUL: _("With warnings"),
         Verdict.REFUSED: _("With errors"),
     }
@@ -166,35 +164,40 @@ def get_position_key(finding: ImportFinding) -> Key:
 def build_rows(file: ImportFile, operation: Operation, findings: Sequence[ImportFinding]) -> Iterator[ReportRow]:
     positions = [finding.position for finding in findings]
     corrections = load_cells(file, get_check_id(operation), positions)
-    format_name, can_correct = get_rules(operation).format, not file.import_operation_id
+    format_name = get_rules(operation).format
     for finding in findings:
-        cells = list(build_cells(finding, corrections, can_correct=can_correct))
+        cells = list(build_cells(finding, corrections))
+        accepted = (finding.position, ACCEPTED)
+        may_accept = finding.kind == Verdict.DOUBTFUL and accepted in corrections
         yield ReportRow(
             finding.position,
             name_place(format_name, finding.line),
             finding.book_id,
-            format_badge(name_verdict(finding.kind), TONES.get(finding.kind, "")),
             finding.reason,
+            name_input(finding.position, ACCEPTED) if may_accept else "",
+            corrections.get(accepted) is not None,
             cells[: len(COLUMNS)],
             [cell for cell in cells[len(COLUMNS) :] if cell.field or cell.before],
         )
 
 
-def build_cells(
-    finding: ImportFinding, corrections: Mapping[Cell, str | None], *, can_correct: bool
-) -> Iterator[RowCell]:
+def name_input(position: int, field_name: str) -> str:
+    return f"{FIELD_PREFIX}-{position}-{field_name}"
+
+
+def build_cells(finding: ImportFinding, corrections: Mapping[Cell, str | None]) -> Iterator[RowCell]:
     """Yields the cells of the table's columns, then the other cells."""
     after, before = finding.after or {}, finding.before or {}
     for field_name in (*COLUMNS, *OTHER_FIELDS):
         cell = (finding.position, field_name)
         text, former = format_text(after.get(field_name)), format_text(before.get(field_name))
-        is_field = can_correct and cell in corrections and finding.kind in REJECTED_VERDICTS
+        is_field = cell in corrections and finding.kind in REJECTED_VERDICTS
         yield RowCell(
             field_name,
             str(FIELD_LABELS[field_name]),
             text,
             former if finding.book_id and field_name in before and former != text else "",
-            f"{FIELD_PREFIX}-{finding.position}-{field_name}" if is_field else "",
+            name_input(finding.position, field_name) if is_field else "",
             corrections.get(cell) or "",
             corrections.get(cell) is not None,
             MAX_LENGTHS.get(field_name, MAX_CORRECTION_LENGTH),

@@ -210,7 +210,7 @@ def test_problems_are_listed_in_pages(head: Client, berta: User, monkeypatch: py
 
 def test_each_kind_words_its_own_numbers() -> None:
     edited = ["1,000 books changed", "2 needed no change", "1 left as it was", "3 no longer matched"]
-    imported = ["3 books added", "2 books changed", "1 record changed nothing", "7 records not imported"]
+    imported = ["3 books added", "2 books changed", "1 record that changes nothing", "7 records not imported"]
     outcomes: list[tuple[str, tuple[int | None, ...], list[str]]] = [
         ("edit", (1000, 2, 1, 3), edited),
         ("mark", (1, 0, 0, 0), ["1 book changed"]),
@@ -221,13 +221,17 @@ def test_each_kind_words_its_own_numbers() -> None:
         ("undo", (298, 0, 2, 0), ["298 put back", "2 left because somebody changed them since"]),
         ("undo", (0, 0, 0, 0), ["0 put back"]),
         ("import", (5, 1, 7, 0), imported),
-        ("import check", (0, 8, 60, 0), ["8 records can be read", "60 records not imported"]),
+        (
+            "import check",
+            (0, 1, 7, 0),
+            ["3 books to add", "2 books to change", "1 record that changes nothing", "7 records not imported"],
+        ),
         ("import preview", (0, 1, 0, 0), []),
         ("bulk", (None, None, None, None), []),
     ]
     names = ("changed", "unchanged", "refused", "missed")
     for kind, numbers, words in outcomes:
-        result = {"counts": {"new": 3, "changed": 2}} if kind == "import" else None
+        result = {"counts": {"new": 3, "changed": 2, "left": 1}} if kind.startswith("import") else None
         operation = Operation(kind=kind, result=result, **dict(zip(names, numbers, strict=True)))
         assert describe_outcome(operation) == words, kind
 

@@ -1,27 +1,26 @@
-"""Cells of a file that head librarians correct in the page of its check."""
+"""What head librarians correct on the page of a file, before and after its import."""
 
 import re
+import threading
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
-from django.utils import timezone
 
 from books.files import corrections
 from books.files.corrections import MAX_CORRECTION_LENGTH, load_corrections
-from books.files.import_operations import begin_check
-from books.files.import_tasks import get_rules
 from books.history.actors import get_or_create_actor
 from books.models import Actor, Book, ImportCorrection, ImportFile, Operation
 from books.operations import worker
+from books.operations.lifecycle import cancel_operation
 from tests.support.books import build_isbn
 from tests.support.books_admin import create_book
-from tests.support.imports import choose, confirm, count_kinds, page, upload
-from tests.support.operations import run_operations
+from tests.support.imports import choose, confirm, count_kinds, page, post_confirmation, upload
+from tests.support.operations import do_undo, run_operations
 
 HEADER = "Titel;Verfasser;Jahr;ISBN;Gattung;Verfügbar\n"
-FIELD = re.compile(r'name="(cell-[0-9]+-[a-z]+)"')
+FIELD = re.compile(r'<input type="text" name="(cell-[0-9]+-[a-z]+)"')
 MISREAD = "9780306406158"
 
 
@@ -31,11 +30,11 @@ def check_rows(browser: Client, *rows: str, **rules: str) -> tuple[ImportFile, A
 
 
 def correct(browser: Client, file: ImportFile, action: str = "check", **texts: str) -> Any:
-    """Sends the page of the check with these texts, and does the check. Returns the page that follows."""
-    file.refresh_from_db()
+    """Sends the page of the file with these texts, and does the check. Returns the page that follows."""
     fields = {name.replace("_", "-"): text for name, text in texts.items()}
-    form = {"check": str(file.check_operation_id), "action": action, **fields}
-    browser.post(page(file, "check"), form)
+    response = post_confirmation(browser, file, action=action, **fields)
+    if action == "save":
+        return response
     run_operations()
     return browser.get(page(file, "check"))
 
@@ -123,17 +122,152 @@ def test_corrections_stay_when_columns_and_rules_are_chosen_again(head: Client) 
     assert Book.objects.values_list("year", "genre").get() == (1998, "Novel")
 
 
-def test_corrections_that_are_new_are_checked_before_the_import(head: Client) -> None:
+def test_a_correction_is_saved_without_a_check_and_imported_after_one(head: Client) -> None:
     row = f"Lalka;Prus;19x8;{build_isbn(1)};Roman;"
     file, _shown = check_rows(head, row, f"Emma;Jane;1815;{build_isbn(2)};Roman;")
-    shown = correct(head, file, "import", cell_1_year="1998")
-    assert "Your corrections are checked first. Nothing is imported yet." in shown.content.decode()
-    assert (count_kinds(shown), Book.objects.count()) == ({"new": 2}, 0)
-    correct(head, file, "import", cell_1_year="1998")
-    assert Book.objects.count() == 2
+    shown = correct(head, file, "save", cell_1_year="1998")
+    assert "1 correction is saved, and not checked yet." in shown.content.decode()
+    assert 'value="1998"' in shown.content.decode()
+    assert Operation.objects.filter(kind="import check").count() == 1
+    # The button says one book, so it imports one.
+    assert ">Import 1 book</button>" in shown.content.decode()
+    shown = correct(head, file, "import")
+    assert (Book.objects.get().title, count_kinds(shown)) == ("Emma", {"new": 1, "refused": 1})
+    assert "1 correction is saved, and not checked yet." in shown.content.decode()
+    assert count_kinds(correct(head, file)) == {"done": 1, "new": 1}
+    correct(head, file, "import")
+    assert list(Book.objects.order_by("pk").values_list("title", "year")) == [("Emma", 1815), ("Lalka", 1998)]
 
 
-def test_an_import_takes_the_corrections_that_were_there_when_it_began(head: Client, berta: User) -> None:
+def test_the_script_of_the_page_learns_what_a_correction_changed(head: Client) -> None:
+    file, shown = check_rows(head, f"Lalka;Prus;1890;{MISREAD};Roman;")
+
+    def send(**form: str) -> Any:
+        fields = {name.replace("_", "-"): text for name, text in form.items()}
+        return head.post(page(file, "check"), fields, headers={"Accept": "application/json"})
+
+    shown_id = str(shown.context["operation"].pk)
+    assert send(shown=shown_id, cell_1_isbn="x").json() == {
+        "unchecked": "1 correction is saved, and not checked yet.",
+        "writable_count": 0,
+        "import_label": "Import 0 books",
+    }
+    assert send(shown=shown_id, cell_1_accepted="yes").json()["import_label"] == "Import 1 book"
+    # A corrected record may get other warnings, which nobody has accepted.
+    assert send(shown=shown_id, cell_1_isbn="y").json()["writable_count"] == 0
+    refused = send(shown="7")
+    assert (refused.status_code, "Meanwhile the file was checked again" in refused.json()["message"]) == (409, True)
+
+
+def test_records_with_warnings_are_imported_one_by_one(head: Client) -> None:
+    """Before the import, after it, and by a check of their own."""
+    isbns = ["9780306406158", "9780306406159", "9780306406150", "9780306406151"]
+    file, shown = check_rows(head, *(f"T{isbn};Prus;1890;{isbn};Roman;" for isbn in isbns))
+    assert count_kinds(shown) == {"doubtful": 4}
+    shown = correct(head, file, "save", cell_1_accepted="yes", cell_2_accepted="yes")
+    shown = correct(head, file, "save", cell_2_accepted="")
+    assert ">Import 1 book</button>" in shown.content.decode()
+    assert "Import those with warnings, too" in shown.content.decode()
+    assert count_kinds(correct(head, file, "import")) == {"new": 1, "doubtful": 3}
+    assert correct(head, file, "import", cell_2_accepted="yes").context["outcome"][0] == "1 book added"
+    assert count_kinds(correct(head, file, cell_3_accepted="yes")) == {"done": 2, "new": 1, "doubtful": 1}
+    # Other rules may give other warnings.
+    assert count_kinds(choose(head, file, default_genre="Novel")) == {"done": 2, "doubtful": 2}
+    assert list(Book.objects.order_by("pk").values_list("isbn", flat=True)) == isbns[:2]
+
+
+def test_what_was_not_imported_is_corrected_checked_and_imported_later(head: Client) -> None:
+    rows = [
+        f"A;Prus;19x8;{build_isbn(1)};Roman;",
+        f"B;Prus;1890;{build_isbn(2)};Roman;",
+        f"C;Prus;1890;{build_isbn(3)};;",
+        f"D;Prus;1890;{build_isbn(4)};;",
+    ]
+    file, _shown = check_rows(head, *rows)
+    shown = correct(head, file, "import")
+    assert shown.context["outcome"] == ["1 book added", "3 records not imported"]
+    assert "Download the 3 records not imported" in shown.content.decode()
+    assert list_fields(shown) == ["cell-1-year", "cell-3-genre", "cell-4-genre"]
+    shown = correct(head, file, cell_1_year="1998")
+    assert shown.context["outcome"] == ["1 book to add", "2 records not imported"]
+    assert count_kinds(shown) == {"done": 1, "new": 1, "refused": 2}
+    shown = choose(head, file, default_genre="Novel")
+    assert count_kinds(shown) == {"done": 1, "new": 3}
+    shown = correct(head, file, "import")
+    assert shown.context["outcome"] == ["3 books added"]
+    assert "not imported" not in shown.content.decode()
+    assert list(Book.objects.order_by("title").values_list("title", "year", "genre")) == [
+        ("A", 1998, "Roman"),
+        ("B", 1890, "Roman"),
+        ("C", 1890, "Novel"),
+        ("D", 1890, "Novel"),
+    ]
+
+
+def test_a_later_check_says_what_its_import_will_do(head: Client) -> None:
+    """Records that take the ISBN of a book that the file has added, or whose book it has changed, are errors."""
+    there = create_book(isbn="there", year=1800)
+    rows = [
+        f"A;Prus;19x8;{build_isbn(1)};Roman;",
+        f"B;Prus;1890;{build_isbn(2)};Roman;",
+        "C;Prus;1890;there;Roman;",
+        "D;Prus;19x8;there;Roman;",
+        f"E;Prus;1890;{build_isbn(3)};Roman;",
+        f"F;Prus;19x8;{build_isbn(3)};Roman;",
+    ]
+    file, _shown = check_rows(head, *rows, on_match="replace")
+    assert count_kinds(correct(head, file, "import")) == {"new": 2, "changed": 1, "refused": 3}
+    years = {"cell_1_year": "1998", "cell_4_year": "1998", "cell_6_year": "1998"}
+    shown = correct(head, file, **years)
+    assert count_kinds(shown) == {"done": 3, "new": 1, "refused": 2}
+    assert [row.reason for row in shown.context["report"].rows] == [
+        "ISBN: The book on line 4 has it.",
+        "ISBN: The book on line 6 has it.",
+    ]
+    shown = correct(head, file, cell_4_isbn=build_isbn(2), cell_6_isbn=build_isbn(4))
+    assert count_kinds(shown) == {"done": 3, "new": 2, "refused": 1}
+    assert count_kinds(correct(head, file, "import")) == {"done": 3, "new": 2, "refused": 1}
+    assert Book.objects.get(pk=there.pk).title == "C"
+
+
+def test_a_record_before_the_one_that_added_its_book_does_not_change_it(head: Client) -> None:
+    rows = [f"A;Prus;1890;{'6' * 65};Roman;", f"B;Prus;1890;{build_isbn(2)};Roman;"]
+    file, _shown = check_rows(head, *rows, on_match="replace")
+    correct(head, file, "import")
+    shown = correct(head, file, cell_1_isbn=build_isbn(2))
+    assert count_kinds(shown) == {"done": 1, "refused": 1}
+    assert [row.reason for row in shown.context["report"].rows] == ["ISBN: Another book has it."]
+
+
+def test_an_import_that_was_cancelled_goes_on_where_it_was(head: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "BATCH_SIZES", dict.fromkeys(worker.BATCH_SIZES, 2))
+    rows = [f"T{number};Prus;{1890 if number else '19x8'};{build_isbn(number)};Roman;" for number in range(5)]
+    file, _shown = check_rows(head, *rows)
+    post_confirmation(head, file)
+    lease = worker.claim_operation()
+    assert lease
+    runner = worker.OperationRunner(lease, threading.Event())
+    runner.advance(), runner.advance()
+    cancel_operation(lease.pk)
+    assert Book.objects.count() == 1
+    shown = correct(head, file, cell_1_year="1998")
+    assert count_kinds(shown) == {"done": 1, "new": 4}
+    correct(head, file, "import")
+    assert Book.objects.count() == 5
+
+
+def test_what_was_undone_can_be_imported_again(head: Client, berta: User) -> None:
+    file, _shown = check_rows(head, f"A;Prus;1890;{build_isbn(1)};Roman;", f"B;Prus;19x8;{build_isbn(2)};Roman;")
+    actor = get_or_create_actor(Actor.Channel.OPERATION, user_id=berta.pk)
+    first = confirm(head, file)
+    undo = do_undo(first, actor)
+    assert "This import is undone." in head.get(page(file, "check")).content.decode()
+    assert count_kinds(correct(head, file)) == {"new": 1, "refused": 1}
+    do_undo(undo, actor)
+    assert count_kinds(correct(head, file)) == {"done": 1, "refused": 1}
+
+
+def test_an_import_takes_the_corrections_that_were_there_when_it_began(head: Client) -> None:
     """Also if another worker goes on with it."""
     rows = [f"T{number};Prus;19x8;{build_isbn(number)};Roman;" for number in range(4)]
     file, _shown = check_rows(head, *rows)
@@ -141,9 +275,8 @@ def test_an_import_takes_the_corrections_that_were_there_when_it_began(head: Cli
     file.refresh_from_db()
     check = file.check_operation
     assert check is not None
-    head.post(page(file, "check"), {"check": str(check.pk), "action": "import"})
+    post_confirmation(head, file)
     correct(head, file, cell_1_year="1")
-    begin_check(file.pk, get_rules(check), get_or_create_actor(Actor.Channel.IMPORT, user_id=berta.pk), timezone.now())
     assert load_corrections(file, check.pk) == {number: {"year": str(1990 + number)} for number in range(1, 5)}
     assert list(Book.objects.order_by("year").values_list("year", flat=True)) == [1991, 1992, 1993, 1994]
 
@@ -161,7 +294,7 @@ def test_what_was_not_the_latest_check_is_not_corrected(head: Client) -> None:
     first = shown.context["operation"].pk
     choose(head, file)
     for check in (str(first), "", "x", "9" * 30):
-        form = {"check": check, "action": "check", "cell-1-year": "1998"}
+        form = {"shown": check, "action": "check", "cell-1-year": "1998"}
         response = head.post(page(file, "check"), form, follow=True)
         assert "Meanwhile the file was checked again." in response.content.decode()
     assert Operation.objects.filter(kind="import check").count() == 2
@@ -180,7 +313,7 @@ def test_a_check_has_its_own_corrections_alone(head: Client) -> None:
 def test_the_number_and_the_length_of_corrections_are_limited(head: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [f"T;Prus;19x8;{build_isbn(number)};Roman;" for number in range(4)]
     file, _shown = check_rows(head, *rows)
-    form = {"check": str(ImportFile.objects.get().check_operation_id), "action": "check"}
+    form = {"shown": str(ImportFile.objects.get().check_operation_id), "action": "check"}
     long = head.post(page(file, "check"), {**form, "cell-1-year": "1" * (MAX_CORRECTION_LENGTH + 1)}, follow=True)
     assert "A correction is too long." in long.content.decode()
     monkeypatch.setattr(corrections, "MAX_CORRECTED_CELLS", 1)
@@ -232,10 +365,8 @@ def test_any_query_shows_a_page(head: Client, query: str) -> None:
 
 def test_an_import_of_doubtful_records_alone_says_so(head: Client) -> None:
     file, shown = check_rows(head, f"Lalka;Prus;1890;{MISREAD};Roman;")
-    assert "Import the 1 record with warnings</button>" in shown.content.decode()
-    assert ">Import 0" not in shown.content.decode()
+    assert 'value="import" hidden>' in shown.content.decode()
     correct(head, file, "import")
     assert not Book.objects.exists()
-    head.post(page(file, "check"), {"check": str(shown.context["operation"].pk), "take_doubtful": "on"})
-    run_operations()
+    correct(head, file, "import_all")
     assert Book.objects.get().isbn == MISREAD

@@ -16,7 +16,14 @@ from pytest_django import Settings
 from books.files import uploads
 from books.files.formats.records import UnreadableFile
 from books.files.formats.registry import FORMATS
-from books.files.import_operations import CheckedAgain, begin_check, begin_import
+from books.files.import_operations import (
+    CheckedAgain,
+    FileInUse,
+    begin_check,
+    begin_import,
+    begin_preview,
+    save_corrections,
+)
 from books.files.parsing import ImportRules
 from books.files.sandbox.streams import open_chunks
 from books.files.uploads import KEPT_DAYS, PART_BYTES, begin_upload, iter_expired, read_chunk
@@ -124,7 +131,7 @@ def test_a_worker_that_is_fast_has_the_rules_and_what_was_confirmed(transactiona
     run_operations()
     assert count_kinds(head.get(address)) == {"doubtful": 1}
     with connection.execute_wrapper(work_behind_insertion):
-        post_confirmation(head, file, take_doubtful="on")
+        post_confirmation(head, file, action="import_all")
     run_operations()
     assert Book.objects.get().title == "Emma 2"
 
@@ -158,7 +165,7 @@ def test_what_was_not_the_latest_check_is_not_imported(head: Client) -> None:
     shown = choose(head, file).context["operation"]
     choose(head, file, on_none="leave")
     for check in (str(shown.pk), "", "x", "9" * 30):
-        response = post_confirmation(head, file, check=check)
+        response = post_confirmation(head, file, shown=check)
         assert "Meanwhile the file was checked again." in response.content.decode()
     run_operations()
     assert not Book.objects.exists()
@@ -167,13 +174,23 @@ def test_what_was_not_the_latest_check_is_not_imported(head: Client) -> None:
     assert confirm(head, file).changed == 1
 
 
-def test_a_file_is_not_checked_again_after_its_import_began(head: Client) -> None:
-    """Its page would show another check than the one that was confirmed."""
+def test_a_file_is_neither_checked_nor_read_otherwise_while_it_is_imported(head: Client) -> None:
+    """The page would show another check than the one that was confirmed."""
     file = upload(head, f"{HEADER}Lalka;Bolesław Prus;1890;9780306406157;Novel\n".encode())
     choose(head, file)
-    confirm(head, file)
-    begin_check(file.pk, ImportRules({}), get_or_create_actor(Actor.Channel.IMPORT), timezone.now())
+    post_confirmation(head, file)
+    actor = get_or_create_actor(Actor.Channel.IMPORT)
+    with pytest.raises(FileInUse):
+        begin_check(file.pk, ImportRules({}), actor, timezone.now())
+    with pytest.raises(FileInUse):
+        save_corrections(file.pk, Operation.objects.latest("pk").pk, {})
+    with pytest.raises(FileInUse):
+        begin_preview(file.pk, "utf-16", actor, timezone.now())
     assert Operation.objects.filter(kind="import check").count() == 1
+    run_operations()
+    # Another encoding could count the records otherwise.
+    response = head.post(page(file, "mapping"), {"encoding": "utf-16"}, follow=True)
+    assert "The file is in use" in response.content.decode()
 
 
 def test_two_clicks_at_the_same_time_begin_one_import(transactional_db: None, head: Client, berta: User) -> None:
@@ -412,7 +429,7 @@ def test_doubtful_records_are_imported_only_if_asked(head: Client) -> None:
     assert Book.objects.get().title == "Emma"
     again = upload(head, head.get(page(file, "refused")).getvalue())
     choose(head, again, on_match="replace")
-    confirm(head, again, take_doubtful="on")
+    confirm(head, again, action="import_all")
     assert Book.objects.get().title == "Emma 2"
 
 

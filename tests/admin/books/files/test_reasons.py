@@ -110,5 +110,5 @@ def test_the_page_of_a_check_counts_the_reasons_and_names_the_fields(head: Clien
     assert '020$a: This is no valid ISBN. <span class="count">3</span>' in shown
     assert ">Record 2<" in shown
     assert "Line " not in shown
-    operation = confirm(head, file, take_doubtful="on")
+    operation = confirm(head, file, action="import_all")
     assert (operation.result or {})["reasons"] == {"doubtful": {}, "refused": {}}
