@@ -8,22 +8,22 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import DatabaseError, transaction
 
 from books.history.activity import count_changes
 from books.models import Summary
 from books.search.counts import count_books
-from books.search.duplicates import SAME_ISBN, SAME_TITLE, count_pairs
+from books.search.duplicates import MAX_PAIRS, Pair, check_pairs, count_pairs
+from library_site.admin.paginator import BoundedCount
 
-BOOKS, CHANGES = "books", "changes"
-DUPLICATES = {SAME_ISBN: "same_isbn", SAME_TITLE: "same_title"}
+# The last name is that of an earlier release, whose worker may still run.
+BOOKS, CHANGES, DUPLICATES = "books", "changes", "same_title"
 COUNTERS: Mapping[str, Callable[[datetime], dict[str, Any]]] = {
     BOOKS: lambda now: count_books(now.astimezone(UTC)),
     CHANGES: lambda now: count_changes(now.astimezone(UTC)),
-    DUPLICATES[SAME_ISBN]: lambda _: count_pairs(SAME_ISBN),
-    DUPLICATES[SAME_TITLE]: lambda _: count_pairs(SAME_TITLE),
+    DUPLICATES: lambda _: count_pairs(),
 }
 # A count that took fewer seconds is repeated by each page that shows it, and stored once a minute.
 LIVE_SECONDS = 0.03
@@ -47,6 +47,24 @@ def read_summary(name: str, now: datetime) -> Summary:
     return counted
 
 
+class Duplicates(NamedTuple):
+    """The pairs of possible duplicates, at most MAX_PAIRS; their number, which may be larger; and when the books were
+    compared, None if that is now.
+    """
+
+    pairs: list[Pair]
+    number: int
+    counted_at: datetime | None
+
+
+def read_duplicates(now: datetime) -> Duplicates:
+    """Returns the counted pairs that are still duplicates. Every page that shows them or their number calls this."""
+    summary = read_summary(DUPLICATES, now)
+    pairs = check_pairs(summary.numbers["pairs"])
+    number = BoundedCount(MAX_PAIRS) if len(pairs) > MAX_PAIRS else len(pairs)
+    return Duplicates(pairs[:MAX_PAIRS], number, find_count_time(summary, now))
+
+
 def find_count_time(summary: Summary, now: datetime) -> datetime | None:
     """Returns the time at which these numbers were counted; None if that is now."""
     return None if summary.counted_at == now else summary.counted_at
@@ -54,7 +72,7 @@ def find_count_time(summary: Summary, now: datetime) -> datetime | None:
 
 def refresh_summaries(now: datetime) -> None:
     """Refreshes the summaries that pages use and that take too long to count on a page."""
-    for summary in Summary.objects.filter(seconds__gt=LIVE_SECONDS):
+    for summary in Summary.objects.filter(seconds__gt=LIVE_SECONDS, name__in=COUNTERS):
         if now - summary.counted_at >= max(MIN_AGE, timedelta(seconds=summary.seconds * WORKER_SHARE)):
             store(count(summary.name, now))
 

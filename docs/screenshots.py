@@ -154,7 +154,7 @@ def visit_pages(page: Page) -> None:
     page.goto(f"{LIST}?q=emma")
     page.get_by_role("link", name="Emma").first.click()
     take(page, "book")
-    page.goto(f"{LIST}duplicates/?kind=title")
+    page.goto(f"{LIST}duplicates/")
     take(page, "duplicates")
     page.get_by_role("link", name="Merge").first.click()
     take(page, "merge")

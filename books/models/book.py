@@ -12,6 +12,7 @@ from django.utils.translation import gettext_noop
 
 from books.book_fields import FIELDS, MAX_LENGTHS
 from books.fields import DerivedField, FoldedField, ISBN13Field, ISBNField, TimestampField
+from books.match_keys import MatchKey
 
 YEAR_RANGE = (-(2**31), 2**31 - 1)
 # An index row of PostgreSQL holds about 2,700 bytes; 100 characters of any script fit in it.
@@ -125,6 +126,7 @@ class Book(models.Model):
             models.Index(Left("genre_folded", SORT_PREFIX_LENGTH), "id", name="book_by_genre"),
             models.Index("created_at", "id", name="book_by_created_at"),
             models.Index("isbn13", "id", name="book_by_isbn13"),
+            models.Index(MatchKey(), "id", name="book_by_match_key"),
         ]
 
     def __str__(self) -> str:

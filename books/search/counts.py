@@ -6,8 +6,7 @@ from typing import Any
 from django.db.models import Count, F, Min
 
 from books.models import Book, LentBook
-from books.search.quality import COUNTED_QUALITIES, build_quality_condition, find_first_of_newest
-from library_site.db.integers import BIGINT_MAX
+from books.search.quality import QUALITIES, build_quality_condition
 
 # So many genres are counted; rarer ones do not appear in lists.
 MAX_GENRES = 50
@@ -17,9 +16,7 @@ YEAR_OFFSET = 10 * 2**28
 
 def count_books(now: datetime) -> dict[str, Any]:
     """Returns `books` and `lent`; `genres`, most frequent first, and `decades` in order, each with their books; and
-    `qualities`, except those that must compare each book with all others.
-
-    Reads all books: a million take half a second.
+    `qualities`. Reads all books: a million take half a second.
     """
     genres = Book.objects.values("genre_folded").annotate(name=Min("genre"), books=Count("pk"))
     decades = (
@@ -39,6 +36,4 @@ def count_books(now: datetime) -> dict[str, Any]:
 
 
 def count_qualities(today: date) -> dict[str, int]:
-    newest_from = find_first_of_newest() or -BIGINT_MAX
-    conditions = {name: build_quality_condition(name, today, newest_from) for name in COUNTED_QUALITIES}
-    return {name: Book.objects.filter(condition).count() for name, condition in conditions.items()}
+    return {name: Book.objects.filter(build_quality_condition(name, today)).count() for name in QUALITIES}

@@ -1,28 +1,31 @@
-"""Pairs of books that are probably duplicates: with the same ISBN in any notation, or with the same title and author.
-
-Comparing all books takes seconds in a large library. So `books.summaries` stores the pairs, and a page shows those that
-are still duplicates.
+"""Pairs of books that are probably duplicates, by the rule of `books.match_keys`. A librarian can mark a pair as
+different books.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, combinations, islice
 from typing import Any, NamedTuple
 
 from django.db import connection
+from django.db.models import Q
 
+from books.fields import fold
+from books.isbn import normalize_isbn
+from books.match_keys import MatchKey, Work, build_match_key, build_work, compile_match_key
 from books.models import Book, DistinctBooks
 from library_site.db.sql import fetch_all
 
-SAME_ISBN, SAME_TITLE = "isbn", "title"
-# The columns that both books of a pair share.
-KEYS = {SAME_ISBN: ("isbn13",), SAME_TITLE: ("title_folded", "author_folded")}
-# So many pairs of a kind are listed. More appear when these are resolved.
+# So many pairs are counted. More appear when these are resolved.
 MAX_PAIRS = 1_000
+# So many groups of books are compared to find them. Nearly all groups with the same match key are duplicates.
+MAX_GROUPS = 10 * MAX_PAIRS
+# A larger group has more pairs than are counted.
+MAX_GROUP, GROUPS_AT_ONCE = 100, 100
 GROUPS_SQL = (
-    "SELECT {ids} FROM books_book WHERE {first_key} IS NOT NULL GROUP BY {keys} HAVING count(*) > 1"
-    " ORDER BY min(id) LIMIT %s"
+    "SELECT {ids} FROM books_book WHERE {key} IS NOT NULL GROUP BY {key} HAVING count(*) > 1 ORDER BY min(id) LIMIT %s"
 )
 IDS = {"postgresql": "string_agg(id::text, ',')", "sqlite": "group_concat(id)"}
+COMPARED_COLUMNS = ("isbn13", "title_folded", "author_folded")
 
 
 class Pair(NamedTuple):
@@ -32,34 +35,77 @@ class Pair(NamedTuple):
     second: int
 
 
-def count_pairs(kind: str) -> dict[str, Any]:
+class Compared(NamedTuple):
+    """What two books are compared by."""
+
+    isbn13: str | None
+    work: Work
+
+    def is_same(self, other: "Compared") -> bool:
+        return self.work == other.work or (self.isbn13 is not None and self.isbn13 == other.isbn13)
+
+
+def count_pairs() -> dict[str, Any]:
     """Returns `pairs`: the first MAX_PAIRS, and one more if there are more. Reads all books: a million take seconds."""
     distinct = set(DistinctBooks.objects.values_list("first_id", "second_id"))
-    groups = find_groups(kind, MAX_PAIRS + 1 + len(distinct))
-    pairs = chain.from_iterable(combinations(sorted(group), 2) for group in groups)
-    return {"pairs": list(map(list, islice((pair for pair in pairs if pair not in distinct), MAX_PAIRS + 1)))}
+    pairs: set[Pair] = set()
+    for key in ("isbn13", compile_match_key(connection.vendor, "title_folded", "author_folded")):
+        found = (pair for pair in iter_pairs(read_groups(key)) if pair not in distinct)
+        pairs |= set(islice(found, MAX_PAIRS + 1))
+    return {"pairs": list(map(list, sorted(pairs)[: MAX_PAIRS + 1]))}
 
 
-def find_groups(kind: str, limit: int) -> Iterator[list[int]]:
-    """Yields the ids of the books that share a key, the group with the oldest book first."""
-    keys = KEYS[kind]
-    sql = GROUPS_SQL.format(ids=IDS[connection.vendor], first_key=keys[0], keys=", ".join(keys))
-    for (ids,) in fetch_all(sql, [limit]):
-        yield [int(pk) for pk in ids.split(",")]
+def read_groups(key: str) -> list[list[int]]:
+    """Returns the ids of the books that share a key, the group with the oldest book first."""
+    sql = GROUPS_SQL.format(ids=IDS[connection.vendor], key=key)
+    return [sorted(map(int, ids.split(",")))[:MAX_GROUP] for (ids,) in fetch_all(sql, [MAX_GROUPS])]
 
 
-def check_pairs(kind: str, pairs: Iterable[Sequence[int]]) -> list[Pair]:
-    """Returns those that still share the key and are not marked as different, in the order of their ids."""
+def iter_pairs(groups: Sequence[Sequence[int]]) -> Iterator[Pair]:
+    """Yields the pairs in each group that are duplicates."""
+    for start in range(0, len(groups), GROUPS_AT_ONCE):
+        some = groups[start : start + GROUPS_AT_ONCE]
+        books = read_compared(chain.from_iterable(some))
+        for first, second in chain.from_iterable(combinations(group, 2) for group in some):
+            if is_duplicate(books, Pair(first, second)):
+                yield Pair(first, second)
+
+
+def is_duplicate(books: Mapping[int, Compared], pair: Pair) -> bool:
+    """Whether both books are there, and are still duplicates."""
+    return books.keys() >= set(pair) and books[pair.first].is_same(books[pair.second])
+
+
+def read_compared(pks: Iterable[int]) -> dict[int, Compared]:
+    rows = Book.objects.filter(pk__in=pks).values_list("pk", *COMPARED_COLUMNS)
+    return {pk: Compared(isbn13, build_work(title, author)) for pk, isbn13, title, author in rows}
+
+
+def check_pairs(pairs: Iterable[Sequence[int]]) -> list[Pair]:
+    """Returns those that are still duplicates and are not marked as different, in the order of their ids."""
     found = [Pair(first, second) for first, second in pairs]
     firsts = {pair.first for pair in found}
     distinct = set(DistinctBooks.objects.filter(first_id__in=firsts).values_list("first_id", "second_id"))
-    pks = firsts | {pair.second for pair in found}
-    keys = {pk: key for pk, *key in Book.objects.filter(pk__in=pks).values_list("pk", *KEYS[kind])}
-    return sorted(
-        pair
-        for pair in found
-        if pair not in distinct and pair.first in keys and keys[pair.first] == keys.get(pair.second)
-    )
+    books = read_compared(firsts | {pair.second for pair in found})
+    return sorted(pair for pair in found if pair not in distinct and is_duplicate(books, pair))
+
+
+def find_same_isbn(isbn: str) -> Q:
+    """Returns the condition of the books with the same ISBN, in any notation."""
+    isbn13 = normalize_isbn(isbn)
+    return Q(isbn13=isbn13) if isbn13 else Q(pk__in=[])
+
+
+def find_same_works(works: Sequence[tuple[str, str]]) -> dict[tuple[str, str], list[int]]:
+    """Returns the ids of the books of the same work, the oldest first, for each title and author that has any."""
+    folded = {(title, author): (fold(title), fold(author)) for title, author in works}
+    keys = {build_match_key(*texts) for texts in folded.values()}
+    rows = Book.objects.alias(match_key=MatchKey()).filter(match_key__in=keys).order_by("pk")
+    books: dict[Work, list[int]] = {}
+    for pk, title, author in rows.values_list("pk", "title_folded", "author_folded") if keys else ():
+        books.setdefault(build_work(title, author), []).append(pk)
+    found = {texts: books.get(build_work(*folded_texts), []) for texts, folded_texts in folded.items()}
+    return {texts: pks for texts, pks in found.items() if pks}
 
 
 def mark_distinct(pair: Pair) -> None:

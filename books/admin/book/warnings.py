@@ -5,17 +5,14 @@ from datetime import date
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
-from django.db.models import QuerySet, Value
-from django.db.models.lookups import Exact
+from django.db.models import QuerySet
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.translation import gettext as _
 
-from books.fields import fold
-from books.isbn import normalize_isbn
 from books.models import Book
 from books.search.doubts import warn_isbn, warn_year
-from books.search.matches import compare_rows, is_equal
+from books.search.duplicates import find_same_isbn, find_same_works
 
 
 class BookWarning(NamedTuple):
@@ -45,7 +42,7 @@ def find_warnings(values: Mapping[str, Any], edited: Collection[str], pk: int | 
     if "isbn" in edited and "isbn" in values:
         warnings += [check_isbn(values["isbn"]), check_same_isbn(values["isbn"], others)]
     if {"title", "author"} & set(edited) and "title" in values and "author" in values:
-        warnings.append(check_same_title(values["title"], values["author"], others))
+        warnings.append(check_same_work(values["title"], values["author"], others))
     if "year" in edited and "year" in values:
         warnings.append(check_year(values["year"], today))
     return [warning for warning in warnings if warning]
@@ -58,15 +55,15 @@ def check_isbn(isbn: str) -> BookWarning | None:
 
 def check_same_isbn(isbn: str, others: QuerySet[Book]) -> BookWarning | None:
     """Finds a book with the same ISBN in another notation. The same notation is an error of the form."""
-    isbn13 = normalize_isbn(isbn)
-    other = others.filter(isbn13=isbn13).first() if isbn13 else None
+    other = others.filter(find_same_isbn(isbn)).exclude(isbn=isbn).first()
     message = _("{} has the same ISBN in another writing.")
     return BookWarning("isbn", isbn, format_warning(message, other), needs_yes=True) if other else None
 
 
-def check_same_title(title: str, author: str, others: QuerySet[Book]) -> BookWarning | None:
-    has_author = Exact(compare_rows("author_folded"), Value(fold(author)))
-    other = others.filter(is_equal("title", fold(title)), has_author).first()
+def check_same_work(title: str, author: str, others: QuerySet[Book]) -> BookWarning | None:
+    """Finds a book that duplicates have in common with this one: the title up to its subtitle, and the author."""
+    pks = find_same_works([(title, author)]).get((title, author), [])
+    other = others.filter(pk__in=pks).order_by("pk").first()
     message = _("{} has the same title and author. It may be the same book.")
     return BookWarning("title", f"{title}\0{author}", format_warning(message, other)) if other else None
 

@@ -17,14 +17,14 @@ from books.admin.descriptions import Description, Link, describe_entries, descri
 from books.admin.first_page.charts import Column, build_chart_columns, find_largest, scale
 from books.admin.list.filters import begin_day
 from books.admin.operations.views import describe_row
-from books.admin.views import BULK_EDIT, CHANGE_BOOK, SEE_BOOKS, VIEW_HISTORY, has_any_permission
+from books.admin.views import BULK_EDIT, CHANGE_BOOK, MERGE_BOOKS, SEE_BOOKS, VIEW_HISTORY, has_any_permission
 from books.history.change_pages import ActorNames, read_actor_names
 from books.history.feed import read_feed
 from books.models import Actor, Book, Operation
 from books.search.quality import MIN_PROBABLE_YEAR, QUALITIES
-from books.summaries import BOOKS, CHANGES, find_count_time, read_summary
+from books.summaries import BOOKS, CHANGES, find_count_time, read_duplicates, read_summary
 from library_site.admin.badges import Tone
-from library_site.admin.paginator import count_rows
+from library_site.admin.paginator import BoundedCount, count_rows
 
 MAX_CHANGES = 8
 MAX_SHOWN_OPERATIONS = 5
@@ -79,14 +79,17 @@ def describe_first_page(request: HttpRequest) -> dict[str, Any]:
         "may_lend": request.user.has_perm(CHANGE_BOOK),
         "may_view_history": may_view_history,
         "operations": list_operations() if has_any_permission(request, (VIEW_HISTORY, BULK_EDIT)) else [],
-        **(describe_books(now) if may_view else {}),
+        **(describe_books(now, may_merge=request.user.has_perm(MERGE_BOOKS)) if may_view else {}),
         **(describe_changes(now) if may_view_history else {}),
     }
 
 
-def describe_books(now: datetime) -> dict[str, Any]:
+def describe_books(now: datetime, *, may_merge: bool) -> dict[str, Any]:
     summary = read_summary(BOOKS, now)
     numbers, qualities = summary.numbers, list_qualities(summary.numbers["qualities"])
+    if may_merge:
+        duplicates = read_duplicates(now).number
+        qualities.append(Number(_("possible duplicates"), duplicates, reverse("admin:duplicates")))
     decades = build_decades(numbers["decades"], now.year)
     return {
         "numbers": [
@@ -95,7 +98,7 @@ def describe_books(now: datetime) -> dict[str, Any]:
             count_new(now),
         ],
         "counts": qualities,
-        "to_look_at": sum(quality.books for quality in qualities),
+        "to_look_at": add_counts([quality.books for quality in qualities]),
         "genres": build_genre_bars(numbers["genres"], numbers["books"]),
         "decades": decades,
         "fullest_decade": max((column.total for column in decades), default=0),
@@ -132,6 +135,11 @@ def count_new(now: datetime) -> Number:
 
 def list_qualities(counts: Mapping[str, int]) -> list[Number]:
     return [Number(str(QUALITIES[name]), books, list_address(quality=name)) for name, books in counts.items()]
+
+
+def add_counts(counts: Sequence[int]) -> int:
+    is_bounded = any(isinstance(count, BoundedCount) for count in counts)
+    return BoundedCount(sum(counts)) if is_bounded else sum(counts)
 
 
 def build_genre_bars(genres: Sequence[tuple[str, int]], books: int) -> list[GenreBar]:

@@ -19,7 +19,7 @@ from books.operations.selections import register_selection
 from books.operations.tasks import OperationFailed
 from books.search.lent_books import AVAILABILITY_CONDITIONS
 from books.search.matches import build_search, is_equal
-from books.search.quality import DUPLICATES, QUALITIES, build_quality_condition, find_first_of_newest
+from books.search.quality import QUALITIES, build_quality_condition
 from books.search.scans import read_scan
 from books.search.texts import MAX_SEARCH_WORDS, contains_condition
 from library_site.db.integers import BIGINT_MAX, parse_integer
@@ -96,7 +96,7 @@ class ListFilterForm(forms.Form):
 
 
 # Resolved filters have these values besides the list's parameters.
-RESOLVED_NAMES = ("today", "added_from", "newest_from")
+RESOLVED_NAMES = ("today", "added_from")
 
 
 class UnresolvedFilter(OperationFailed):
@@ -106,9 +106,8 @@ class UnresolvedFilter(OperationFailed):
 def resolve_filters(query: Mapping[str, str], now: datetime) -> dict[str, str]:
     """Returns the valid parameters of a list, and replaces values that depend on the time or the user.
 
-    Then the same values always select the same books: `added_from` is the start of the day in the user's time zone,
-    `today` the day in UTC that limits probable years, and `newest_from` the id of the first of the newest books, empty
-    if there are no older books.
+    Then the same values always select the same books: `added_from` is the start of the day in the user's time zone, and
+    `today` the day in UTC that limits probable years.
     """
     form = ListFilterForm(query)
     form.full_clean()
@@ -117,8 +116,6 @@ def resolve_filters(query: Mapping[str, str], now: datetime) -> dict[str, str]:
     values["today"] = now.astimezone(UTC).date().isoformat()
     if day := form.cleaned_data.get("added_since"):
         values |= {"added_since": day.isoformat(), "added_from": begin_day(day).isoformat()}
-    if values.get("quality") == DUPLICATES:
-        values["newest_from"] = str(find_first_of_newest() or "")
     return values
 
 
@@ -132,14 +129,13 @@ def build_list_condition(values: Mapping[str, str]) -> Q:
     """Returns the condition of resolved filters. Raises UnresolvedFilter."""
     form = ListFilterForm(values)
     is_resolved = "added_from" in values or not values.get("added_since")
-    if not form.is_valid() or not is_resolved or (values.get("quality") == DUPLICATES and "newest_from" not in values):
+    if not form.is_valid() or not is_resolved:
         raise UnresolvedFilter(gettext("The filter of the list cannot be read any more. Begin again from the list."))
     condition = form.build_condition()
     if "added_from" in values:
         condition &= Q(created_at__gte=datetime.fromisoformat(values["added_from"]))
     if quality := values.get("quality"):
-        newest_from = int(values.get("newest_from") or -BIGINT_MAX)
-        condition &= build_quality_condition(quality, date.fromisoformat(values["today"]), newest_from)
+        condition &= build_quality_condition(quality, date.fromisoformat(values["today"]))
     return condition
 
 

@@ -1,7 +1,6 @@
 """Pairs of books that are probably duplicates. The user merges them field by field, or marks them as different."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -12,41 +11,47 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
-from books.admin.descriptions import format_value, history_address, label_field, operation_address
+from books.admin.descriptions import Link, format_value, history_address, label_field, operation_address
 from books.admin.pager import Pager
 from books.admin.views import find_librarian, render_page
 from books.book_fields import FIELDS
 from books.models import Book
-from books.search.duplicates import MAX_PAIRS, SAME_ISBN, SAME_TITLE, Pair, check_pairs, mark_distinct
-from books.summaries import DUPLICATES, find_count_time, read_summary
+from books.search.duplicates import Pair, mark_distinct
+from books.summaries import read_duplicates
 from books.writing.merging import merge_books
-from library_site.admin.paginator import BoundedCount
 from library_site.api.cursors import CursorInteger, PageCursor
 from library_site.db.integers import BIGINT_MAX, parse_integer
 from library_site.db.keyset import Page, Start, cut_page
 from library_site.http.api_errors import APIError
 
 PAIRS_OF_A_PAGE = 25
-PAIR_KINDS = {SAME_ISBN: gettext_lazy("Same ISBN"), SAME_TITLE: gettext_lazy("Same title and author")}
+SHOWN_FIELDS = ("title", "author", "year", "isbn", "genre")
+CELL_KINDS = {"year": "number", "isbn": "isbn"}
 
 
 class PairCursor(PageCursor):
-    """A position in the pairs of a kind."""
+    """A position in the pairs."""
 
     first: CursorInteger
     second: CursorInteger
 
 
-class PairTab(NamedTuple):
-    """The pairs of a kind, and when they were counted, None if it is now."""
+class Cell(NamedTuple):
+    """A value of a book. `kind` is the CSS class of its field."""
 
+    text: str
     kind: str
-    label: Any
-    pairs: list[Pair]
-    size: int
-    counted_at: datetime | None
+    differs: bool
+
+
+class PairRow(NamedTuple):
+    """A pair with its books, why it is listed, and the address of the page that merges it."""
+
+    pair: Pair
+    books: Sequence[tuple[Book, Sequence[Cell]]]
+    reason: str
+    address: str
 
 
 class FieldLine(NamedTuple):
@@ -82,31 +87,20 @@ def show_duplicates(request: HttpRequest) -> HttpResponse:
         if pair := read_pair(request.POST.get("pair", "")):
             mark_distinct(pair)
         return HttpResponseRedirect(request.get_full_path())
-    now = timezone.now()
-    tabs = [read_tab(kind, now) for kind in PAIR_KINDS]
-    tab = choose_tab(tabs, request.GET.get("kind", ""))
+    duplicates = read_duplicates(timezone.now())
     pager = Pager(request.GET, PairCursor)
-    shown = pager.read(partial(read_pairs, tab.pairs), PAIRS_OF_A_PAGE)
+    shown = pager.read(partial(read_pairs, duplicates.pairs), PAIRS_OF_A_PAGE)
     books = Book.objects.in_bulk({pk for pair in shown for pk in pair})
     return render_page(
         request,
         "operations/duplicates",
         _("Possible duplicates"),
+        duplicates=duplicates,
+        first_address=merge_address(duplicates.pairs[0]) if duplicates.pairs else "",
         # A book can be deleted after the pairs were read.
-        pairs=[(pair, describe_pair([books[pk] for pk in pair])) for pair in shown if books.keys() >= set(pair)],
-        tab=tab,
-        tabs=tabs,
-        counted_at=tab.counted_at,
+        pairs=[describe_pair(pair, [books[pk] for pk in pair]) for pair in shown if books.keys() >= set(pair)],
         pager=pager,
     )
-
-
-def read_tab(kind: str, now: datetime) -> PairTab:
-    summary = read_summary(DUPLICATES[kind], now)
-    found = summary.numbers["pairs"]
-    pairs = check_pairs(kind, found)
-    size = BoundedCount(MAX_PAIRS) if len(pairs) > MAX_PAIRS else len(pairs)
-    return PairTab(kind, PAIR_KINDS[kind], pairs, size, find_count_time(summary, now))
 
 
 def read_pairs(pairs: Sequence[Pair], start: Start, limit: int) -> Page[Pair]:
@@ -114,51 +108,71 @@ def read_pairs(pairs: Sequence[Pair], start: Start, limit: int) -> Page[Pair]:
     return cut_page(sorted(beyond, reverse=start.backward)[: limit + 1], limit, start, tuple)
 
 
-def choose_tab(tabs: Sequence[PairTab], kind: str) -> PairTab:
-    """Without a kind, selects the first one that has pairs."""
-    chosen = [tab for tab in tabs if tab.kind == kind] or [tab for tab in tabs if tab.pairs]
-    return chosen[0] if chosen else tabs[0]
+def describe_pair(pair: Pair, books: Sequence[Book]) -> PairRow:
+    rows = [(book, [build_cell(name, book, books) for name in SHOWN_FIELDS]) for book in books]
+    return PairRow(pair, rows, describe_reason(books), merge_address(pair))
 
 
-def describe_pair(books: Sequence[Book]) -> list[tuple[Book, set[str]]]:
-    """Returns each book with the names of the fields in which the two differ."""
-    differing = {name for name in FIELDS if len({getattr(book, name) for book in books}) > 1}
-    return [(book, differing) for book in books]
+def build_cell(name: str, book: Book, books: Sequence[Book]) -> Cell:
+    """Two ISBNs nearly always differ, so they are not marked."""
+    differs = name != "isbn" and len({getattr(book, name) for book in books}) > 1
+    return Cell(format_value(getattr(book, name)), CELL_KINDS.get(name, ""), differs)
+
+
+def describe_reason(books: Sequence[Book]) -> str:
+    first, second = (book.isbn13 for book in books)
+    return _("same ISBN") if first and first == second else _("same title and author")
 
 
 def merge(request: HttpRequest) -> HttpResponse:
-    """Shows two books side by side. A POST merges them."""
+    """Shows two books side by side. A POST merges them, or marks them as different, and leads to the next pair."""
     pair = read_pair(request.GET.get("pair", ""))
     books = Book.objects.in_bulk(pair or ())
     if pair is None or len(books) < len(pair):
         messages.error(request, _("One of the books is not there any more."))
         return HttpResponseRedirect(reverse("admin:duplicates"))
+    if request.method == "POST" and "distinct" in request.POST:
+        mark_distinct(pair)
+        return HttpResponseRedirect(find_next_address(pair, read_duplicates(timezone.now()).pairs))
     if request.method == "POST":
         form = MergeForm(request.POST, pair)
         if form.is_valid():
             return merge_and_report(request, form)
         messages.error(request, _("Choose a book for each field."))
+    duplicates, shown = read_duplicates(timezone.now()), [books[pk] for pk in pair]
     return render_page(
         request,
         "operations/merge",
         _("Merge two books"),
-        books=[books[pk] for pk in pair],
-        lines=[build_line(name, [books[pk] for pk in pair]) for name in FIELDS],
+        books=shown,
+        reason=describe_reason(shown),
+        lines=[build_line(name, shown) for name in FIELDS],
+        duplicates=duplicates,
+        next_address=find_next_address(pair, duplicates.pairs) if duplicates.pairs not in ([], [pair]) else "",
     )
 
 
 def merge_and_report(request: HttpRequest, form: MergeForm) -> HttpResponse:
-    kept = int(form.cleaned_data["kept"])
+    kept, now = int(form.cleaned_data["kept"]), timezone.now()
     try:
-        operation = merge_books(
-            kept, form.list_versions(), form.list_sources(), find_librarian(request), timezone.now()
-        )
+        operation = merge_books(kept, form.list_versions(), form.list_sources(), find_librarian(request), now)
     except APIError as refusal:
         messages.error(request, _("Nothing was changed. %(reason)s.") % {"reason": _(refusal.message)})
         return HttpResponseRedirect(request.get_full_path())
-    text = _("The books are merged.")
+    title = Book.objects.filter(pk=kept).values_list("title", flat=True).get()
+    text = format_html(_("The two books are one now: {}."), Link(title, history_address(kept)))
     messages.success(request, format_html('{} <a href="{}">{}</a>', text, operation_address(operation), _("Undo")))
-    return HttpResponseRedirect(history_address(kept))
+    return HttpResponseRedirect(find_next_address(form.pair, read_duplicates(now).pairs))
+
+
+def find_next_address(pair: Pair, pairs: Sequence[Pair]) -> str:
+    """Returns the page of the next pair, of the first one after the last, or the list if there are no more."""
+    following = next((other for other in pairs if other > pair), pairs[0] if pairs else None)
+    return merge_address(following) if following else reverse("admin:duplicates")
+
+
+def merge_address(pair: Pair) -> str:
+    return f"{reverse('admin:merge')}?pair={pair.first}-{pair.second}"
 
 
 def build_line(name: str, books: Sequence[Book]) -> FieldLine:

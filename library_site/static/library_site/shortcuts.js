@@ -1,4 +1,5 @@
-// The keys / and ? on every page of the admin. Who speaks to the computer can turn them off (WCAG 2.2, 2.1.4).
+// The keys / and ? on every page of the admin, and those of the buttons and links of a page, which are in data-key. Who
+// speaks to the computer can turn them off (WCAG 2.2, 2.1.4).
 'use strict';
 {
     const OFF = 'library.shortcuts.off';
@@ -21,10 +22,14 @@
     };
 
     const actions = {'/': moveToBox, '?': () => dialog.showModal()};
+    for (const target of document.querySelectorAll('[data-key]')) {
+        actions[target.dataset.key] = () => target.click();
+    }
 
     document.addEventListener('keydown', event => {
-        const action = actions[event.key];
-        const isPlain = !event.ctrlKey && !event.altKey && !event.metaKey;
+        const action = actions[event.key.toLowerCase()];
+        // A key that is held down repeats itself, on the next page, too.
+        const isPlain = !event.ctrlKey && !event.altKey && !event.metaKey && !event.repeat;
         if (action && isPlain && choice.checked && !dialog.open && !isTyped(event.target)) {
             event.preventDefault();
             action();

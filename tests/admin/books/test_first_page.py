@@ -91,14 +91,26 @@ def test_the_feed_ends_after_the_last_changes(librarian: Client) -> None:
 
 
 def test_each_count_is_that_of_the_list_it_leads_to(librarian: Client) -> None:
-    for fields in ({"isbn": "0141439513"}, {"isbn": "9780141439518", "title": "Same"}, {"year": 1}, {"title": "Emma"}):
+    for fields in ({"isbn": "0141439513"}, {"year": 1, "genre": " "}, {"title": "Emma", "genre": ""}, {"genre": "!"}):
         create_book(**fields)
     counts = list_counts(librarian.get(INDEX))
     assert counts == {
-        f"{LIST}?quality={name}": count for name, count in {"no_isbn": 2, "year": 1, "duplicates": 3}.items()
+        f"{LIST}?quality={name}": count for name, count in {"no_isbn": 3, "year": 1, "no_genre": 2}.items()
     }
     for address, count in counts.items():
         assert librarian.get(address).context["cl"].result_count == count
+
+
+def test_the_duplicates_are_counted_as_their_page_lists_them(head: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(3):
+        create_book(title="Emma", author=("Jane Austen", "Austen, Jane")[number % 2], isbn=f"978014143951{8 - number}")
+    for limit, shown in ((3, "3"), (2, "over 2")):
+        monkeypatch.setattr("books.search.duplicates.MAX_PAIRS", limit)
+        monkeypatch.setattr("books.summaries.MAX_PAIRS", limit)
+        [quality] = [number for number in head.get(INDEX).context["counts"] if "duplicates" in number.label]
+        assert str(quality.books) == shown
+        assert str(head.get(quality.address).context["duplicates"].number) == shown
+    assert str(head.get(INDEX).context["to_look_at"]).startswith("over ")
 
 
 @pytest.mark.unannounced

@@ -122,6 +122,51 @@ def test_a_genre_is_renamed_by_two_clicks_and_its_name(
         expect(page.get_by_text("Genre becomes “Anti-Utopia”")).to_be_visible()
 
 
+# Adds four pairs of duplicates, and lets the next page compare all books.
+DUPLICATES = """
+from books.models import Summary
+from tests.support.books_admin import create_book
+
+Summary.objects.all().delete()
+
+for title in ("A", "B", "C", "D"):
+    for author in ("Selma Lagerlöf", "Lagerlöf, Selma"):
+        create_book(title=f"Twice {title}", author=author, isbn=f"{title} {author}")
+"""
+
+
+def test_one_key_a_pair_works_off_the_duplicates(
+    browser: Browser, service: Service, prepared: tuple[str, int, int]
+) -> None:
+    run_in_shell(service.database_url, DUPLICATES)
+    with open_page(browser, service, prepared[0], has_touch=True, is_mobile=True) as page:
+        page.goto("/admin/books/book/duplicates/")
+        page.get_by_role("link", name="Go through them one by one").tap()
+        expect(page.get_by_role("button", name="Merge")).to_be_visible()
+        expect(page.locator(".button kbd").filter(visible=True)).to_have_count(0)
+    with open_page(browser, service, prepared[0]) as page:
+        page.goto("/admin/books/book/duplicates/")
+        page.get_by_role("link", name="Merge Twice A").click()
+        expect(page.locator(".button kbd").filter(visible=True)).to_have_count(3)
+        expect(page.locator("table.merge")).to_contain_text("Twice A")
+        page.keyboard.down("m")
+        expect(page.locator("table.merge")).to_contain_text("Twice B")
+        # The key is still down, so it repeats itself.
+        page.keyboard.down("m")
+        page.keyboard.up("m")
+        page.keyboard.press("s")
+        expect(page.locator("table.merge")).to_contain_text("Twice C")
+        page.keyboard.press("n")
+        expect(page.locator("table.merge")).to_contain_text("Twice D")
+        page.keyboard.press("Shift+M")
+        # The first of all pairs comes after the last one.
+        expect(page.locator("table.merge")).to_contain_text("Emma")
+        page.keyboard.press("s")
+        expect(page.locator("table.merge")).to_contain_text("Twice B")
+        page.keyboard.press("m")
+        expect(page.get_by_text("1 pair to look at")).to_be_visible()
+
+
 def test_a_scan_leads_to_a_new_book_by_enter_alone(
     browser: Browser, service: Service, prepared: tuple[str, int, int]
 ) -> None:
@@ -187,7 +232,7 @@ def test_the_keys_for_the_scan_box_and_the_list_of_shortcuts(
             page.keyboard.press("/")
         expect(page.locator("#scan-code")).to_be_focused()
         page.get_by_role("button", name="Keyboard shortcuts").click()
-        page.get_by_label("/ and ? are shortcuts").uncheck()
+        page.get_by_label("Single characters are shortcuts").uncheck()
         page.reload()
         expect(page.locator("#scan-code")).to_be_focused()
         page.keyboard.press("?")

@@ -33,7 +33,7 @@ FIELDS = ("title", "author", "year", "isbn", "genre", "available")
 
 
 def list_pairs(response: Any) -> list[tuple[int, int]]:
-    return [tuple(pair) for pair, _ in response.context["pairs"]]
+    return [tuple(row.pair) for row in response.context["pairs"]]
 
 
 def merge_address(*books: Book) -> str:
@@ -57,22 +57,16 @@ def test_pairs_with_the_same_isbn_or_title_are_listed_in_pages(head: Client, mon
     page = head.get(DUPLICATES)
     assert list_pairs(page) == [(books[0].pk, books[1].pk), (books[0].pk, books[2].pk)]
     page = follow_link(head, page, "Next page")
-    assert list_pairs(page) == [(books[1].pk, books[2].pk)]
-    page = head.get(f"{DUPLICATES}?kind=title")
-    assert list_pairs(page) == [(same[0].pk, same[1].pk)]
+    assert list_pairs(page) == [(books[1].pk, books[2].pk), (same[0].pk, same[1].pk)]
+    assert [row.reason for row in page.context["pairs"]] == ["same ISBN", "same title and author"]
 
 
-def test_the_tabs_have_counts_and_the_first_with_pairs_is_open(head: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("books.search.duplicates.MAX_PAIRS", 2)
-    monkeypatch.setattr("books.admin.operations.duplicates.MAX_PAIRS", 2)
-    assert head.get(DUPLICATES).context["tab"].kind == "isbn"
-    for _ in range(3):
-        create_book(title="Emma")
+def test_a_pair_with_the_same_isbn_and_title_is_one(head: Client) -> None:
+    pks = [create_book(title="Emma", isbn=isbn).pk for isbn in ("9780141439518", "0141439513")]
     page = head.get(DUPLICATES)
-    assert page.context["tab"].kind == "title"
-    assert [str(tab.size) for tab in page.context["tabs"]] == ["0", "over 2"]
-    assert "Same ISBN 0 Same title and author over 2" in read_words(page)
-    assert list_pairs(head.get(f"{DUPLICATES}?kind=isbn")) == []
+    assert list_pairs(page) == [tuple(pks)]
+    assert "1 pair" in read_words(page)
+    assert [row.reason for row in page.context["pairs"]] == ["same ISBN"]
 
 
 class TestLargeLibrary:
@@ -94,7 +88,7 @@ class TestLargeLibrary:
         assert list_pairs(page) == []
         assert "The books were compared" in read_words(page)
         summaries.refresh_summaries(timezone.now() + timedelta(hours=1))
-        assert list_pairs(head.get(f"{DUPLICATES}?kind=title")) == [(same[5].pk, same[5].pk + 1)]
+        assert list_pairs(head.get(DUPLICATES)) == [(same[5].pk, same[5].pk + 1)]
 
     def test_pairs_that_are_none_leave_room_for_others(self, head: Client, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("books.search.duplicates.MAX_PAIRS", 0)
@@ -121,8 +115,22 @@ def test_what_is_no_duplicate_is_listed_no_more(head: Client) -> None:
     for text in (pair, pair, "", "x", f"{books[1].pk}-{books[0].pk}", "1-2-3", "9" * 40 + "-1"):
         assert head.post(DUPLICATES, {"pair": text}, follow=True).status_code == 200
     assert list_pairs(head.get(DUPLICATES)) == []
-    assert list_pairs(head.get(f"{DUPLICATES}?kind=title")) == []
     assert list(DistinctBooks.objects.values_list("first_id", "second_id")) == [(books[0].pk, books[1].pk)]
+
+
+def test_each_pair_leads_to_the_next(head: Client) -> None:
+    first, second, third, fourth = (create_book(title="Emma") for _ in range(4))
+    page = merge(head, first, second)
+    assert "The two books are one now" in read_words(page)
+    assert page.context["books"] == [first, third]
+    assert "3 pairs to look at" in read_words(page)
+    page = head.post(merge_address(first, third), {"distinct": "yes"}, follow=True)
+    assert page.context["books"] == [first, fourth]
+    page = head.post(merge_address(third, fourth), {"distinct": "yes"}, follow=True)
+    assert page.context["books"] == [first, fourth]
+    assert not page.context["next_address"]
+    page = head.post(merge_address(first, fourth), {"distinct": "yes"}, follow=True)
+    assert "No two books look like the same one." in read_words(page)
 
 
 def test_the_values_of_the_older_book_are_chosen_first(head: Client) -> None:
@@ -135,7 +143,8 @@ def test_the_values_of_the_older_book_are_chosen_first(head: Client) -> None:
 
 def test_books_are_merged_field_by_field_and_both_histories_show_it(head: Client) -> None:
     kept, other = create_book(title="Ema", isbn="I-1", year=1815), create_book(title="Emma", isbn="I-2", year=1816)
-    page = merge(head, kept, other, member_title=str(other.pk), member_isbn=str(other.pk))
+    merge(head, kept, other, member_title=str(other.pk), member_isbn=str(other.pk))
+    page = head.get(history_address(kept))
     assert list(Book.objects.values_list("pk", "title", "isbn", "year")) == [(kept.pk, "Emma", "I-2", 1815)]
     assert f'Merged into this book: <a href="{history_address(other)}">Book {other.pk}</a>' in read_text(page)
     assert f'into <a href="{history_address(kept)}">Book {kept.pk}</a>' in read_text(head.get(history_address(other)))

@@ -84,19 +84,6 @@ def test_the_best_matches_of_a_search_come_first(librarian: Client) -> None:
     assert list_titles(librarian, q="emma", sort="title") == ["Dear Emma", "Emma", "Emmaus"]
 
 
-@pytest.mark.parametrize("second", [{"isbn": "0140447423"}, {"title": "GERMINAL", "author": "émile zola"}])
-def test_possible_duplicates_are_found(
-    librarian: Client, second: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    create_book(title="Germinal", author="Émile Zola", isbn="978-0-14-044742-2")
-    create_book(title="Nana", author="Émile Zola")
-    create_book(**second)
-    assert len(list_titles(librarian, quality="duplicates")) == 2
-    assert len(list_titles(librarian, quality="same_isbn")) == (2 if "isbn" in second else 0)
-    monkeypatch.setattr(quality, "NEWEST_BOOKS", 1)
-    assert len(list_titles(librarian, quality="duplicates")) == 1
-
-
 @pytest.mark.parametrize(
     ("year", "is_improbable"),
     [(1399, True), (1400, False), (2027, False), (2028, True)],

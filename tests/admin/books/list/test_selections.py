@@ -13,13 +13,12 @@ from books.models import Book, Operation
 from books.operations.lifecycle import store_operation
 from books.operations.selection_tasks import DELETE
 from books.operations.selections import StoredFilter
-from books.search import quality
 from books.writing import changes
 from library_site.http.localization import ZONE_COOKIE
 from tests.support.admin_pages import read_inputs, read_text
 from tests.support.book_files import read_records
 from tests.support.books import build_book
-from tests.support.books_admin import LIST, create_book, delete_book, find_anybody
+from tests.support.books_admin import LIST, create_book, find_anybody
 from tests.support.operations import create_head_librarian, run_operations
 
 BULK_EDIT, EXPORT = f"{LIST}bulk_edit/", f"{LIST}export/"
@@ -82,18 +81,6 @@ def test_a_confirmation_that_was_not_previewed_does_nothing(head: Client) -> Non
         page = head.post(BULK_EDIT, {**confirmation, "question": question})
         assert "What to do" in read_text(page)
     assert not Operation.objects.exists()
-
-
-def test_the_newest_books_are_those_of_the_preview(head: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(quality, "NEWEST_BOOKS", 2)
-    for title in ("Old", "Old", "Emma", "Emma"):
-        create_book(title=title)
-    confirmation = preview_deletion(head, "quality=duplicates")
-    head.post(f"{BULK_EDIT}?quality=duplicates", confirmation)
-    for _ in range(2):
-        delete_book(Book.objects.filter(title="Emma").latest("pk"))
-    run_operations()
-    assert list_titles() == ["Old", "Old"]
 
 
 @pytest.mark.parametrize(("now", "years"), [("2026-12-31T23:59Z", [2028]), ("2027-01-01T00:00Z", [])])

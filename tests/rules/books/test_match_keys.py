@@ -1,0 +1,41 @@
+"""Which titles and authors belong to possible duplicates."""
+
+import pytest
+
+from books.fields import fold
+from books.match_keys import build_match_key, build_work
+
+DARKNESS = ("The Left Hand of Darkness", "Ursula K. Le Guin")
+SAME = [
+    (DARKNESS, ("The Left Hand of Darkness : a novel", "Le Guin, Ursula K.")),
+    (DARKNESS, ("The left hand of darkness: A Novel /", "LE GUIN, URSULA K")),
+    (DARKNESS, ("THE LEFT HAND OF DARKNESS.", "Guin Le Ursula-K.")),
+    (("The Hobbit", "J.R.R. Tolkien"), ("The hobbit ;", "Tolkien, J. R. R.")),
+    (("É" * 150, "Ö" * 200), ("é" * 150, "ö" * 200)),
+    (("Werke: Band 2", "Goethe"), ("Werke : 2. Band", "Goethe")),
+    ((": x", "A"), (": x", "A")),
+]
+DIFFERENT = [
+    (DARKNESS, ("The Left Hand", "Ursula K. Le Guin")),
+    (DARKNESS, ("The Left Hand of Darkness", "Ursula Le Guin")),
+    (("Emma", "Amy Jane"), ("Emma", "May Jane")),
+    (("Emma", "Jane Jane Austen"), ("Emma", "Jane Austen Austen")),
+    (("É" * 150, "Ö"), ("é" * 151, "Ö")),
+    (("Werke: Band 1", "Goethe"), ("Werke: Band 2", "Goethe")),
+    ((": x", "A"), (": y", "A")),
+]
+
+
+def are_same(*books: tuple[str, str]) -> bool:
+    works = {build_work(*map(fold, book)) for book in books}
+    return len(works) == 1
+
+
+def test_a_duplicate_has_the_same_title_up_to_its_subtitle_and_the_same_words_of_the_author() -> None:
+    assert [pair for pair in SAME if not are_same(*pair)] == []
+    assert [pair for pair in DIFFERENT if are_same(*pair)] == []
+
+
+@pytest.mark.parametrize("pair", SAME)
+def test_an_index_finds_all_duplicates(pair: tuple[tuple[str, str], tuple[str, str]]) -> None:
+    assert len({build_match_key(*map(fold, book)) for book in pair}) == 1

@@ -1,0 +1,52 @@
+"""The database computes the match key of a book as Python does, and finds duplicates by its index."""
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from books.fields import fold
+from books.match_keys import MatchKey, build_match_key
+from books.models import Book
+from books.search import duplicates
+from books.search.duplicates import count_pairs, find_same_works
+from tests.support.books_admin import create_book
+
+pytestmark = pytest.mark.usefixtures("db")
+
+TEXTS = ["Emma", "Emma : a novel /", ": x", "Éa" * 150, "10% -_'Q'\\ : %s", "日本語：x: y", "İstanbul.,;= :", "a:b:c"]
+AUTHORS = ["Jane Austen", "Austen, Jane-Ann.", "-", "Öaeinor" * 70, "村上 春樹", "O'Neil \\ %s"]
+
+
+def test_the_keys_of_the_database_are_those_of_python() -> None:
+    books = [(title, author) for title in TEXTS for author in AUTHORS]
+    for title, author in books:
+        create_book(title=title, author=author)
+    keys = Book.objects.order_by("pk").annotate(key=MatchKey()).values_list("key", flat=True)
+    assert list(keys) == [build_match_key(fold(title), fold(author)) for title, author in books]
+
+
+def test_the_same_work_is_found_by_the_index() -> None:
+    pks = [create_book(title=title, author="Jane Austen").pk for title in ("Emma", "emma: a novel", "Emmaus")]
+    create_book(title="Emma", author="Neja Austen")
+    with CaptureQueriesContext(connection) as queries:
+        found = find_same_works([("EMMA.", "Austen, Jane"), ("Persuasion", "Jane Austen")])
+    assert found == {("EMMA.", "Austen, Jane"): pks[:2]}
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            cursor.execute("SET LOCAL enable_seqscan = off")
+        plan = {"postgresql": "EXPLAIN ", "sqlite": "EXPLAIN QUERY PLAN "}[connection.vendor]
+        cursor.execute(plan + queries[0]["sql"])
+        assert "book_by_match_key" in str(cursor.fetchall())
+
+
+def test_pairs_are_counted_in_many_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(duplicates, "GROUPS_AT_ONCE", 2)
+    monkeypatch.setattr(duplicates, "MAX_GROUP", 3)
+    pks = [create_book(title=title).pk for title in ("A", "B", "C", "A: x", "C", "B", "B.", "B")]
+    assert count_pairs()["pairs"] == [
+        [pks[0], pks[3]],
+        [pks[1], pks[5]],
+        [pks[1], pks[6]],
+        [pks[2], pks[4]],
+        [pks[5], pks[6]],
+    ]
