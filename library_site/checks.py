@@ -3,6 +3,7 @@
 import os
 import shlex
 import subprocess
+from collections.abc import Iterator
 from email.utils import parseaddr
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,84 +23,72 @@ LOOPBACK_HOSTS = {"127.0.0.1", "localhost", "[::1]", "::1"}
 
 
 @checks.register
-def check_debug(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
+def check_debug(app_configs: Any, **options: Any) -> Iterator[checks.CheckMessage]:
     if not settings.DEBUG or not allows_remote_hosts():
-        return []
-    return [
-        checks.Warning(
-            "DEBUG is on, and ALLOWED_HOSTS lets other machines in: error pages show them internal details.",
-            hint="Set DEBUG=false.",
-            id="library_site.W001",
-        )
-    ]
+        return
+    yield checks.Warning(
+        "DEBUG is on, and ALLOWED_HOSTS lets other machines in: error pages show them internal details.",
+        hint="Set DEBUG=false.",
+        id="library_site.W001",
+    )
 
 
 @checks.register
-def check_https(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
+def check_https(app_configs: Any, **options: Any) -> Iterator[checks.CheckMessage]:
     if settings.HTTPS or settings.HOST in LOOPBACK_HOSTS:
-        return []
-    return [
-        checks.Warning(
-            f"HOST is {settings.HOST} without HTTPS: others on the network can read passwords and sessions.",
-            hint="Put a proxy with a certificate in front, and set HTTPS=true.",
-            id="library_site.W002",
-        )
-    ]
+        return
+    yield checks.Warning(
+        f"HOST is {settings.HOST} without HTTPS: others on the network can read passwords and sessions.",
+        hint="Put a proxy with a certificate in front, and set HTTPS=true.",
+        id="library_site.W002",
+    )
 
 
 @checks.register
-def check_rate_limit(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
+def check_rate_limit(app_configs: Any, **options: Any) -> Iterator[checks.CheckMessage]:
     if not settings.API_RATE_LIMIT or settings.REDIS_URL or settings.WEB_CONCURRENCY == 1:
-        return []
-    return [
-        checks.Warning(
-            f"API_RATE_LIMIT applies to each of {settings.WEB_CONCURRENCY} processes: together they allow more.",
-            hint="Set REDIS_URL, or WEB_CONCURRENCY=1.",
-            id="library_site.W003",
-        )
-    ]
+        return
+    yield checks.Warning(
+        f"API_RATE_LIMIT applies to each of {settings.WEB_CONCURRENCY} processes: together they allow more.",
+        hint="Set REDIS_URL, or WEB_CONCURRENCY=1.",
+        id="library_site.W003",
+    )
 
 
 @checks.register
-def check_num_proxies(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
+def check_num_proxies(app_configs: Any, **options: Any) -> Iterator[checks.CheckMessage]:
     if settings.REST_FRAMEWORK["NUM_PROXIES"] or not (settings.HTTPS or settings.PUBLIC_URL.startswith("https:")):
-        return []
-    return [
-        checks.Warning(
-            "A proxy terminates HTTPS, and NUM_PROXIES is 0: all callers have the proxy's address, so anybody can lock"
-            " everybody out, and all share one rate limit.",
-            hint="Set NUM_PROXIES to the number of proxies that add an address to X-Forwarded-For.",
-            id="library_site.W006",
-        )
-    ]
+        return
+    yield checks.Warning(
+        "A proxy terminates HTTPS, and NUM_PROXIES is 0: all callers have the proxy's address, so anybody can lock"
+        " everybody out, and all share one rate limit.",
+        hint="Set NUM_PROXIES to the number of proxies that add an address to X-Forwarded-For.",
+        id="library_site.W006",
+    )
 
 
 @checks.register(deploy=True)
-def check_proxy(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
+def check_proxy(app_configs: Any, **options: Any) -> Iterator[checks.CheckMessage]:
     """Says what the library cannot see: the server gives `X_Forwarded_For` and `X-Forwarded-For` the same name."""
     if not settings.REST_FRAMEWORK["NUM_PROXIES"]:
-        return []
-    return [
-        checks.Info(
-            "NUM_PROXIES is set, so callers have the addresses that the proxies write to X-Forwarded-For.",
-            hint="The proxy must drop headers whose names contain an underscore, as nginx does by default"
-            " (underscores_in_headers off), and nobody else may reach the library's port.",
-            id="library_site.I001",
-        )
-    ]
+        return
+    yield checks.Info(
+        "NUM_PROXIES is set, so callers have the addresses that the proxies write to X-Forwarded-For.",
+        hint="The proxy must drop headers whose names contain an underscore, as nginx does by default"
+        " (underscores_in_headers off), and nobody else may reach the library's port.",
+        id="library_site.I001",
+    )
 
 
 @checks.register
-def check_private_webhooks(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
+def check_private_webhooks(app_configs: Any, **options: Any) -> Iterator[checks.CheckMessage]:
     if not settings.WEBHOOKS_ALLOW_PRIVATE or not allows_remote_hosts():
-        return []
-    return [
-        checks.Warning(
-            "WEBHOOKS_ALLOW_PRIVATE is on, and other machines are let in: webhooks can reach this network.",
-            hint="Set WEBHOOKS_ALLOW_PRIVATE=false.",
-            id="library_site.W004",
-        )
-    ]
+        return
+    yield checks.Warning(
+        "WEBHOOKS_ALLOW_PRIVATE is on, and other machines are let in: webhooks can reach this network.",
+        hint="Set WEBHOOKS_ALLOW_PRIVATE=false.",
+        id="library_site.W004",
+    )
 
 
 @checks.register
@@ -132,16 +121,14 @@ def check_secret_key(app_configs: Any, **options: Any) -> list[checks.CheckMessa
 
 
 @checks.register
-def check_allowed_hosts(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
+def check_allowed_hosts(app_configs: Any, **options: Any) -> Iterator[checks.CheckMessage]:
     if "*" not in settings.ALLOWED_HOSTS:
-        return []
-    return [
-        checks.Warning(
-            "ALLOWED_HOSTS is *: a page of any name that leads here can read what the library answers.",
-            hint="Set ALLOWED_HOSTS to the names of the library.",
-            id="library_site.W007",
-        )
-    ]
+        return
+    yield checks.Warning(
+        "ALLOWED_HOSTS is *: a page of any name that leads here can read what the library answers.",
+        hint="Set ALLOWED_HOSTS to the names of the library.",
+        id="library_site.W007",
+    )
 
 
 @checks.register
@@ -169,49 +156,43 @@ def check_public_url(app_configs: Any, **options: Any) -> list[checks.CheckMessa
 
 
 @checks.register
-def check_redis(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
+def check_redis(app_configs: Any, **options: Any) -> Iterator[checks.CheckMessage]:
     if not settings.REDIS_URL or settings.API_RATE_LIMIT:
-        return []
-    return [
-        checks.Warning(
-            "REDIS_URL is set without API_RATE_LIMIT: nothing is limited, and Redis is not used.",
-            hint="Set API_RATE_LIMIT, or remove REDIS_URL.",
-            id="library_site.W010",
-        )
-    ]
+        return
+    yield checks.Warning(
+        "REDIS_URL is set without API_RATE_LIMIT: nothing is limited, and Redis is not used.",
+        hint="Set API_RATE_LIMIT, or remove REDIS_URL.",
+        id="library_site.W010",
+    )
 
 
 @checks.register
-def check_redis_answers(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
+def check_redis_answers(app_configs: Any, **options: Any) -> Iterator[checks.CheckMessage]:
     """Runs only for web processes, which use Redis."""
     if settings.LIBRARY_PROCESS != "web" or not (settings.REDIS_URL and settings.API_RATE_LIMIT):
-        return []
+        return
     # The import takes a tenth of a second, so it happens only if Redis is used.
     from library_site.rate_limit.redis_windows import is_redis_up
 
     if is_redis_up(settings.REDIS_URL):
-        return []
-    return [
-        checks.Warning(
-            "The Redis of REDIS_URL does not answer.",
-            hint="Until it does, each process counts requests on its own.",
-            id="library_site.W015",
-        )
-    ]
+        return
+    yield checks.Warning(
+        "The Redis of REDIS_URL does not answer.",
+        hint="Until it does, each process counts requests on its own.",
+        id="library_site.W015",
+    )
 
 
 @checks.register
-def check_sender(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
+def check_sender(app_configs: Any, **options: Any) -> Iterator[checks.CheckMessage]:
     domain = parseaddr(settings.DEFAULT_FROM_EMAIL)[1].rpartition("@")[2]
     if not settings.EMAIL_HOST or "." in domain:
-        return []
-    return [
-        checks.Warning(
-            f"EMAIL_FROM is {settings.DEFAULT_FROM_EMAIL}: mail servers refuse a sender without a domain.",
-            hint="Set EMAIL_FROM to an address such as library@library.example.",
-            id="library_site.W016",
-        )
-    ]
+        return
+    yield checks.Warning(
+        f"EMAIL_FROM is {settings.DEFAULT_FROM_EMAIL}: mail servers refuse a sender without a domain.",
+        hint="Set EMAIL_FROM to an address such as library@library.example.",
+        id="library_site.W016",
+    )
 
 
 @checks.register
@@ -230,64 +211,56 @@ def check_written_paths(app_configs: Any, **options: Any) -> list[checks.CheckMe
 
 
 @checks.register
-def check_static_files(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
+def check_static_files(app_configs: Any, **options: Any) -> Iterator[checks.CheckMessage]:
     """Runs only for the server: `collectstatic`, which copies the files, must be able to start."""
     if settings.LIBRARY_PROCESS != "web" or settings.STATIC_ROOT.exists():
-        return []
-    return [
-        checks.Warning(
-            f"STATIC_ROOT is {settings.STATIC_ROOT}, which does not exist: pages have no styles and scripts.",
-            hint="`manage.py collectstatic` copies them there.",
-            id="library_site.W011",
-        )
-    ]
+        return
+    yield checks.Warning(
+        f"STATIC_ROOT is {settings.STATIC_ROOT}, which does not exist: pages have no styles and scripts.",
+        hint="`manage.py collectstatic` copies them there.",
+        id="library_site.W011",
+    )
 
 
 @checks.register
-def check_direct_callers(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
+def check_direct_callers(app_configs: Any, **options: Any) -> Iterator[checks.CheckMessage]:
     if not settings.REST_FRAMEWORK["NUM_PROXIES"] or local_origin(settings.HOST, settings.PORT) != settings.PUBLIC_URL:
-        return []
-    return [
-        checks.Warning(
-            "NUM_PROXIES counts proxies, and PUBLIC_URL is the address of the server itself: a caller that reaches it"
-            " without a proxy chooses its own address, and so escapes limits and lockouts.",
-            hint="Set NUM_PROXIES=0, or PUBLIC_URL to the address of the proxy.",
-            id="library_site.W012",
-        )
-    ]
+        return
+    yield checks.Warning(
+        "NUM_PROXIES counts proxies, and PUBLIC_URL is the address of the server itself: a caller that reaches it"
+        " without a proxy chooses its own address, and so escapes limits and lockouts.",
+        hint="Set NUM_PROXIES=0, or PUBLIC_URL to the address of the proxy.",
+        id="library_site.W012",
+    )
 
 
 @checks.register
-def check_certificate(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
+def check_certificate(app_configs: Any, **options: Any) -> Iterator[checks.CheckMessage]:
     if not settings.CERTIFICATE_FILE or settings.CERTIFICATE_FILE.exists():
-        return []
-    return [
-        checks.Warning(
-            f"CERTIFICATE_FILE is {settings.CERTIFICATE_FILE}, which does not exist: nobody is told when it ends.",
-            hint="Set it to the chain of the proxy, or remove it.",
-            id="library_site.W018",
-        )
-    ]
+        return
+    yield checks.Warning(
+        f"CERTIFICATE_FILE is {settings.CERTIFICATE_FILE}, which does not exist: nobody is told when it ends.",
+        hint="Set it to the chain of the proxy, or remove it.",
+        id="library_site.W018",
+    )
 
 
 @checks.register
-def check_health_port(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
+def check_health_port(app_configs: Any, **options: Any) -> Iterator[checks.CheckMessage]:
     if settings.HEALTH_PORT != settings.PORT:
-        return []
-    return [
-        checks.Error(
-            f"HEALTH_PORT and PORT are both {settings.PORT}: half the requests would get a 404.",
-            hint="Set HEALTH_PORT to another one.",
-            id="library_site.E005",
-        )
-    ]
+        return
+    yield checks.Error(
+        f"HEALTH_PORT and PORT are both {settings.PORT}: half the requests would get a 404.",
+        hint="Set HEALTH_PORT to another one.",
+        id="library_site.E005",
+    )
 
 
 @checks.register
-def check_backup_encryption(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
+def check_backup_encryption(app_configs: Any, **options: Any) -> Iterator[checks.CheckMessage]:
     """Runs only for commands: the library's own processes make no backups."""
     if settings.LIBRARY_PROCESS != "command" or not settings.BACKUP_ENCRYPT_COMMAND:
-        return []
+        return
     try:
         command = shlex.split(settings.BACKUP_ENCRYPT_COMMAND)
         trial = subprocess.run(command, input=b"a trial", capture_output=True, check=False, timeout=ENCRYPT_TIMEOUT)
@@ -295,14 +268,12 @@ def check_backup_encryption(app_configs: Any, **options: Any) -> list[checks.Che
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
         reason = str(error)
     if not reason:
-        return []
-    return [
-        checks.Warning(
-            f"BACKUP_ENCRYPT_COMMAND does not encrypt: {reason}.",
-            hint="Until it does, `back_up` fails and leaves no backup.",
-            id="library_site.W017",
-        )
-    ]
+        return
+    yield checks.Warning(
+        f"BACKUP_ENCRYPT_COMMAND does not encrypt: {reason}.",
+        hint="Until it does, `back_up` fails and leaves no backup.",
+        id="library_site.W017",
+    )
 
 
 def allows_remote_hosts() -> bool:

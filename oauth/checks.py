@@ -1,6 +1,7 @@
 """System checks of the signing key and of LIBRARY_ACCESS (`manage.py check`)."""
 
 import stat
+from collections.abc import Iterator
 from typing import Any
 
 from django.conf import settings
@@ -19,27 +20,23 @@ def check_signing_key(app_configs: Any, **options: Any) -> list[checks.CheckMess
 
 
 @checks.register
-def check_key_file_mode(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
+def check_key_file_mode(app_configs: Any, **options: Any) -> Iterator[checks.CheckMessage]:
     path = settings.OAUTH_JWKS_FILE
     if not path.exists() or not path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-        return []
-    return [
-        checks.Warning(
-            f"Other users than its owner can access {path}: anyone who reads it can sign tokens.",
-            hint=f"chmod 600 {path}",
-            id="oauth.W001",
-        )
-    ]
+        return
+    yield checks.Warning(
+        f"Other users than its owner can access {path}: anyone who reads it can sign tokens.",
+        hint=f"chmod 600 {path}",
+        id="oauth.W001",
+    )
 
 
 @checks.register
-def check_library_access(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
+def check_library_access(app_configs: Any, **options: Any) -> Iterator[checks.CheckMessage]:
     if settings.DEBUG or settings.LIBRARY_ACCESS != "open":
-        return []
-    return [
-        checks.Warning(
-            "LIBRARY_ACCESS is open: anyone who reaches the library can change it.",
-            hint="Set LIBRARY_ACCESS=protect-writes, or protected.",
-            id="oauth.W002",
-        )
-    ]
+        return
+    yield checks.Warning(
+        "LIBRARY_ACCESS is open: anyone who reaches the library can change it.",
+        hint="Set LIBRARY_ACCESS=protect-writes, or protected.",
+        id="oauth.W002",
+    )

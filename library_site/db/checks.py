@@ -1,6 +1,7 @@
 """System checks of the database (`manage.py check`, `serve` and `deliver_webhooks`)."""
 
 import stat
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -23,20 +24,18 @@ SELECT least(
 
 
 @checks.register
-def check_database_mode(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
+def check_database_mode(app_configs: Any, **options: Any) -> Iterator[checks.CheckMessage]:
     """Allows access of the group: web processes and workers can run as different users."""
     path = Path(connection.settings_dict["NAME"])
     if connection.vendor != "sqlite" or not path.exists():
-        return []
+        return
     if not path.stat().st_mode & stat.S_IRWXO or not path.absolute().parent.stat().st_mode & stat.S_IXOTH:
-        return []
-    return [
-        checks.Warning(
-            f"Every user of this machine can access {path}: it holds sessions and hashes of passwords.",
-            hint=f"chmod o= {path}*",
-            id="library_site.W005",
-        )
-    ]
+        return
+    yield checks.Warning(
+        f"Every user of this machine can access {path}: it holds sessions and hashes of passwords.",
+        hint=f"chmod o= {path}*",
+        id="library_site.W005",
+    )
 
 
 @checks.register
@@ -47,7 +46,7 @@ def check_readiness(app_configs: Any, **options: Any) -> list[checks.CheckMessag
     # A new connection, because the process would keep the other one open until it ends.
     with closing(connection.copy()) as database:
         try:
-            return [*find_unapplied_migrations(database), *find_missing_connections(database)]
+            return [*iter_unapplied_migrations(database), *iter_missing_connections(database)]
         except OperationalError as error:
             return [describe_failure(error)]
 
@@ -61,17 +60,15 @@ def describe_failure(error: OperationalError) -> checks.CheckMessage:
     )
 
 
-def find_unapplied_migrations(database: BaseDatabaseWrapper) -> list[checks.CheckMessage]:
+def iter_unapplied_migrations(database: BaseDatabaseWrapper) -> Iterator[checks.CheckMessage]:
     names = list_unapplied_migrations(database)
     if not names:
-        return []
-    return [
-        checks.Error(
-            f"{len(names)} migrations of the database are not applied, the first of them {names[0]}.",
-            hint="`manage.py deploy` applies them.",
-            id="library_site.E003",
-        )
-    ]
+        return
+    yield checks.Error(
+        f"{len(names)} migrations of the database are not applied, the first of them {names[0]}.",
+        hint="`manage.py deploy` applies them.",
+        id="library_site.E003",
+    )
 
 
 def list_unapplied_migrations(database: BaseDatabaseWrapper) -> list[str]:
@@ -83,18 +80,16 @@ def list_unapplied_migrations(database: BaseDatabaseWrapper) -> list[str]:
     return [".".join(key) for key in (*partial, *planned)]
 
 
-def find_missing_connections(database: BaseDatabaseWrapper) -> list[checks.CheckMessage]:
+def iter_missing_connections(database: BaseDatabaseWrapper) -> Iterator[checks.CheckMessage]:
     needed, available = settings.WEB_CONCURRENCY * settings.WEB_THREADS, count_connections(database)
     if available is None or needed <= available:
-        return []
-    return [
-        checks.Warning(
-            f"WEB_CONCURRENCY × WEB_THREADS needs {needed} connections, and PostgreSQL takes {available}: requests"
-            " beyond them get a 503.",
-            hint="Lower WEB_THREADS, raise max_connections, or put PgBouncer between.",
-            id="library_site.W014",
-        )
-    ]
+        return
+    yield checks.Warning(
+        f"WEB_CONCURRENCY × WEB_THREADS needs {needed} connections, and PostgreSQL takes {available}: requests"
+        " beyond them get a 503.",
+        hint="Lower WEB_THREADS, raise max_connections, or put PgBouncer between.",
+        id="library_site.W014",
+    )
 
 
 def count_connections(database: BaseDatabaseWrapper) -> int | None:

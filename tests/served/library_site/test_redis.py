@@ -25,9 +25,9 @@ def test_a_scrape_says_whether_redis_answers(settings: Settings, tmp_path: Path,
 
 def test_a_server_says_at_the_start_that_redis_does_not_answer(redis_server: str, tmp_path: Path) -> None:
     with start_redis(tmp_path) as redis, override_by({**LIMITED, "REDIS_URL": redis.url}):
-        assert check_redis_answers(None) == []
+        assert not list(check_redis_answers(None))
         redis.stop()
         [warning] = check_redis_answers(None)
     assert (warning.id, warning.is_serious()) == ("library_site.W015", False)
     with override_by({**LIMITED, "REDIS_URL": "redis://127.0.0.1:1", "LIBRARY_PROCESS": "worker"}):
-        assert check_redis_answers(None) == []
+        assert not list(check_redis_answers(None))
