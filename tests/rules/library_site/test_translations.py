@@ -3,10 +3,7 @@
 import re
 from pathlib import Path
 
-import pytest
 from django.conf import settings
-from django.core.management import call_command
-from pytest_django import Settings
 
 from tests.support.catalogs import compile_messages, read_compiled, read_source
 
@@ -45,17 +42,3 @@ def test_no_text_is_marked_inside_an_f_string() -> None:
 
 def test_the_compiled_catalog_is_that_of_the_source() -> None:
     assert read_compiled(SOURCE.with_suffix(".mo")) == compile_messages(read_source(SOURCE))
-
-
-@pytest.mark.usefixtures("gettext")
-def test_the_catalog_has_the_texts_of_the_code(
-    tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for folder in [*settings.OWN_APPS, "templates"]:
-        (tmp_path / folder).symlink_to(settings.BASE_DIR / folder)
-    monkeypatch.chdir(tmp_path)
-    settings.LOCALE_PATHS = [tmp_path / "found"]
-    # Otherwise the command would write into the folder `locale`.
-    call_command("makemessages", "-l", "de", "-v0", "--symlinks", "--ignore", "locale")
-    found = read_source(tmp_path / "found" / "de" / "LC_MESSAGES" / "django.po")
-    assert {message[:3] for message in found} == {message[:3] for message in read_source(SOURCE)}

@@ -27,6 +27,7 @@ from pytest_django import DjangoAssertNumQueries, Settings
 from library_site.backups import copies
 from library_site.backups.records import read_backup_time
 from library_site.backups.retention import Retention, choose_kept
+from library_site.checks import check_backup_encryption
 from library_site.environment_file import parse_variables
 from library_site.management.commands import back_up
 from tests.support.books import build_book
@@ -272,3 +273,11 @@ def test_the_newest_of_each_period_is_kept() -> None:
     ]
     assert choose_kept(moments, Retention(0, 0, 0)) == {moments[-1]}
     assert choose_kept([], Retention(0, 0, 0)) == set()
+
+
+def test_a_command_that_does_not_encrypt_is_reported(settings: Settings) -> None:
+    wrong = ["sh -c 'exit 1'", "echo -n", "echo 'half", f"{tempfile.gettempdir()}/no-such-command"]
+    reported = []
+    for settings.BACKUP_ENCRYPT_COMMAND in ["", "cat", *wrong]:
+        reported += [settings.BACKUP_ENCRYPT_COMMAND for _ in check_backup_encryption(None)]
+    assert reported == wrong
