@@ -1,4 +1,4 @@
-// Adds plugins to Swagger UI before the script of the page starts it.
+// Plugins for Swagger UI, which the script of the page starts with them.
 "use strict";
 
 // An operation that is open to everyone has an empty requirement, by which Swagger UI counts it as authorized.
@@ -37,10 +37,6 @@ const plainPage = () => ({
       ({ text }) =>
         React.createElement("span", null, text),
   },
-});
-
-window.SwaggerUIBundle = new Proxy(window.SwaggerUIBundle, {
-  apply: (bundle, self, [options]) => bundle({ ...options, plugins: [...options.plugins, openPadlocks, plainPage] }),
 });
 
 const nameParameter = (field) => field.closest("[data-param-name]").dataset.paramName;

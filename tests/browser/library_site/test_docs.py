@@ -69,6 +69,17 @@ def test_a_request_of_version_2_can_be_made_from_the_docs(service: Service, page
     assert problems == []
 
 
+def test_the_curl_that_is_shown_holds_nothing_of_the_visitor(service: Service, page: Page) -> None:
+    page.goto(f"{service.url}/docs/v1")
+    page.click("#operations-Books-create_book .opblock-summary-control")
+    page.click(".try-out__btn")
+    with page.expect_request("**/api/books") as request:
+        page.click(".execute")
+    assert "csrf" not in str(request.value.headers).lower()
+    assert "csrf" not in page.locator(".curl-command pre").inner_text().lower()
+    assert page.context.cookies() == []
+
+
 def test_no_open_operation_shows_a_closed_padlock(service: Service, page: Page) -> None:
     page.goto(f"{service.url}/docs/v1")
     page.wait_for_selector("#operations-Books-list_books")
