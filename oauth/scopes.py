@@ -59,6 +59,11 @@ def describe_scopes(scopes: Iterable[str]) -> list[Any]:
     return [SCOPES[name].sentence for name in format_scopes(scopes).split()]
 
 
+def write_scopes(text: str) -> str:
+    """Returns the sentences of a space-separated text as one text."""
+    return "; ".join(str(sentence) for sentence in describe_scopes(text.split()))
+
+
 def get_allowed_scopes(users: QuerySet[User]) -> dict[int, ScopeSet]:
     """Returns the scopes that each user may have, by id, in one query. Inactive users have none."""
     rows = users.values("pk", "is_active", **build_permission_columns(ALL_SCOPES))

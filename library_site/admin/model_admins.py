@@ -25,8 +25,13 @@ from library_site.admin.stored_texts import translate_stored
 class ValidatingAdmin(admin.ModelAdmin):
     """Rejects input that makes Django's admin fail."""
 
+    empty_value_display = ""
     # Only the lookups of `list_filter`: Django would allow any lookup of any column, even regular expressions.
     allowed_lookups: ClassVar[tuple[str, ...]] = ()
+    # The page of an empty list says this, and leads to `add_label`, or else to the title and URL name of another page.
+    empty_sentence: Any = ""
+    empty_place: tuple[Any, str] | None = None
+    add_label: Any = ""
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
         # PostgreSQL cannot store NUL.
@@ -157,4 +162,13 @@ def name_parts(widget: forms.SplitDateTimeWidget, label: str) -> None:
 
 def is_delete_all(request: HttpRequest) -> bool:
     values = [value for value in request.POST.getlist("select_across") if value not in ("", "0")]
-    return "delete_selected" in request.POST.getlist("action") and bool(values)
+    return get_chosen_action(request) == "delete_selected" and bool(values)
+
+
+def get_chosen_action(request: HttpRequest) -> str:
+    """Each action has a button in the same form, which sends the index of its name. Django reads it like this."""
+    names = request.POST.getlist("action")
+    try:
+        return names[int(request.POST.get("index", 0))]
+    except (ValueError, IndexError):
+        return names[0] if names else ""

@@ -27,6 +27,11 @@ def write_moment(local: datetime) -> str:
     return f"{date_format(local, 'DATE_FORMAT')}, {date_format(local, 'H:i:s T')}"
 
 
+def write_short(moment: datetime) -> str:
+    """Returns date and time as text, for headings."""
+    return f"{format_date(moment)}, {date_format(localize_moment(moment), 'H:i')}"
+
+
 def format_date(moment: datetime) -> str:
     """Returns the date in the user's zone, with the month's name: the order of numbers differs between countries."""
     # Translators: a short date, in the letters of Django's date filter.

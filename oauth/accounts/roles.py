@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 from typing import Any
 
+from django.apps import apps
 from django.contrib.auth.models import Group, Permission, User
-from django.db.models import Q, QuerySet
+from django.db.models import Prefetch, Q, QuerySet
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
@@ -37,6 +38,15 @@ register_sentence(
 )
 
 
+# For querysets of groups that are described.
+GROUP_PERMISSIONS = Prefetch("permissions", Permission.objects.select_related("content_type"))
+
+
+def get_group_name(codenames: Iterable[str]) -> str:
+    """Returns the name of the app whose models these permissions are about."""
+    return str(apps.get_app_config(min(codenames).partition(".")[0]).verbose_name)
+
+
 def describe_group(group: Group) -> list[str]:
     return describe_permissions(group.permissions.all())
 
@@ -50,20 +60,20 @@ def describe_user(user: User) -> list[str]:
 
 def list_permissions(user: User) -> QuerySet[Permission]:
     """Returns the permissions of the user and of the user's groups; a superuser needs none."""
-    return Permission.objects.filter(Q(user=user) | Q(group__user=user)).distinct()
+    permissions = Permission.objects.select_related("content_type")
+    return permissions.filter(Q(user=user) | Q(group__user=user)).distinct()
 
 
-def describe_permissions(permissions: QuerySet[Permission]) -> list[str]:
+def describe_permissions(permissions: Iterable[Permission]) -> list[str]:
     """Returns the sentences whose permissions are all granted, and Django's name of each remaining permission."""
-    names = dict(list_names(permissions))
+    names = {get_full_codename(permission): describe_permission(permission) for permission in permissions}
     sentences = [(str(sentence), needed) for sentence, needed in ROLE_SENTENCES.items() if needed <= names.keys()]
     described = frozenset().union(*(needed for _, needed in sentences))
     return [*(sentence for sentence, _ in sentences), *(names[name] for name in sorted(names.keys() - described))]
 
 
-def list_names(permissions: QuerySet[Permission]) -> Iterable[tuple[str, str]]:
-    for permission in permissions.select_related("content_type"):
-        yield f"{permission.content_type.app_label}.{permission.codename}", describe_permission(permission)
+def get_full_codename(permission: Permission) -> str:
+    return f"{permission.content_type.app_label}.{permission.codename}"
 
 
 def describe_permission(permission: Permission) -> str:

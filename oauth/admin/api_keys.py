@@ -9,12 +9,13 @@ from django.utils import timezone
 from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 
-from library_site.admin.badges import format_badge
+from library_site.admin.badges import format_badge, format_state
 from library_site.admin.model_admins import MomentFilter, OwnedAdmin
+from library_site.admin.moments import format_age, format_date
 from oauth import api_keys
-from oauth.admin.forms import APIKeyForm
+from oauth.admin.forms import MAY, APIKeyForm
 from oauth.models import APIKey
-from oauth.scopes import DEFAULT_SCOPE
+from oauth.scopes import DEFAULT_SCOPE, write_scopes
 
 
 class RevocationFilter(MomentFilter):
@@ -31,7 +32,9 @@ class APIKeyAdmin(OwnedAdmin):
     owner_path = "owner"
     form = APIKeyForm
     allowed_lookups = ("revoked_at__isempty",)
-    list_display = ("name", "state", "key_prefix", "owner", "scopes", "last_used_at", "expires_at", "revoked_at")
+    empty_sentence = _("No program has a key yet.")
+    add_label = _("Make an API key")
+    list_display = ("name", "state", "may", "owner", "used", "key_prefix")
     list_filter = (("revoked_at", RevocationFilter),)
     list_select_related = ("owner",)
     search_fields = ("name", "prefix", "owner__username")
@@ -55,9 +58,21 @@ class APIKeyAdmin(OwnedAdmin):
     @admin.display(description=_("state"))
     def state(self, key: APIKey) -> str:
         if key.revoked_at:
-            return format_badge(gettext("Revoked"), "bad")
-        is_expired = key.expires_at and key.expires_at <= timezone.now()
-        return format_badge(gettext("Expired"), "warning") if is_expired else format_badge(gettext("Active"), "good")
+            return format_state(gettext("Revoked"), "bad", format_date(key.revoked_at))
+        if not key.expires_at:
+            return format_badge(gettext("Active"), "good")
+        if key.expires_at <= timezone.now():
+            return format_state(gettext("Expired"), "warning", format_date(key.expires_at))
+        until = gettext("until %(date)s") % {"date": format_date(key.expires_at)}
+        return format_state(gettext("Active"), "good", until)
+
+    @admin.display(description=MAY)
+    def may(self, key: APIKey) -> str:
+        return write_scopes(key.scopes)
+
+    @admin.display(description=_("last used"))
+    def used(self, key: APIKey) -> str:
+        return format_age(key.last_used_at, timezone.now()) if key.last_used_at else gettext("never")
 
     @admin.display(description=_("begins with"))
     def key_prefix(self, key: APIKey) -> str:

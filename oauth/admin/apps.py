@@ -12,9 +12,10 @@ from django.utils.translation import gettext_lazy as _
 from oauth2_provider.models import AccessToken, Application, Grant, IDToken, RefreshToken
 
 from library_site.admin.model_admins import OwnedAdmin
+from library_site.admin.moments import format_age
 from oauth.admin.forms import AppForm
 from oauth.models import Authorization
-from oauth.scopes import DEFAULT_SCOPE
+from oauth.scopes import DEFAULT_SCOPE, write_scopes
 from oauth.server import registration
 
 # The toolkit has no German translation: our catalog translates the texts that the pages show.
@@ -29,8 +30,8 @@ TOOLKIT_TEXTS = [
     *(gettext_noop("redirect URIs"), gettext_noop("name"), gettext_noop("created"), gettext_noop("updated")),
 ]
 
-Application._meta.verbose_name = _("application")
-Application._meta.verbose_name_plural = _("applications")
+Application._meta.verbose_name = _("app")
+Application._meta.verbose_name_plural = _("apps")
 
 # Tokens have no admin pages: to revoke a token, an admin ends its authorization.
 admin.site.unregister([Application, AccessToken, RefreshToken, Grant, IDToken])
@@ -47,7 +48,9 @@ class AppAdmin(OwnedAdmin):
     owner_path = "user"
     form = AppForm
     allowed_lookups = ("client_type__exact",)
-    list_display = ("name", "client_type", "allowed_scopes", "user", "created", "client_id")
+    empty_sentence = _("No app is registered yet.")
+    add_label = _("Register an app")
+    list_display = ("name", "client_type", "may_ask", "user", "registered", "client_id")
     list_filter = ("client_type",)
     list_select_related = ("allowance", "user")
     search_fields = ("name", "client_id", "user__username")
@@ -63,9 +66,14 @@ class AppAdmin(OwnedAdmin):
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         return ("client_type", "client_id", "secret_note", "created", "updated") if obj else ()
 
-    @admin.display(description=_("scopes"))
-    def allowed_scopes(self, app: Any) -> str:
-        return app.allowance.scopes if hasattr(app, "allowance") else DEFAULT_SCOPE
+    @admin.display(description=_("may ask to"))
+    def may_ask(self, app: Any) -> str:
+        scopes = app.allowance.scopes if hasattr(app, "allowance") else DEFAULT_SCOPE
+        return write_scopes(scopes)
+
+    @admin.display(description=_("registered"))
+    def registered(self, app: Any) -> str:
+        return format_age(app.created, timezone.now())
 
     @admin.display(description=_("client secret"))
     def secret_note(self, app: Any) -> str:

@@ -4,12 +4,15 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
+from django.utils.html import format_html
 from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 
-from library_site.admin.badges import format_badge
+from library_site.admin.badges import format_badge, format_state
 from library_site.admin.model_admins import MomentFilter, OwnedAdmin, ReadOnlyAdmin
+from library_site.admin.moments import format_age, format_date
 from oauth.models import CONSENT_LIFETIME, Authorization
+from oauth.scopes import write_scopes
 from oauth.tokens import revocations
 
 
@@ -25,7 +28,9 @@ class AuthorizationAdmin(ReadOnlyAdmin, OwnedAdmin):
     )
     owner_path = "application__user"
     allowed_lookups = ("ended_at__isempty",)
-    list_display = ("user", "state", "application", "scopes", "created_at", "refreshed_at", "ended_at")
+    empty_sentence = _("Nobody has given an app access yet.")
+    empty_place = (_("Apps"), "admin:oauth2_provider_application_changelist")
+    list_display = ("sentence", "state", "given", "used")
     list_display_links = None
     list_filter = (("ended_at", EndFilter),)
     list_select_related = ("user", "application")
@@ -33,10 +38,31 @@ class AuthorizationAdmin(ReadOnlyAdmin, OwnedAdmin):
     ordering = ("-created_at",)
     actions = ("end",)
 
+    @admin.display(description=_("access"))
+    def sentence(self, authorization: Authorization) -> str:
+        names = {
+            "user": authorization.user or gettext("A deleted person"),
+            "app": authorization.application or gettext("A deleted app"),
+        }
+        return format_html(
+            '{} <span class="quiet">{}</span>',
+            gettext("%(user)s lets %(app)s in") % names,
+            write_scopes(authorization.scopes),
+        )
+
+    @admin.display(description=_("given"))
+    def given(self, authorization: Authorization) -> str:
+        return format_age(authorization.created_at, timezone.now())
+
+    @admin.display(description=_("last refreshed"))
+    def used(self, authorization: Authorization) -> str:
+        refreshed_at = authorization.refreshed_at
+        return format_age(refreshed_at, timezone.now()) if refreshed_at else gettext("never")
+
     @admin.display(description=_("state"))
     def state(self, authorization: Authorization) -> str:
         if authorization.ended_at:
-            return format_badge(gettext("Ended"))
+            return format_state(gettext("Ended"), "", format_date(authorization.ended_at))
         is_expired = authorization.created_at <= timezone.now() - CONSENT_LIFETIME
         return format_badge(gettext("Expired"), "warning") if is_expired else format_badge(gettext("Active"), "good")
 

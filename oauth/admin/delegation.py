@@ -13,7 +13,13 @@ from django.http import HttpRequest
 
 from library_site.admin.model_admins import ValidatingAdmin
 from oauth.accounts.roles import list_permissions
-from oauth.admin.forms import PermissionsField, RowsField
+from oauth.admin.forms import MAY, PermissionsWidget, RolesField, RowsField
+
+# How the form shows the groups of a user, and the permissions of a user or group.
+FIELDS: dict[Any, dict[str, Any]] = {
+    Group: {"form_class": RolesField, "widget": CheckboxSelectMultiple},
+    Permission: {"form_class": RowsField, "widget": PermissionsWidget, "label": MAY},
+}
 
 
 class DelegatingAdmin(ValidatingAdmin):
@@ -34,12 +40,8 @@ class DelegatingAdmin(ValidatingAdmin):
     def formfield_for_manytomany(
         self, db_field: "ManyToManyField[Any, Any]", request: Any = None, **options: Any
     ) -> ModelMultipleChoiceField | None:
-        options |= {
-            "queryset": list_manageable(db_field.related_model, request.user),
-            "form_class": PermissionsField if db_field.related_model is Permission else RowsField,
-            # Django's two lists have no accessible names, and do not fit on a phone.
-            "widget": CheckboxSelectMultiple,
-        }
+        # Django's two lists have no accessible names, and do not fit on a phone.
+        options |= {"queryset": list_manageable(db_field.related_model, request.user), **FIELDS[db_field.related_model]}
         return super().formfield_for_manytomany(db_field, request, **options)
 
 

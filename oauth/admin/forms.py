@@ -7,8 +7,10 @@ from typing import Any
 from django import forms
 from django.contrib.auth.models import Group, User
 from django.core.exceptions import ValidationError
+from django.template.loader import render_to_string
 from django.utils import timezone
 from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext, gettext_noop, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
@@ -41,6 +43,7 @@ class AppForm(forms.ModelForm):
     name = forms.CharField(
         label=_("Name"),
         max_length=registration.MAX_NAME_LENGTH,
+        widget=forms.TextInput(attrs={"class": "vTextField"}),
         validators=[registration.validate_name],
         help_text=_("People read it when the app asks to be let in."),
     )
@@ -71,6 +74,7 @@ class APIKeyForm(forms.ModelForm):
     name = forms.CharField(
         label=_("Name"),
         max_length=100,
+        widget=forms.TextInput(attrs={"class": "vTextField"}),
         validators=[registration.validate_name],
         help_text=_("Such as the program that uses the key. The history names it."),
     )
@@ -101,6 +105,9 @@ class APIKeyForm(forms.ModelForm):
 GROUP_NAMES = [gettext_noop("Librarians"), gettext_noop("Developers"), gettext_noop("Head librarians")]
 
 
+MAY = pgettext_lazy("what a person may do", "May")
+
+
 class RowsField(forms.ModelMultipleChoiceField):
     """Rejects ids that no row can have and that make the database fail."""
 
@@ -111,17 +118,46 @@ class RowsField(forms.ModelMultipleChoiceField):
         return super().clean(value)
 
 
-class PermissionsField(RowsField):
-    def label_from_instance(self, permission: Any) -> str:
-        content_type = permission.content_type
-        return f"{content_type.app_labeled_name} | {roles.describe_permission(permission)}"
+class PermissionsWidget(forms.CheckboxSelectMultiple):
+    """Offers the sentences of `roles`, in groups, and then the permissions that no checked sentence contains.
+
+    The value of a sentence is the ids of its permissions, separated by commas.
+    """
+
+    template_name = "admin/permissions.html"
+
+    def value_from_datadict(self, data: Any, files: Any, name: str) -> list[str]:
+        return [pk for value in data.getlist(name) for pk in value.split(",")]
+
+    def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
+        # Not by `renderer`, which knows the templates of apps alone.
+        *groups, singles = self.list_groups(set(map(str, value or ())))
+        context = {"id": (attrs or {}).get("id"), "name": name, "groups": groups, "singles": singles}
+        return render_to_string(self.template_name, context)
+
+    def list_groups(self, checked: set[str]) -> list[tuple[str, list[Any]]]:
+        """Returns the headings, each with the values, labels and states of its checkboxes."""
+        choices: Any = self.choices
+        permissions = {roles.get_full_codename(one): one for one in choices.queryset.select_related("content_type")}
+        groups: dict[str, list[Any]] = {}
+        described: set[str] = set()
+        for sentence, needed in roles.ROLE_SENTENCES.items():
+            if needed <= permissions.keys():
+                pks = {str(permissions[codename].pk) for codename in needed}
+                described |= pks if pks <= checked else set()
+                options = groups.setdefault(roles.get_group_name(needed), [])
+                options.append((",".join(sorted(pks)), sentence, pks <= checked))
+        singles = [(str(one.pk), roles.describe_permission(one)) for one in permissions.values()]
+        rest = [(pk, label, pk in checked) for pk, label in singles if pk not in described]
+        return [*groups.items(), (gettext("Single permissions"), rest)]
 
 
 class RolesField(RowsField):
     widget = forms.CheckboxSelectMultiple
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(Group.objects.none(), **options)
+    def __init__(self, queryset: Any = None, **options: Any) -> None:
+        groups = Group.objects.none() if queryset is None else queryset
+        super().__init__(groups.order_by("name").prefetch_related(roles.GROUP_PERMISSIONS), **options)
 
     def label_from_instance(self, group: Any) -> str:
         """The name, and what the role may do."""
@@ -135,9 +171,13 @@ class InvitationForm(forms.ModelForm):
     # The groups that the inviting user may grant.
     grantable_groups = Group.objects.none()
 
-    email = forms.EmailField(label=_("Email address"), help_text=_("The invitation goes there."))
+    email = forms.EmailField(
+        label=_("Email address"),
+        widget=forms.EmailInput(attrs={"class": "vTextField"}),
+        help_text=_("The invitation goes there."),
+    )
     groups = RolesField(
-        label=pgettext_lazy("what a person may do", "May"),
+        label=MAY,
         required=False,
         help_text=_("Without any, the person reads books and lets apps read them."),
     )
@@ -151,7 +191,7 @@ class InvitationForm(forms.ModelForm):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         groups: Any = self.fields["groups"]
-        groups.queryset = self.grantable_groups.order_by("name")
+        groups.queryset = self.grantable_groups.order_by("name").prefetch_related(roles.GROUP_PERMISSIONS)
 
     def clean_email(self) -> str:
         address: str = self.cleaned_data["email"]

@@ -6,16 +6,16 @@ from typing import Any
 from django.contrib import admin, messages
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, User
-from django.db.models import QuerySet
+from django.db.models import Count, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 
 from library_site.admin.badges import format_badge
-from oauth.accounts import mails
+from oauth.accounts import mails, roles
 from oauth.admin.delegation import DelegatingAdmin, list_manageable
-from oauth.admin.forms import InvitationForm
+from oauth.admin.forms import MAY, InvitationForm
 
 # Django's German translation lacks these texts or uses another term: our catalog translates them.
 DJANGO_TEXTS = [
@@ -37,6 +37,17 @@ DJANGO_TEXTS = [
     ),
 ]
 
+LABELS = {
+    "is_active": _("May sign in"),
+    "is_staff": _("Sees the pages of the library"),
+    "is_superuser": _("May do everything"),
+}
+HELP_TEXTS = {
+    "is_active": _("Without it the person's apps, keys and webhooks stop, too."),
+    "is_staff": _("What the groups permit counts on these pages only with it."),
+    "is_superuser": _("Runs the library: invites people, and says what each may do."),
+}
+
 admin.site.unregister([User, Group])
 
 
@@ -53,9 +64,22 @@ class LibraryUserAdmin(DelegatingAdmin, UserAdmin):
     )
     add_form: Any = InvitationForm
     add_fieldsets: Any = ((None, {"fields": ("username", "first_name", "last_name", "email", "groups")}),)
-    list_display = ("username", "email", "first_name", "last_name", "state", "sign_in")
+    add_label = _("Invite a person")
+    list_display = ("username", "full_name", "email", "may", "state", "sign_in")
+    list_filter = ("groups", "is_active")
     list_select_related = ("second_factor",)
+    fieldsets = (
+        (None, {"fields": ("username", "password", "first_name", "last_name", "email")}),
+        (MAY, {"fields": ("is_active", "is_superuser", "groups")}),
+        (_("May besides"), {"fields": ("user_permissions",), "classes": ("collapse",)}),
+        (_("Details"), {"fields": ("is_staff", "last_login", "date_joined"), "classes": ("collapse",)}),
+    )
+    # For those who may see people and not change them.
+    view_fields = ("username", "first_name", "last_name", "email", "is_active", "may_sentences")
     actions = ("invite_again",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
+        return super().get_queryset(request).prefetch_related("groups")
 
     def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
         context = {**(extra_context or {}), "title": gettext("Invite a person")}
@@ -63,15 +87,20 @@ class LibraryUserAdmin(DelegatingAdmin, UserAdmin):
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         """Only superusers can make superusers."""
+        if obj and not self.has_change_permission(request, obj):
+            return ((None, {"fields": self.view_fields}),)
         fieldsets = super().get_fieldsets(request, obj)
         if obj or not request.user.is_superuser:
             return fieldsets
         return (*fieldsets, (None, {"fields": ("is_superuser",)}))
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        return () if request.user.is_superuser else ("is_superuser",)
+        times = ("last_login", "date_joined", "may_sentences")
+        return times if request.user.is_superuser else (*times, "is_superuser")
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any) -> Any:
+        if obj:
+            options |= {"labels": LABELS, "help_texts": HELP_TEXTS}
         form: Any = super().get_form(request, obj, change=change, **options)
         form.grantable_groups = list_manageable(Group, request.user)
         return form
@@ -85,6 +114,20 @@ class LibraryUserAdmin(DelegatingAdmin, UserAdmin):
         self.message_user(request, gettext("An invitation goes to %(address)s.") % {"address": obj.email})
         # Not the response of Django's UserAdmin, which redirects to a second page.
         return super(UserAdmin, self).response_add(request, obj, post_url_continue)
+
+    @admin.display(description=_("name"))
+    def full_name(self, user: User) -> str:
+        return user.get_full_name()
+
+    @admin.display(description=MAY)
+    def may(self, user: User) -> str:
+        """Names the groups; the page of the person has the sentences."""
+        names = [gettext(group.name) for group in user.groups.all()]
+        return gettext("Everything") if user.is_superuser else ", ".join(names) or gettext("Read books")
+
+    @admin.display(description=MAY)
+    def may_sentences(self, user: User) -> str:
+        return "; ".join(roles.describe_user(user))
 
     @admin.display(description=_("signs in with"))
     def sign_in(self, user: User) -> str:
@@ -122,10 +165,33 @@ class LibraryUserAdmin(DelegatingAdmin, UserAdmin):
 class LibraryGroupAdmin(DelegatingAdmin, GroupAdmin):
     """The page has no filters, so no lookups are allowed."""
 
+    add_label = _("Add a group")
+    empty_sentence = _("There is no group yet.")
+    list_display = ("role", "may", "people")
     page_help: Any = _(
         "A group is a role: who is in it may do what the group permits. A person can be in several, and may do more"
         " besides."
     )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        groups = super().get_queryset(request).prefetch_related(roles.GROUP_PERMISSIONS)
+        counted_groups: QuerySet[Any] = groups.annotate(people=Count("user"))
+        return counted_groups
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        return ("name", "may") if obj and not self.has_change_permission(request, obj) else ("name", "permissions")
+
+    @admin.display(description=_("group"), ordering="name")
+    def role(self, group: Group) -> str:
+        return gettext(group.name)
+
+    @admin.display(description=MAY)
+    def may(self, group: Group) -> str:
+        return "; ".join(roles.describe_group(group))
+
+    @admin.display(description=_("people"))
+    def people(self, group: Any) -> int:
+        return int(group.people)
 
     def get_deleted_objects(
         self, objs: Iterable[Any], request: HttpRequest

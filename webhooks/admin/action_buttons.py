@@ -1,6 +1,7 @@
 """The base of this app's admin pages: action buttons, selections of rows, and the display of bodies and times."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -8,11 +9,14 @@ from django.contrib import messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.formats import number_format
 from django.utils.html import format_html
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from library_site.admin.model_admins import BaseAdmin
+from library_site.admin.moments import format_age
 from library_site.http.api_errors import APIError
 
 # The largest selection: each row is locked, changed and logged separately.
@@ -35,8 +39,9 @@ class ActionButtonsAdmin(BaseAdmin):
         self, request: HttpRequest, context: dict[str, Any], *arguments: Any, **options: Any
     ) -> HttpResponse:
         row = context.get("original")
-        buttons = self.list_buttons(request, row) if row else {}
-        context |= {"buttons": buttons, "pages": self.get_links(request, row)}
+        if row:
+            context |= {"buttons": self.list_buttons(request, row), "headline": self.get_headline(row)}
+        context["pages"] = self.get_links(request, row)
         return super().render_change_form(request, context, *arguments, **options)
 
     def list_buttons(self, request: HttpRequest, row: Any) -> dict[str, str]:
@@ -47,6 +52,10 @@ class ActionButtonsAdmin(BaseAdmin):
     def is_possible(self, action: str, row: Any) -> bool:
         """Whether the action would change anything for the row now."""
         return True
+
+    def get_headline(self, row: Any) -> str:
+        """The heading of the page of a row."""
+        return str(row)
 
     def get_links(self, request: HttpRequest, obj: Any) -> dict[str, str]:
         """The titles of related pages of the row, by URL."""
@@ -85,6 +94,14 @@ def require_one(queryset: QuerySet[Any]) -> Any:
     if len(rows) != 1:
         raise SelectionRefused(_("select one"))
     return rows[0]
+
+
+def describe_waiting(attempted: int, next_at: datetime | None) -> str:
+    """Describes a row that a worker has to send or process."""
+    if not attempted or not next_at:
+        return _("Nothing yet: it waits for its turn.")
+    failed = ngettext("%(count)d attempt failed.", "%(count)d attempts failed.", attempted) % {"count": attempted}
+    return format_html(_("{} The next one is due {}."), failed, format_age(next_at, timezone.now()))
 
 
 def get_change_url(row: Any) -> str:

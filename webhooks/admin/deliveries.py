@@ -6,21 +6,24 @@ from django.contrib import admin
 from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.utils.html import format_html, format_html_join
+from django.template.loader import render_to_string
+from django.utils import timezone
+from django.utils.html import format_html
 from django.utils.text import Truncator
-from django.utils.translation import gettext, gettext_noop
+from django.utils.translation import gettext, gettext_noop, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from library_site.admin.badges import Tone, format_badge
 from library_site.admin.model_admins import OwnedAdmin, ReadOnlyAdmin
+from library_site.admin.moments import format_age, format_moment, write_short
 from webhooks import endpoints
 from webhooks.admin.action_buttons import (
     MAX_URL_SHOWN,
     ActionButtonsAdmin,
     decode_text,
+    describe_waiting,
     format_json,
     get_change_url,
-    render_pre,
     require_selection,
 )
 from webhooks.models import Attempt, Delivery, Endpoint, SignatureForm
@@ -30,6 +33,14 @@ DELIVERY_TONES: dict[str, Tone] = {
     Delivery.State.WAITING: "warning",
     Delivery.State.DELIVERED: "good",
     Delivery.State.DEAD: "bad",
+}
+
+
+# The heading of a delivery's page: what happened, and when.
+HEADLINES: dict[str, Any] = {
+    Delivery.State.WAITING: _("%(kind)s waiting since %(time)s"),
+    Delivery.State.DELIVERED: _("%(kind)s delivered, %(time)s"),
+    Delivery.State.DEAD: _("%(kind)s given up, %(time)s"),
 }
 
 
@@ -50,43 +61,6 @@ class EndpointFilter(admin.RelatedFieldListFilter):
         return True
 
 
-class AttemptInline(admin.StackedInline):
-    model = Attempt
-    fields = ("started_at", "milliseconds", "status", "error", "headers", "answer_text")
-    readonly_fields = fields
-    ordering = ("pk",)
-    extra = 0
-    can_delete = False
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        rows = super().get_queryset(request)
-        return rows.select_related("delivery__event", "delivery__endpoint").defer("delivery__event__body")
-
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    @admin.display(description=_("headers"))
-    def headers(self, attempt: Attempt) -> str:
-        """Shows the headers in the endpoint's current form. Signatures are not stored, so they are not shown."""
-        delivery, seconds = attempt.delivery, int(attempt.started_at.timestamp())
-        if delivery.endpoint.form == SignatureForm.C:
-            signed = [(STANDARD_ID, str(delivery.event.uuid)), (STANDARD_TIMESTAMP, seconds)]
-        else:
-            signed = [(TIMESTAMP, seconds)]
-        lines = format_html_join("\n", "{}: {}", [(EVENT, delivery.event.kind), *signed])
-        return format_html("<pre>{}</pre>", lines)
-
-    @admin.display(description=_("answer"))
-    def answer_text(self, attempt: Attempt) -> str:
-        return render_pre(decode_text(attempt.answer)) if attempt.answer else "-"
-
-
 @admin.register(Delivery)
 class DeliveryAdmin(ReadOnlyAdmin, ActionButtonsAdmin, OwnedAdmin):
     page_help = _(
@@ -95,15 +69,16 @@ class DeliveryAdmin(ReadOnlyAdmin, ActionButtonsAdmin, OwnedAdmin):
     )
     owner_path = "endpoint__owner"
     allowed_lookups = ("state__exact", "endpoint__id__exact")
-    list_display = ("kind", "address", "state_badge", "attempted", "created_at", "next_at", "replay")
+    empty_sentence = _("No event has been sent yet: an endpoint names the program that wants to know.")
+    empty_place = (_("Endpoints"), "admin:webhooks_endpoint_changelist")
+    list_display = ("headline", "address", "state_badge", "outcome", "age")
     list_filter = ("state", ("endpoint", EndpointFilter))
     ordering = ("-pk",)
-    fields = (
-        *("kind", "uuid", "receiver", "state_badge", "attempted", "replay"),
-        *("created_at", "next_at", "finished_at", "body"),
+    fieldsets = (
+        (None, {"fields": ("attempts", "outcome", "receiver", "body")}),
+        (_("Details"), {"fields": ("uuid", "written", "replay"), "classes": ("collapse",)}),
     )
-    readonly_fields = fields
-    inlines = (AttemptInline,)
+    readonly_fields = ("attempts", "outcome", "receiver", "body", "uuid", "written", "replay")
     actions = ("redeliver",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
@@ -116,9 +91,40 @@ class DeliveryAdmin(ReadOnlyAdmin, ActionButtonsAdmin, OwnedAdmin):
     def state_badge(self, delivery: Delivery) -> str:
         return format_badge(delivery.get_state_display(), DELIVERY_TONES[delivery.state])
 
+    def get_headline(self, row: Any) -> str:
+        moment = row.finished_at or row.created_at
+        return str(HEADLINES[row.state]) % {"kind": row.event.kind, "time": write_short(moment)}
+
     @admin.display(description=_("event"))
-    def kind(self, delivery: Delivery) -> str:
+    def headline(self, delivery: Delivery) -> str:
         return delivery.event.kind
+
+    @admin.display(description=_("what happened"))
+    def outcome(self, delivery: Delivery) -> str:
+        count = delivery.attempted
+        if delivery.state == Delivery.State.DELIVERED:
+            words = ngettext(
+                "The receiver took it at the first attempt.", "The receiver took it at attempt %(count)d.", count
+            )
+            return words % {"count": count}
+        if delivery.state == Delivery.State.DEAD:
+            words = gettext("Given up after %(count)d attempts. Nothing more is sent, unless you send it again.")
+            return words % {"count": count}
+        return describe_waiting(count, delivery.next_at)
+
+    @admin.display(description=_("attempts"))
+    def attempts(self, delivery: Delivery) -> str:
+        attempts = delivery.attempts.order_by("pk")
+        context = {"attempts": [describe_attempt(attempt, delivery) for attempt in attempts]}
+        return render_to_string("admin/webhooks/attempts.html", context)
+
+    @admin.display(description=_("when"))
+    def age(self, delivery: Delivery) -> str:
+        return format_age(delivery.created_at, timezone.now())
+
+    @admin.display(description=_("written"))
+    def written(self, delivery: Delivery) -> str:
+        return format_moment(delivery.created_at)
 
     @admin.display(description=_("event's id"))
     def uuid(self, delivery: Delivery) -> str:
@@ -146,3 +152,18 @@ class DeliveryAdmin(ReadOnlyAdmin, ActionButtonsAdmin, OwnedAdmin):
             self.record_action(request, rows, gettext_noop("Sent again."))
         message = gettext("Deliveries sent again: %(count)d, to active endpoints.") % {"count": len(deliveries)}
         return self.redirect_with_message(request, message, deliveries)
+
+
+def describe_attempt(attempt: Attempt, delivery: Delivery) -> dict[str, Any]:
+    """The headers are those of the endpoint's current form. Signatures are not stored, so they are not shown."""
+    seconds = int(attempt.started_at.timestamp())
+    if delivery.endpoint.form == SignatureForm.C:
+        signed = [(STANDARD_ID, str(delivery.event.uuid)), (STANDARD_TIMESTAMP, seconds)]
+    else:
+        signed = [(TIMESTAMP, seconds)]
+    return {
+        "attempt": attempt,
+        "is_success": attempt.status is not None and attempt.status // 100 == 2,
+        "headers": [(EVENT, delivery.event.kind), *signed],
+        "answer": decode_text(attempt.answer),
+    }

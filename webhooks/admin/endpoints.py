@@ -21,7 +21,7 @@ from django.utils.translation import gettext_lazy as _
 
 from library_site.admin.badges import Tone, format_badge
 from library_site.admin.model_admins import OwnedAdmin
-from library_site.admin.moments import format_moment
+from library_site.admin.moments import format_age, format_moment
 from library_site.admin.stored_texts import translate_stored
 from library_site.http.api_errors import APIError
 from webhooks import endpoints
@@ -33,8 +33,9 @@ from webhooks.admin.action_buttons import (
     require_selection,
 )
 from webhooks.admin.forms import EndpointForm, ReplayForm, describe_key
-from webhooks.admin.health import RECENT_DELIVERIES, annotate_health
+from webhooks.admin.health import annotate_health
 from webhooks.models import EVENT_RETENTION, Endpoint, EndpointSecret
+from webhooks.registry import ALL_KINDS
 
 NARROWER = _("Choose fewer events, a later start or an earlier end; you can replay the rest afterwards.")
 REPLAY_ADVICE: dict[type[APIError], Any] = {
@@ -79,17 +80,9 @@ class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
     owner_path = "owner"
     form = EndpointForm
     allowed_lookups = ("state__exact",)
-    list_display = (
-        "address",
-        "state_badge",
-        "delivered_count",
-        "failing_count",
-        "last_answer",
-        "owner",
-        "made_by",
-        "kinds",
-        "description",
-    )
+    empty_sentence = _("No program is told yet what happens in the library.")
+    add_label = _("Add an endpoint")
+    list_display = ("address", "state_badge", "outcome", "events", "owner", "made_by", "description")
     list_filter = (("state", StateFilter),)
     list_select_related = ("owner", "creator", "authorization__application")
     list_per_page = 50
@@ -114,11 +107,11 @@ class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
         return [*fields, *self.get_readonly_fields(request, obj)]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        return (
-            ("state_badge", "reason_text", "made_by", "expires_at", "health", "secrets_note", "created_at")
-            if obj
-            else ()
-        )
+        """Leaves out what has no value."""
+        if not obj:
+            return ()
+        optional = {"reason_text": obj.reason, "made_by": obj.creator or obj.authorization, "end": obj.expires_at}
+        return ("state_badge", *(name for name, value in optional.items() if value), "outcome", "secrets_note", "start")
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         return {"owner": str(request.user.pk)}
@@ -129,7 +122,15 @@ class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
 
     @admin.display(description=_("reason"))
     def reason_text(self, endpoint: Endpoint) -> str:
-        return translate_stored(endpoint.reason) or "-"
+        return translate_stored(endpoint.reason)
+
+    @admin.display(description=_("ends"))
+    def end(self, endpoint: Endpoint) -> str:
+        return format_moment(endpoint.expires_at) if endpoint.expires_at else ""
+
+    @admin.display(description=_("added"))
+    def start(self, endpoint: Endpoint) -> str:
+        return format_moment(endpoint.created_at)
 
     @admin.display(description=_("URL"))
     def address(self, endpoint: Endpoint) -> str:
@@ -139,29 +140,26 @@ class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
     def made_by(self, endpoint: Endpoint) -> str:
         if endpoint.authorization:
             return str(endpoint.authorization.application or gettext("A deleted app"))
-        return gettext("API key %(name)s") % {"name": endpoint.creator.name} if endpoint.creator else "-"
+        return gettext("API key %(name)s") % {"name": endpoint.creator.name} if endpoint.creator else ""
 
-    @admin.display(description=_("delivered, of 100"))
-    def delivered_count(self, endpoint: Any) -> int:
-        return int(endpoint.delivered)
+    @admin.display(description=_("events"))
+    def events(self, endpoint: Endpoint) -> str:
+        return gettext("All") if endpoint.kinds == ALL_KINDS else ", ".join(endpoint.kinds.split())
 
-    @admin.display(description=_("failing"))
-    def failing_count(self, endpoint: Any) -> int:
-        return int(endpoint.failing)
-
-    @admin.display(description=_("last answer"))
-    def last_answer(self, endpoint: Any) -> str:
+    @admin.display(description=_("last deliveries"))
+    def outcome(self, endpoint: Any) -> str:
+        """Counts the last RECENT_DELIVERIES."""
+        if not endpoint.delivered and not endpoint.failing:
+            return gettext("Nothing sent yet.")
+        counts = gettext("%(delivered)d delivered, %(failing)d failing.")
+        text = counts % {"delivered": endpoint.delivered, "failing": endpoint.failing}
         if not endpoint.last_answer_at:
-            return "-"
-        return format_html("{}: {}", format_moment(endpoint.last_answer_at), endpoint.last_answer)
-
-    @admin.display(description=_("health"))
-    def health(self, endpoint: Any) -> str:
-        counts = gettext(
-            "Of the last %(count)d deliveries %(delivered)d were delivered and %(failing)d fail. Last answer: {}."
-        )
-        numbers = {"count": RECENT_DELIVERIES, "delivered": endpoint.delivered, "failing": endpoint.failing}
-        return format_html(counts % numbers, self.last_answer(endpoint))
+            return text
+        last = endpoint.last_answer
+        if last.isdecimal():
+            last = gettext("The last answer was %(status)s.") % {"status": last}
+        age = format_age(endpoint.last_answer_at, timezone.now())
+        return format_html('{} {} <span class="quiet">{}</span>', text, last, age)
 
     @admin.display(description=_("secrets"))
     def secrets_note(self, endpoint: Endpoint) -> str:

@@ -50,11 +50,11 @@ class EndpointForm(forms.ModelForm):
     )
     kinds = KindsFormField(label=_("Events"))
     in_flight_limit = forms.IntegerField(
-        label=_("In flight"),
+        label=_("Events at a time"),
         min_value=MIN_IN_FLIGHT,
         max_value=MAX_IN_FLIGHT,
         initial=Endpoint._meta.get_field("in_flight_limit").default,
-        help_text=_("How many events are on their way to it at the same time. Fewer spare a slow receiver."),
+        help_text=_("How many are sent to it at the same time. Fewer spare a slow receiver."),
     )
 
     def __init__(self, *arguments: Any, **options: Any) -> None:

@@ -16,8 +16,15 @@ from django.views.decorators.debug import sensitive_post_parameters
 
 from library_site.admin.badges import Tone, format_badge
 from library_site.admin.model_admins import ReadOnlyAdmin
+from library_site.admin.moments import format_age, format_date, format_moment, write_short
 from webhooks import inbox
-from webhooks.admin.action_buttons import ActionButtonsAdmin, format_json, require_one, require_selection
+from webhooks.admin.action_buttons import (
+    ActionButtonsAdmin,
+    describe_waiting,
+    format_json,
+    require_one,
+    require_selection,
+)
 from webhooks.admin.forms import SourceForm, describe_key
 from webhooks.models import Received, Source, SourceSecret
 
@@ -26,6 +33,10 @@ RECEIVED_TONES: dict[str, Tone] = {
     Received.State.DONE: "good",
     Received.State.DEAD: "bad",
 }
+
+
+# "Inbox" is no plural, and the list counts its rows.
+Received._meta.verbose_name_plural = _("received events")
 
 
 class SourceSecretInline(admin.StackedInline):
@@ -58,7 +69,9 @@ class SourceAdmin(ActionButtonsAdmin):
     )
     form = SourceForm
     allowed_lookups = ("enabled__exact",)
-    list_display = ("name", "form", "state", "mirroring", "created_at")
+    empty_sentence = _("No other service sends its events here yet.")
+    add_label = _("Add a source")
+    list_display = ("name", "state", "mirroring", "form", "added")
     list_filter = ("enabled",)
     search_fields = ("name",)
     ordering = ("name",)
@@ -80,9 +93,13 @@ class SourceAdmin(ActionButtonsAdmin):
             format_badge(gettext("Enabled"), "good") if source.enabled else format_badge(gettext("Disabled"), "warning")
         )
 
-    @admin.display(description=_("mirrored"))
+    @admin.display(description=_("its books"))
     def mirroring(self, source: Source) -> str:
-        return format_badge(gettext("Mirrored")) if source.mirrors else "-"
+        return gettext("are copied here") if source.mirrors else gettext("stay there")
+
+    @admin.display(description=_("added"))
+    def added(self, source: Source) -> str:
+        return format_date(source.created_at)
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         return {}
@@ -133,14 +150,16 @@ class ReceivedAdmin(ReadOnlyAdmin, ActionButtonsAdmin):
         "attempt it is dead: nothing more happens unless you let it be worked off again."
     )
     allowed_lookups = ("state__exact", "source__id__exact")
-    list_display = ("kind", "event_id", "source", "state_badge", "attempted", "received_at", "next_at")
+    empty_sentence = _("No source has sent an event yet.")
+    empty_place = (_("Sources"), "admin:webhooks_source_changelist")
+    list_display = ("kind", "source", "state_badge", "outcome", "age")
     list_filter = ("state", "source")
     ordering = ("-pk",)
-    fields = (
-        *("kind", "event_id", "source", "state_badge", "attempted", "received_at"),
-        *("next_at", "finished_at", "error", "content"),
+    fieldsets = (
+        (None, {"fields": ("outcome", "error", "source", "content")}),
+        (_("Details"), {"fields": ("event_id", "received"), "classes": ("collapse",)}),
     )
-    readonly_fields = fields
+    readonly_fields = ("outcome", "error", "source", "content", "event_id", "received")
     actions = ("requeue",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
@@ -152,6 +171,32 @@ class ReceivedAdmin(ReadOnlyAdmin, ActionButtonsAdmin):
     @admin.display(description=_("state"))
     def state_badge(self, event: Received) -> str:
         return format_badge(event.get_state_display(), RECEIVED_TONES[event.state])
+
+    def get_headline(self, row: Any) -> str:
+        values = {"kind": row.kind, "source": row.source, "time": write_short(row.received_at)}
+        return gettext("%(kind)s of %(source)s, %(time)s") % values
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        """Leaves out the error if there is none."""
+        (name, main), details = self.fieldsets
+        fields = tuple(field for field in main["fields"] if field != "error" or (obj and obj.error))
+        return ((name, {"fields": fields}), details)
+
+    @admin.display(description=_("what happened"))
+    def outcome(self, event: Received) -> str:
+        if event.state == Received.State.DONE:
+            return gettext("The library took it over.")
+        if event.state == Received.State.DEAD:
+            return gettext("Given up after %(count)d attempts.") % {"count": event.attempted}
+        return describe_waiting(event.attempted, event.next_at)
+
+    @admin.display(description=_("when"))
+    def age(self, event: Received) -> str:
+        return format_age(event.received_at, timezone.now())
+
+    @admin.display(description=_("received"))
+    def received(self, event: Received) -> str:
+        return format_moment(event.received_at)
 
     @admin.display(description=_("body"))
     def content(self, event: Received) -> str:

@@ -478,7 +478,8 @@ def test_a_longer_list_takes_no_more_queries(root: Client, changelist: str) -> N
 def test_a_long_list_is_not_deleted_by_one_action(root: Client, monkeypatch: pytest.MonkeyPatch, across: str) -> None:
     monkeypatch.setattr(model_admins, "MAX_COUNT", 1)
     readers = [oauth_flows.create_reader(f"reader-{number}") for number in range(2)]
-    form = {"action": ["delete_selected", ""], "index": 0, "select_across": across, "_selected_action": [readers[0].pk]}
-    response: Any = root.post("/admin/auth/user/", form, follow=True)
-    assert "Nothing was deleted: select 1 at most." in read_text(response)
+    form = {"action": ["", "delete_selected", "invite_again"], "select_across": across}
+    for index, words in (("1", "Nothing was deleted: select 1 at most."), ("2", "not invited")):
+        selection = {"index": index, "_selected_action": [readers[0].pk]}
+        assert words in read_text(root.post("/admin/auth/user/", {**form, **selection}, follow=True)), index
     assert User.objects.filter(pk=readers[0].pk).exists()

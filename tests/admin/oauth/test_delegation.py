@@ -1,5 +1,6 @@
 """Who may change users gives nobody rights that they have not themselves, and takes no account that has more."""
 
+import re
 from typing import Any
 
 import pytest
@@ -109,6 +110,20 @@ def test_groups_get_no_other_permissions(browser: Client, head: User) -> None:
     assert "is not one of the available choices" in read_text(response)
     browser.post(f"{GROUPS}{group.pk}/change/", {"name": "Helpers", "permissions": find_permission("add_book")})
     assert list_codenames(group.permissions) == ["add_book"]
+
+
+def test_a_sentence_is_granted_and_taken_away_with_all_its_permissions(root: Client) -> None:
+    group = Group.objects.get(name="Developers")
+    page, form = f"{GROUPS}{group.pk}/change/", {"name": "Developers"}
+    actions = [f"{action}_apikey" for action in ("add", "change", "view")]
+    sentence = ",".join(sorted(str(find_permission(name)) for name in actions))
+    # A permission that no checked sentence contains is shown on its own, and is kept.
+    root.post(page, {**form, "permissions": [sentence, find_permission("view_book"), find_permission("view_endpoint")]})
+    assert {*list_codenames(group.permissions)} == {*actions, "view_book", "view_endpoint"}
+    values = read_text(root.get(page)).partition("Single permissions")[2]
+    assert re.findall(r'value="([0-9]+)" checked', values) == [str(find_permission("view_endpoint"))]
+    root.post(page, {**form, "permissions": [find_permission("view_endpoint")]})
+    assert list_codenames(group.permissions) == ["view_endpoint"]
 
 
 def test_groups_with_other_permissions_are_not_changed(browser: Client) -> None:
