@@ -3,6 +3,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 
 # The system has no default for the first process of a container: SIGTERM would be lost until the command reacts to it.
@@ -15,12 +16,20 @@ from django.core.management import execute_from_command_line
 from django.db import OperationalError, ProgrammingError
 from django.db.backends.signals import connection_created
 
+from library_site import env
 from library_site.db.connections import name_database_once
 from library_site.json_lines import wrap_streams
 from library_site.releases import VERSION
 
 # The other commands wait for the database as long as it takes (LIBRARY_PROCESS in library_site/settings.py).
 PROCESSES = {"serve": "web", "runserver": "web", "deliver_webhooks": "worker", "run_operations": "worker"}
+
+
+def deploy() -> None:
+    """Runs `deploy` in a process of its own: this one must not read its settings before there is a secret key."""
+    if status := subprocess.run([sys.executable, sys.argv[0], "deploy", "--skip-checks"], check=False).returncode:
+        sys.exit(status)
+
 
 if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "library_site.settings")
@@ -33,6 +42,8 @@ if __name__ == "__main__":
         if sys.argv[1:] == ["--version"]:
             sys.stdout.write(f"Library API {VERSION}, Django {django.get_version()}\n")
             sys.exit()
+        if sys.argv[1:2] == ["serve"] and env.flag("SET_UP", default=False):
+            deploy()
         execute_from_command_line(sys.argv)
     except ImproperlyConfigured as error:
         sys.exit(f"{error}")

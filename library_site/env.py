@@ -297,20 +297,27 @@ def token(name: str) -> str:
     return value
 
 
-def secret_key(name: str, file: Path, debug: bool) -> str:
-    """Returns the secret, or the content of `file`, or a random key. Without DEBUG the last is an error."""
+class NewSecretKey(str):
+    """A random key, which is stored nowhere."""
+
+    __slots__ = ()
+
+
+def secret_key(name: str, file: Path, may_be_missing: bool) -> str:
+    """Returns the secret, or the content of `file`, or a NewSecretKey."""
     if value := secret_text(name):
         return value
-    if f"{name}_FILE" in problems:
-        return get_random_secret_key()
     try:
-        return file.read_text().strip()
+        if f"{name}_FILE" not in problems:
+            return file.read_text().strip()
     except FileNotFoundError:
-        if not debug:
-            problems[name] = f"{name} is not set and {file} does not exist. `make run` makes one."
+        if not may_be_missing:
+            problems[name] = (
+                f"{name} is not set and {file} does not exist. `make run` makes one, and so does `serve` with SET_UP."
+            )
     except OSError as error:
         problems[name] = f"{name} is not set, and {file} cannot be read: {error.strerror}."
-    return get_random_secret_key()
+    return NewSecretKey(get_random_secret_key())
 
 
 def refuse_wrong_values() -> None:

@@ -1,5 +1,6 @@
 """Django's settings, in Django's order; docs/operations/settings.md lists the environment variables."""
 
+import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,15 @@ from library_site.db.config import parse_database_url
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 DATA_DIR = env.folder("DATA_DIR", BASE_DIR / ".data")
+# Whether `serve` begins with `deploy`, and `deploy` creates a missing secret key. The container image sets it.
+SET_UP = env.flag("SET_UP", default=False)
 
 # Core
 DEBUG = env.flag("DEBUG", default=False)
-SECRET_KEY = env.secret_key("SECRET_KEY", DATA_DIR / "secret_key", DEBUG)
+SECRET_KEY_PATH = DATA_DIR / "secret_key"
+SECRET_KEY = env.secret_key(
+    "SECRET_KEY", SECRET_KEY_PATH, may_be_missing=DEBUG or (SET_UP and sys.argv[1:2] == ["deploy"])
+)
 SECRET_KEY_FALLBACKS = env.comma_list("SECRET_KEY_FALLBACKS", "")
 ALLOWED_HOSTS = env.host_names("ALLOWED_HOSTS", "127.0.0.1,localhost,[::1]")
 CSRF_TRUSTED_ORIGINS = env.origins("CSRF_TRUSTED_ORIGINS", allow_wildcard=True)
@@ -34,7 +40,7 @@ DATABASES = {
     "default": env.database(
         "DATABASE_URL",
         DATA_DIR / "library.sqlite3",
-        ("DATA_DIR", "HTTPS"),
+        () if SET_UP else ("DATA_DIR", "HTTPS"),
         partial(parse_database_url, process=LIBRARY_PROCESS, timeouts=DATABASE_TIMEOUTS),
     )
 }
@@ -130,7 +136,7 @@ BACKUP_PING_URL = env.url("BACKUP_PING_URL")
 # A command that encrypts a backup from its standard input to its standard output.
 BACKUP_ENCRYPT_COMMAND = env.text("BACKUP_ENCRYPT_COMMAND", "")
 # The folder in which the processes of a server share their metrics.
-METRICS_DIR = DATA_DIR / "metrics" / str(PORT)
+METRICS_DIR = env.path("METRICS_DIR", DATA_DIR / "metrics" / str(PORT))
 # Functions that read metrics for a scrape (`library_site.monitoring.metrics.MetricSource`).
 METRIC_SOURCES = [
     "library_site.monitoring.machine.read_machine",

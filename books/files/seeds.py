@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from faker import Faker
 from stdnum import ean
 
 CLASSICS_FILE = Path(__file__).parent / "data" / "classics.csv"
@@ -82,6 +81,9 @@ class NameGenerator:
     """Names of authors and places, generated once because Faker is too slow to call for each of a million books."""
 
     def __init__(self, seed: int) -> None:
+        # The container image is without it.
+        from faker import Faker
+
         faker = Faker(LOCALES)
         faker.seed_instance(seed)
         self.authors = [f"{faker[locale].first_name()} {faker[locale].last_name()}" for locale in LOCALES * 400]

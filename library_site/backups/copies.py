@@ -77,6 +77,10 @@ def run_client(program: str, *options: str, database: str = "") -> None:
     command = [program, *options, *client_options]
     if not shutil.which(program):
         call = shlex.join([program, "--format=custom", "--file=FILE", *client_options])
-        raise BackupFailed(f"{program} is missing. Install postgresql-client, or run this where it is: {call}")
+        version = connection.connection.info.server_version // 10_000
+        raise BackupFailed(
+            f"{program} is missing. Install postgresql-client of PostgreSQL {version} or later, into a container image"
+            f" with PACKAGES (docs/operations/install.md, Containers). Or run this where it is: {call}"
+        )
     if subprocess.run(command, env={**os.environ, **(environment or {})}, check=False).returncode:
         raise BackupFailed(f"{program} failed: nothing was copied.")

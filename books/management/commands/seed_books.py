@@ -11,6 +11,7 @@ from books.files.deferred_indexes import analyze_books, defer_indexes
 from books.files.progress import iter_batches
 from books.models import Book
 from books.writing import changes
+from library_site.env import is_installed
 from library_site.management.checked_command import CheckedCommand
 
 SEED_BATCH = 10_000
@@ -30,6 +31,8 @@ class Command(CheckedCommand):
             raise CommandError(f"--seed takes {seeds.SEEDS.start} to {seeds.SEEDS.stop - 1}.")
         if not 0 <= count <= seeds.BOOKS_PER_SEED:
             raise CommandError(f"--count takes 0 to {seeds.BOOKS_PER_SEED}.")
+        if not is_installed("faker"):
+            raise CommandError("The example books need Faker, which this installation is without.")
         is_empty = not Book.objects.exists()
         if if_empty and not is_empty:
             return

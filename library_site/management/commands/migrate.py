@@ -3,7 +3,7 @@
 import time
 from typing import Any
 
-from django.core.management.base import CommandError
+from django.core.management.base import CommandError, OutputWrapper
 from django.core.management.commands import migrate
 from django.db import OperationalError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -32,7 +32,7 @@ class Command(CheckedCommand, migrate.Command):
 
     def try_migrate(self, *args: Any, **options: Any) -> bool:
         """Returns false if a lock was not free in time. The migrations before that one are applied."""
-        self.take_advisory_lock()
+        take_advisory_lock(self.database, self.stdout)
         try:
             # Only with the lock: another `migrate` records replaced migrations one by one.
             require_no_partial_migration(self.database)
@@ -47,18 +47,6 @@ class Command(CheckedCommand, migrate.Command):
             self.database.close()
             self.database.connect()
         return True
-
-    def take_advisory_lock(self) -> None:
-        """Waits for a `migrate` of another machine.
-
-        It polls, because a waiting statement would block CREATE INDEX CONCURRENTLY.
-        """
-        is_waiting = False
-        while not try_advisory_lock(self.database):
-            if not is_waiting:
-                self.stdout.write("Another migrate changes this database. Waiting for it.")
-            is_waiting = True
-            time.sleep(DDL_RETRY_INTERVAL)
 
     def migration_progress_callback(self, action: str, migration: Migration | None = None, fake: bool = False) -> None:
         """Only a migration in a single transaction can be retried. The others handle their locks themselves."""
@@ -76,6 +64,19 @@ def require_no_partial_migration(database: BaseDatabaseWrapper) -> None:
             f"The database has only some of the migrations that {'.'.join(partial[0])} replaces. First upgrade it with"
             " the last release that has them (docs/operations/install.md, Upgrade and rollback)."
         )
+
+
+def take_advisory_lock(database: BaseDatabaseWrapper, stdout: OutputWrapper) -> None:
+    """Waits for a `migrate` of another machine. The connection has the lock until it is closed.
+
+    It polls, because a waiting statement would block CREATE INDEX CONCURRENTLY.
+    """
+    is_waiting = False
+    while not try_advisory_lock(database):
+        if not is_waiting:
+            stdout.write("Another migrate changes this database. Waiting for it.")
+        is_waiting = True
+        time.sleep(DDL_RETRY_INTERVAL)
 
 
 def try_advisory_lock(database: BaseDatabaseWrapper) -> bool:

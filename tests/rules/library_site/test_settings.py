@@ -129,11 +129,11 @@ def test_without_a_secret_key_the_library_does_not_start(tmp_path: Path) -> None
 
 def test_the_secret_key_of_make_run_is_found(tmp_path: Path) -> None:
     (tmp_path / "secret_key").write_text("made once\n")
-    assert env.secret_key("NO_SUCH_KEY", tmp_path / "secret_key", debug=False) == "made once"
+    assert env.secret_key("NO_SUCH_KEY", tmp_path / "secret_key", may_be_missing=False) == "made once"
 
 
 def test_only_debug_generates_a_key(tmp_path: Path) -> None:
-    keys = {env.secret_key("NO_SUCH_KEY", tmp_path / "secret_key", debug=True) for _ in range(2)}
+    keys = {env.secret_key("NO_SUCH_KEY", tmp_path / "secret_key", may_be_missing=True) for _ in range(2)}
     assert len(keys) == 2
 
 

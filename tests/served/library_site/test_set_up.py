@@ -1,6 +1,7 @@
 """`set_up`, which prepares a machine and its database for `serve`."""
 
 import os
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -47,6 +48,32 @@ def test_a_deployment_ends_with_the_checks_and_makes_no_second_key(tmp_path: Pat
     assert (first.returncode, "library_site.W005" in first.stderr, "oauth.W002" in first.stderr) == (0, False, True)
     assert (second.returncode, second.stdout, key_file.exists()) == (1, "", False)
     assert f"The library has a database already, and no keys in {key_file}." in second.stderr
+
+
+def start_deploy(folder: Path, **variables: str) -> "subprocess.Popen[str]":
+    """With no secret key but one in DATA_DIR, which is this folder."""
+    environment = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    environment |= {"DATA_DIR": str(folder), "LOG_LEVEL": "error", **variables}
+    command = [sys.executable, "manage.py", "deploy"]
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_an_empty_folder_gets_a_secret_key_only_when_asked(tmp_path: Path) -> None:
+    refused = start_deploy(tmp_path, DATABASE_URL=f"sqlite:///{tmp_path}/library.sqlite3").communicate()
+    created = start_deploy(tmp_path, SET_UP="true").communicate()
+    assert "SECRET_KEY is not set" in refused[1]
+    assert created[0].splitlines()[1] == f"Created the secret key, in {tmp_path}/secret_key."
+    assert stat.S_IMODE((tmp_path / "secret_key").stat().st_mode) == 0o600
+    assert (tmp_path / "library.sqlite3").exists()
+
+
+def test_another_folder_does_not_give_a_library_other_keys(tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    start_deploy(one, SET_UP="true").communicate()
+    starts = start_deploy(other, SET_UP="true", DATABASE_URL=f"sqlite:///{one}/library.sqlite3")
+    errors = starts.communicate()[1]
+    assert f"no keys in {other}/jwks.json and no secret key in {other}/secret_key." in errors
+    assert [path.name for path in other.iterdir()] == ["set_up.lock"]
 
 
 def test_a_database_that_does_not_answer_is_reported(tmp_path: Path) -> None:

@@ -142,9 +142,11 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite needs no pg_dump")
-def test_without_pg_dump_its_call_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pg_dump_its_version_and_call_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(CommandError, match=r"pg_dump --format=custom --file=FILE"):
+    version = fetch_all(get_url(), "SHOW server_version")[0][0].partition(".")[0]
+    call = r"pg_dump --format=custom --file=FILE"
+    with pytest.raises(CommandError, match=rf"of PostgreSQL {version} or later.* {call}"):
         call_command("back_up", tmp_path / "backup")
     assert not (tmp_path / "backup").exists()
 
