@@ -7,13 +7,13 @@ MANAGE := $(BIN)/python manage.py
 LOCK := uv pip compile --quiet --generate-hashes --universal --python-version 3.11 --no-emit-index-url \
 	--custom-compile-command "make lock"
 
-# Options of the measurements: make faults OPTIONS='--only kills --seconds 60'
+# Options of the measurements and of the image: make faults OPTIONS='--only kills --seconds 60'
 OPTIONS ?=
 
 # One make prepares the checkout at a time; the others wait for it.
 PREPARE := $(PYTHON) requirements/bootstrap.py
 
-.PHONY: help run test test-both check clients messages bench bench-scale faults screenshots lock prepare-dev
+.PHONY: help run test test-both check clients messages bench bench-scale faults screenshots image lock prepare-dev
 
 help: ## Lists the commands
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -66,6 +66,14 @@ faults: prepare-dev ## Kills processes and connections while books change: nothi
 
 screenshots: prepare-dev ## Takes the pictures of the documents from a library that it serves (needs Chromium)
 	@$(BIN)/python -m docs.screenshots
+
+image: ## Builds the container image library-api (needs docker, podman or buildah)
+	@if docker info >/dev/null 2>&1; then build="docker build"; \
+	elif command -v podman >/dev/null; then build="podman build --format=docker"; \
+	elif command -v buildah >/dev/null; then build="buildah build --format=docker"; \
+	else echo "make image needs docker, podman or buildah, and none is there."; exit 1; fi; \
+	version=$$(sed -n 's/.*image\.version="\(.*\)".*/\1/p' Containerfile); \
+	$$build --file=Containerfile --tag=library-api:$$version --tag=library-api:latest $(OPTIONS) .
 
 lock: ## Resolves requirements/*.in anew (needs uv)
 	@command -v uv >/dev/null || { echo "make lock needs uv, which is not installed."; exit 1; }

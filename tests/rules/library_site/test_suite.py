@@ -12,9 +12,10 @@ MODULES = [str(path.relative_to(ROOT)) for path in (ROOT / "tests").rglob("test_
 
 def test_each_module_runs_on_one_database_and_what_can_differ_on_both() -> None:
     folders = [*DIFFERENT, *SHARE_OF_FIRST, *SHARE_OF_SECOND]
-    # The tests of recipes run in a copy of the tree.
+    # The tests of recipes run in a copy of the tree, and those of the image where it was built.
     shares = {
-        module: [name for name in [*folders, "tests/recipes"] if module.startswith(f"{name}/")] for module in MODULES
+        module: [name for name in [*folders, "tests/recipes", "tests/container"] if module.startswith(f"{name}/")]
+        for module in MODULES
     }
     assert {module: share for module, share in shares.items() if len(share) != 1} == {}
     runs = choose_tests(["SQLite", "PostgreSQL"])

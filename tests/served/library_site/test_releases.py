@@ -70,3 +70,7 @@ def test_the_version_is_that_of_the_library() -> None:
         [sys.executable, "manage.py", "--version"], capture_output=True, text=True, check=True, timeout=PROCESS_TIMEOUT
     ).stdout
     assert output.startswith(f"Library API {VERSION}, Django 5.2")
+
+
+def test_the_image_has_the_label_of_the_release() -> None:
+    assert f'image.version="{VERSION}"' in Path("Containerfile").read_text()

@@ -1,0 +1,3 @@
+import os
+
+collect_ignore = [] if os.environ.get("LIBRARY_IMAGE") else ["test_image.py"]
