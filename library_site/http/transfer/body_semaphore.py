@@ -20,7 +20,7 @@ from library_site.http.api_errors import APIError
 BODY_RETRY_AFTER = "5"
 # Seconds that a request waits for a slot; it occupies its thread meanwhile. A body that takes longer is slow, and no
 # request waits for it.
-PATIENCE = 0.5
+ACQUIRE_TIMEOUT = 0.5
 
 
 class TooManyBodies(APIError):
@@ -31,70 +31,72 @@ class TooManyBodies(APIError):
     headers: ClassVar = {"Retry-After": BODY_RETRY_AFTER}
 
 
-class Holder(NamedTuple):
+class BodySlot(NamedTuple):
     caller: str
-    began_at: float
+    acquired_at: float
 
 
 class BodySemaphore:
-    """Has `count` slots. One caller gets fewer than half of them, but at least one. Others wait `patience` seconds.
+    """Has `count` slots. One caller gets fewer than half of them, but at least one. Others wait `timeout` seconds.
 
-    They do not wait if all slots in question have been held for longer than that.
+    They do not wait if all slots that block them were acquired before that.
     """
 
-    def __init__(self, count: int, patience: float = PATIENCE, timer: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, count: int, timeout: float = ACQUIRE_TIMEOUT, timer: Callable[[], float] = time.monotonic
+    ) -> None:
         self.count, self.count_per_caller = count, max(1, (count - 1) // 2)
-        self.patience, self.timer = patience, timer
+        self.timeout, self.timer = timeout, timer
         self.changed = Condition()
-        self.holders: list[Holder] = []
+        self.acquired: list[BodySlot] = []
 
-    def hold(self, caller: str) -> "AcquiredSlot":
+    def hold(self, caller: str) -> "AcquiredBody":
         """Returns a context manager that holds a slot. To enter it raises TooManyBodies if no slot becomes free."""
-        return AcquiredSlot(self, caller)
+        return AcquiredBody(self, caller)
 
-    def take(self, caller: str) -> Holder:
+    def acquire(self, caller: str) -> BodySlot:
         """Raises TooManyBodies."""
-        deadline = self.timer() + self.patience
+        deadline = self.timer() + self.timeout
         with self.changed:
-            while obstacles := self.list_obstacles(caller):
+            while blocking := self.list_blocking(caller):
                 now = self.timer()
-                are_slow = all(holder.began_at < now - self.patience for holder in obstacles)
+                are_slow = all(slot.acquired_at < now - self.timeout for slot in blocking)
                 if are_slow or now >= deadline:
                     raise TooManyBodies
                 self.changed.wait(deadline - now)
-            holder = Holder(caller, self.timer())
-            self.holders.append(holder)
-        return holder
+            slot = BodySlot(caller, self.timer())
+            self.acquired.append(slot)
+        return slot
 
-    def release(self, holder: Holder) -> None:
+    def release(self, slot: BodySlot) -> None:
         with self.changed:
-            self.holders.remove(holder)
+            self.acquired.remove(slot)
             self.changed.notify_all()
 
-    def list_obstacles(self, caller: str) -> list[Holder]:
+    def list_blocking(self, caller: str) -> list[BodySlot]:
         """Returns the slots that keep the caller from getting one: one of them must be released first."""
-        if len(self.holders) >= self.count:
-            return self.holders
-        own = [holder for holder in self.holders if holder.caller == caller]
+        if len(self.acquired) >= self.count:
+            return self.acquired
+        own = [slot for slot in self.acquired if slot.caller == caller]
         return own if len(own) >= self.count_per_caller else []
 
 
-class AcquiredSlot:
+class AcquiredBody:
     """A slot while a `with` statement runs; a generator would take three times as long."""
 
-    __slots__ = ("caller", "holder", "slots")
+    __slots__ = ("caller", "semaphore", "slot")
 
-    def __init__(self, slots: BodySemaphore, caller: str) -> None:
-        self.slots, self.caller = slots, caller
+    def __init__(self, semaphore: BodySemaphore, caller: str) -> None:
+        self.semaphore, self.caller = semaphore, caller
 
     def __enter__(self) -> None:
-        self.holder = self.slots.take(self.caller)
+        self.slot = self.semaphore.acquire(self.caller)
 
     def __exit__(self, *_: object) -> None:
-        self.slots.release(self.holder)
+        self.semaphore.release(self.slot)
 
 
 @cache
 def get_body_semaphore() -> BodySemaphore:
-    """Returns the slots of this process. With three threads or more, these and `streams` leave one thread free."""
+    """Returns the semaphore of this process. With three threads or more, it and `streams` leave one thread free."""
     return BodySemaphore(max(1, settings.WEB_THREADS // 2 - 1))

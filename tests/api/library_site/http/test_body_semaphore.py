@@ -19,7 +19,13 @@ from library_site.http.transfer.bodies import (
     buffer_body,
     read_input,
 )
-from library_site.http.transfer.body_semaphore import PATIENCE, BodySemaphore, Holder, TooManyBodies, get_body_semaphore
+from library_site.http.transfer.body_semaphore import (
+    ACQUIRE_TIMEOUT,
+    BodySemaphore,
+    BodySlot,
+    TooManyBodies,
+    get_body_semaphore,
+)
 from library_site.http.transfer.streams import get_stream_limit
 from tests.support.books import build_book
 from tests.support.pages import parse_error
@@ -61,9 +67,9 @@ def fill() -> Iterator[Callable[[BodySemaphore], None]]:
     """Gives all slots to clients that are slow: nobody waits for them."""
     with ExitStack() as stack:
 
-        def fill_slots(slots: BodySemaphore) -> None:
-            stack.callback(slots.holders.clear)
-            slots.holders += [Holder(f"client {number}", float("-inf")) for number in range(slots.count)]
+        def fill_slots(semaphore: BodySemaphore) -> None:
+            stack.callback(semaphore.acquired.clear)
+            semaphore.acquired += [BodySlot(f"client {number}", float("-inf")) for number in range(semaphore.count)]
 
         yield fill_slots
 
@@ -72,12 +78,12 @@ def fail() -> NoReturn:
     raise RuntimeError
 
 
-def take_all(slots: BodySemaphore, *callers: str) -> list[bool]:
-    """Returns for each caller whether it got a slot. The slots stay taken."""
+def take_all(semaphore: BodySemaphore, *callers: str) -> list[bool]:
+    """Returns for each caller whether it got a slot. The slots stay acquired."""
     results = []
     for caller in callers:
         try:
-            slots.take(caller)
+            semaphore.acquire(caller)
             results.append(True)
         except TooManyBodies:
             results.append(False)
@@ -85,50 +91,50 @@ def take_all(slots: BodySemaphore, *callers: str) -> list[bool]:
 
 
 def test_so_many_threads_wait_at_most() -> None:
-    slots = BodySemaphore(3, patience=0)
-    assert take_all(slots, "a", "b", "c", "d") == [True, True, True, False]
+    semaphore = BodySemaphore(3, timeout=0)
+    assert take_all(semaphore, "a", "b", "c", "d") == [True, True, True, False]
 
 
 @pytest.mark.parametrize("count", [3, 4, 5, 19])
 def test_two_callers_never_have_all(count: int) -> None:
-    slots = BodySemaphore(count, patience=0)
-    held = take_all(slots, *["a", "b"] * count)
+    semaphore = BodySemaphore(count, timeout=0)
+    held = take_all(semaphore, *["a", "b"] * count)
     assert held.count(True) == 2 * ((count - 1) // 2)
-    assert take_all(slots, "c") == [True]
+    assert take_all(semaphore, "c") == [True]
 
 
 def test_few_slots_are_for_anybody() -> None:
-    assert take_all(BodySemaphore(1, patience=0), "a", "a") == [True, False]
-    assert take_all(BodySemaphore(2, patience=0), "a", "a", "b") == [True, False, True]
+    assert take_all(BodySemaphore(1, timeout=0), "a", "a") == [True, False]
+    assert take_all(BodySemaphore(2, timeout=0), "a", "a", "b") == [True, False, True]
 
 
 def test_a_slot_is_free_again_after_a_failure_too() -> None:
-    slots = BodySemaphore(1, patience=0)
-    with pytest.raises(RuntimeError), slots.hold("a"):
+    semaphore = BodySemaphore(1, timeout=0)
+    with pytest.raises(RuntimeError), semaphore.hold("a"):
         fail()
-    with slots.hold("b"):
-        assert take_all(slots, "c") == [False]
-    assert slots.holders == []
+    with semaphore.hold("b"):
+        assert take_all(semaphore, "c") == [False]
+    assert semaphore.acquired == []
 
 
 def test_a_client_that_takes_long_is_not_waited_for() -> None:
     """Else this would wait for an hour."""
     clock = Clock()
-    slots = BodySemaphore(2, 3600, clock)
-    take_all(slots, "a", "b")
+    semaphore = BodySemaphore(2, 3600, clock)
+    take_all(semaphore, "a", "b")
     clock.now = 3601
-    assert take_all(slots, "c") == [False]
+    assert take_all(semaphore, "c") == [False]
 
 
 def test_one_waits_for_a_slot_as_long_as_one_client_is_not_slow() -> None:
     clock = Clock()
-    slots = BodySemaphore(2, 3600, clock)
-    slots.holders.append(Holder("slow", -3600))
+    semaphore = BodySemaphore(2, 3600, clock)
+    semaphore.acquired.append(BodySlot("slow", -3600))
     with ThreadPoolExecutor() as pool:
-        with slots.hold("a"):
+        with semaphore.hold("a"):
             clock.now, clock.reads = 1, 0
             clock.seen.clear()
-            waiting = pool.submit(slots.take, "b")
+            waiting = pool.submit(semaphore.acquire, "b")
             # It has read the clock and holds the lock, which it gives up when it waits.
             assert clock.seen.wait(30)
         assert waiting.result(30).caller == "b"
@@ -136,26 +142,26 @@ def test_one_waits_for_a_slot_as_long_as_one_client_is_not_slow() -> None:
 
 def test_one_waits_for_no_longer_than_that() -> None:
     """The times at which the first comes and begins, the second comes, and the second looks."""
-    slots = BodySemaphore(1, 0.01, iter([0, 0, 0, 0.01]).__next__)
-    assert take_all(slots, "a", "b") == [True, False]
+    semaphore = BodySemaphore(1, 0.01, iter([0, 0, 0, 0.01]).__next__)
+    assert take_all(semaphore, "a", "b") == [True, False]
 
 
 def test_one_does_not_wait_for_those_whose_end_would_not_help() -> None:
     clock = Clock()
     clock.now = 3601
-    slots = BodySemaphore(4, 3600, clock)
-    slots.holders += [Holder("a", 0), Holder("a", 0), Holder("a", 0)]
-    slots.count += 1
-    slots.take("b")
-    assert take_all(slots, "a") == [False]
+    semaphore = BodySemaphore(4, 3600, clock)
+    semaphore.acquired += [BodySlot("a", 0), BodySlot("a", 0), BodySlot("a", 0)]
+    semaphore.count += 1
+    semaphore.acquire("b")
+    assert take_all(semaphore, "a") == [False]
 
 
 @pytest.mark.parametrize(("threads", "count"), [(1, 1), (4, 1), (8, 3), (40, 19)])
 def test_bodies_and_files_never_have_all_threads(settings: Settings, threads: int, count: int) -> None:
     settings.WEB_THREADS = threads
-    slots, streams = get_body_semaphore.__wrapped__(), get_stream_limit.__wrapped__()
-    assert (slots.count, slots.patience) == (count, PATIENCE)
-    assert slots.count + streams.total < threads or threads == 1
+    semaphore, streams = get_body_semaphore.__wrapped__(), get_stream_limit.__wrapped__()
+    assert (semaphore.count, semaphore.timeout) == (count, ACQUIRE_TIMEOUT)
+    assert semaphore.count + streams.total < threads or threads == 1
 
 
 @pytest.mark.parametrize("address", ["/api/books", "/api/v2/books", "/accounts/login/"])
@@ -196,7 +202,7 @@ class Body:
         self.parts, self.callers = iter(parts), list[list[str]]()
 
     def read(self, size: int) -> bytes:
-        self.callers.append([holder.caller for holder in get_body_semaphore().holders])
+        self.callers.append([slot.caller for slot in get_body_semaphore().acquired])
         return b"x" * min(next(self.parts), size)
 
 
@@ -217,7 +223,7 @@ def test_what_is_beyond_the_limit_of_a_body_is_read_with_a_slot() -> None:
     body = Body(2, 1)
     assert read_input(build_environ(body), limit=1).getvalue() == b"xx"
     assert body.callers == [["192.0.2.1"]] * 2
-    assert get_body_semaphore().holders == []
+    assert get_body_semaphore().acquired == []
 
 
 @pytest.mark.parametrize(("seconds", "is_refused"), [(PART_SECONDS, False), (PART_SECONDS + 1, True)])
@@ -234,10 +240,10 @@ def test_a_body_that_arrives_too_slowly_is_refused(
     read_input(environ, limit)
     assert isinstance(environ.get(BODY_REFUSAL_KEY), BodyTooSlow) == is_refused
     assert len(body.callers) == (1 if is_refused else 3)
-    assert get_body_semaphore().holders == []
+    assert get_body_semaphore().acquired == []
 
 
 def test_a_body_that_was_read_holds_no_slot(api: httpx.Client) -> None:
     for address in ("/api/books", "/api/books", "/accounts/login/"):
         api.post(address, json=build_book())
-    assert get_body_semaphore().holders == []
+    assert get_body_semaphore().acquired == []
