@@ -1,4 +1,4 @@
-"""Parses ISBNs in any common notation (ISO 2108)."""
+"""Parses ISBNs in any common notation (ISO 2108), and the numbers of records without one."""
 
 import re
 from functools import lru_cache
@@ -18,6 +18,11 @@ ISBN13_PATTERN = re.compile(r"(?:978[0-9]|979[1-9])[0-9]{9}")
 # Longer texts are not parsed as an ISBN or as a list of ISBNs.
 MAX_ISBN_TEXT, MAX_LIST_TEXT = 64, 200
 MIN_DIGITS = 10
+# The number of a record, after its source (MARC 21, 003 and 001) or `no.`. A catalogue's number of ten digits often has
+# the check digit of an ISBN.
+RECORD_NUMBER = re.compile(
+    r"(?:\((?P<source>[A-Za-z][A-Za-z0-9:/-]{0,31})\)|no\. )(?P<number>[^\s()](?:[^()]*[^\s()])?)"
+)
 # Separators between ISBNs, and text around one: LibraryThing writes `[0261102214]`, Goodreads `="0261102214"`.
 LIST_SEPARATORS = re.compile(r"[,;|/\n]+")
 SEPARATORS = re.compile(r"[\s,;|/\[\](){}\"=]+")
@@ -33,19 +38,40 @@ def normalize_isbn(text: str) -> str | None:
 def normalize_short(text: str) -> str | None:
     if ISBN13_PATTERN.fullmatch(text):
         return text if ean.calc_check_digit(text[:12]) == text[12] else None
+    if is_record_number(text):
+        return None
     number = isbns.compact(SURROUNDING_TEXT.sub("", INVISIBLE_CHARACTERS.sub("", text)))
     return to_isbn13(number) if ISBN_PATTERN.fullmatch(number) and isbns.is_valid(number) else None
 
 
 def find_isbn(text: str) -> str:
     """Returns the first valid ISBN in a text, in the text's notation; empty if there is none."""
-    if len(text) > MAX_LIST_TEXT:
+    if len(text) > MAX_LIST_TEXT or is_record_number(text):
         return ""
     for piece in (*LIST_SEPARATORS.split(text), *SEPARATORS.split(text)):
         isbn = SURROUNDING_TEXT.sub("", piece).strip(' []="')
         if len(isbn) >= MIN_DIGITS and normalize_isbn(isbn):
             return isbn
     return ""
+
+
+def is_record_number(text: str) -> bool:
+    return bool(text) and text[0] in "(n" and RECORD_NUMBER.fullmatch(text) is not None and text.isprintable()
+
+
+def build_record_number(number: str, source: str = "") -> str:
+    """Returns the number of a record as books without an ISBN have it in its place; empty if there is none."""
+    text = number.strip()
+    with_source = f"({source.strip()}){text}"
+    if source and is_record_number(with_source):
+        return with_source
+    return text if not text or is_record_number(text) else f"no. {text}"
+
+
+def split_record_number(text: str) -> tuple[str, str]:
+    """Returns the source, which may be empty, and the number; both are empty for another text."""
+    match = RECORD_NUMBER.fullmatch(text) if is_record_number(text) else None
+    return (match["source"] or "", match["number"]) if match else ("", "")
 
 
 def compact_number(text: str) -> str:

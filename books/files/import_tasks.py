@@ -301,7 +301,14 @@ def add_counts(operation: Operation, decisions: Sequence[Decision]) -> dict[str,
         )
         for kind in REJECTED_VERDICTS
     }
-    return {"counts": dict(counts), "reasons": reasons}
+    written = (decision for decision in decisions if decision.verdict in WRITTEN_KINDS)
+    numbered = count_numbered(operation) + sum(decision.record.has_number for decision in written)
+    return {"counts": dict(counts), "reasons": reasons, "numbered": numbered}
+
+
+def count_numbered(operation: Operation) -> int:
+    """Returns how many books so far have the number of their record as isbn."""
+    return int((operation.result or {}).get("numbered", 0))
 
 
 def get_reasons(operation: Operation, kind: str) -> Counter[str]:

@@ -242,20 +242,21 @@ def mark_doubtful(decision: Decision, rules: ImportRules, today: date, doubt: st
     reason = " ".join(filter(None, doubts))
     if not reason or rules.take_doubtful or decision.record.is_accepted:
         return decision._replace(reason=reason)
-    fields = (*decision.record.members, *doubt_values(decision.values, today), *(["isbn"] if doubt else []))
+    warned_fields = doubt_values(decision.record, decision.values, today)
+    fields = (*decision.record.members, *warned_fields, *(["isbn"] if doubt else []))
     return decision._replace(reason=reason, verdict=Verdict.DOUBTFUL, members=fields)
 
 
 def find_warnings_of_values(record: ParsedRecord, values: Mapping[str, Any], today: date) -> Iterator[str]:
     """Yields the warnings about values to be written."""
-    for field, doubt in doubt_values(values, today).items():
+    for field, doubt in doubt_values(record, values, today).items():
         yield record.name_reason(field, doubt)
 
 
-def doubt_values(values: Mapping[str, Any], today: date) -> dict[str, str]:
+def doubt_values(record: ParsedRecord, values: Mapping[str, Any], today: date) -> dict[str, str]:
     """Returns the warnings about values, by field."""
     doubts = {
-        "isbn": warn_isbn(values["isbn"]) if "isbn" in values else "",
+        "isbn": warn_isbn(values["isbn"]) if "isbn" in values and not record.has_number else "",
         "year": warn_year(values["year"], today) if "year" in values else "",
     }
     return {field: doubt for field, doubt in doubts.items() if doubt}

@@ -28,6 +28,7 @@ from books.files.reasons import (
     UNKNOWN_ID,
     describe_year,
 )
+from books.isbn import build_record_number, is_record_number
 from books.search.doubts import IMPROBABLE_YEAR
 from books.serializers import NonBlankBookSerializer
 from library_site.api.serializers import make_optional
@@ -70,7 +71,8 @@ class ImportRules(msgspec.Struct, frozen=True):
     record matches the book with its isbn, else with its isbn13; with `match_by` "isbn" only the first, with "id" it
     matches first by id. `on_match` and `on_none` say what to do with a record that matches a book or none, and
     `take_doubtful` whether to import doubtful records. The texts of an exact file are not changed. With
-    `leave_without_isbn`, records without an ISBN are left out, whatever else is wrong with them. `format` is the name
+    `leave_without_isbn`, records without an ISBN are left out, whatever else is wrong with them; with `use_number`, the
+    number of the record is stored as their isbn. `format` is the name
     of the file's format; reasons name fields and records in its terms.
     """
 
@@ -82,6 +84,7 @@ class ImportRules(msgspec.Struct, frozen=True):
     defaults: Mapping[str, str] = {}
     is_exact: bool = False
     leave_without_isbn: bool = False
+    use_number: bool = False
     format: str = ""
 
 
@@ -91,7 +94,7 @@ class ParsedRecord(NamedTuple):
     `position` counts the records of the file from 1; `pk` is the id in the record, if ids matter. `sources` are the
     columns of the fields. `fields` are the fields of the error or warning, and `cells` the raw values of a record with
     an error. With `is_accepted`, the user has accepted the warnings; with `is_done`, an earlier import has done the
-    record.
+    record; with `has_number`, its isbn is the number of the record.
     """
 
     position: int
@@ -107,6 +110,7 @@ class ParsedRecord(NamedTuple):
     cells: Mapping[str, Any] = {}
     is_accepted: bool = False
     is_done: bool = False
+    has_number: bool = False
 
     def name_reason(self, field: str, sentence: str) -> str:
         """Returns the reason for an error or a warning about a field. It begins with the name of the field's column."""
@@ -150,6 +154,11 @@ def parse_record(
     cells |= {field: text for field, text in rules.defaults.items() if is_blank(cells.get(field))}
     if rules.leave_without_isbn and has_no_isbn(cells.get("isbn")):
         return build({}, is_left_out=True)
+    has_no_number = is_blank if rules.is_exact else has_no_isbn
+    if rules.use_number and has_no_number(cells.get("isbn")) and (number := find_number(record, cells, rules.format)):
+        # Then it is not the number of a book.
+        cells |= {"isbn": number, "id": None}
+        doubts.pop("isbn", None)
     try:
         values = parse_values(cells)
         pk = parse_id(cells.get("id")) if rules.match_by == "id" else None
@@ -157,7 +166,15 @@ def parse_record(
         explained = explain_errors(error, cells)
         problem = format_errors(explained, partial(name_cell, record, sources))
         return build({}, problem=problem, members=tuple(map(str, explained.detail)), cells=cells)
-    return build(values, pk, doubts=(*record.doubts, *doubts.values()), members=tuple(doubts))
+    has_number = rules.use_number and is_record_number(values.get("isbn", ""))
+    return build(values, pk, doubts=(*record.doubts, *doubts.values()), members=tuple(doubts), has_number=has_number)
+
+
+def find_number(record: Record, cells: Mapping[str, Any], format: str) -> str:
+    """Returns the number of the record; in a table it is in a column."""
+    if format in FIELD_NAMES:
+        return record.number
+    return build_record_number("" if is_blank(cells.get("id")) else str(cells["id"]))
 
 
 def read_corrected(

@@ -19,6 +19,7 @@ from books.files.formats.records import (
     iter_texts,
     name_field,
 )
+from books.isbn import build_record_number, split_record_number
 
 ENTRY_START = re.compile(r"\s*@\s*([A-Za-z]+)\s*[{(]")
 # Entries that are not publications.
@@ -109,7 +110,8 @@ def iter_records(lines: Iterable[str]) -> Iterator[Record]:
         if kind == "string":
             macros |= fields
         elif kind not in DIRECTIVES:
-            yield Record(number, read_entry_values(key, fields))
+            record_number = "" if CITATION_KEY_PATTERN.fullmatch(key) else build_record_number(key)
+            yield Record(number, read_entry_values(key, fields), number=record_number)
 
 
 def iter_entries(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
@@ -249,11 +251,17 @@ def write_bibtex(pages: Pages) -> Iterator[bytes]:
 
 
 def format_book(book: ExportedBook) -> str:
+    source, number = split_record_number(book.isbn)
+    is_plain = NAME_PATTERN.fullmatch(number) and not CITATION_KEY_PATTERN.fullmatch(number)
+    has_key = is_plain and not source
+    key = number if has_key else f"book{book.id}"
     texts = {field.bibtex[0]: encode_tex(text) for field, text in iter_texts(book)}
+    if has_key:
+        del texts["isbn"]
     # BibTeX would split at this word.
     texts["author"] = f"{{{texts['author']}}}" if "and" in texts["author"] else texts["author"]
     fields = "".join(f"  {name} = {{{text}}},\n" for name, text in texts.items())
-    return f"@book{{book{book.id},\n{fields}}}\n"
+    return f"@book{{{key},\n{fields}}}\n"
 
 
 def encode_tex(text: str) -> str:

@@ -18,7 +18,7 @@ from django.utils.translation import ngettext
 from pymarc.exceptions import PymarcException
 
 from books.files.formats.encodings import ENCODINGS, MARC_8, UTF_8, Encoding
-from books.files.formats.marc_fields import build_record, describe_other_kind, read_values
+from books.files.formats.marc_fields import build_record, describe_other_kind, read_number, read_values
 from books.files.formats.records import (
     CHUNK_BYTES,
     COLUMNS,
@@ -97,7 +97,8 @@ def iter_records(stream: BinaryIO, encoding: Encoding | None = None) -> Iterator
         except DamagedRecord as error:
             yield Record(number, {}, raw, name_field("record", str(error)))
         else:
-            yield Record(number, read_values(record), raw, describe_other_kind(record, number), doubts)
+            problem = describe_other_kind(record, number)
+            yield Record(number, read_values(record), raw, problem, doubts, read_number(record))
 
 
 def iter_pieces(stream: BinaryIO) -> Iterator[bytes]:

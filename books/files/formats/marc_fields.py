@@ -14,7 +14,7 @@ from pymarc import Field, Indicators, Record, Subfield
 from books.book_fields import BOOK_FIELDS
 from books.files.formats.records import AVAILABILITIES, ExportedBook, UnreadableFile, iter_texts, name_field
 from books.files.formats.references import AMBIGUOUS, escape_characters, unescape_characters
-from books.isbn import find_isbn, normalize_isbn
+from books.isbn import build_record_number, find_isbn, normalize_isbn, split_record_number
 
 # Leader/18: without ISBD punctuation.
 EXACT_FORMS = "cn"
@@ -65,7 +65,7 @@ def read_values(record: Record) -> dict[str, Any]:
     is_exact = record.leader[18] in EXACT_FORMS
     clean = unescape_characters if is_exact else clean_text
     values: dict[str, Any] = {
-        "id": next((field.data or "" for field in record.get_fields("001")), ""),
+        "id": find_data(record, "001"),
         "title": " ".join(clean(text) for text in list_titles(record, is_exact)),
         "author": clean(find_text(record, ("100", "110", "111", "700", "710", "720"), "a")),
         "year": find_year(record),
@@ -78,6 +78,16 @@ def read_values(record: Record) -> dict[str, Any]:
             tag, _indicators, code = book_field.marc
             values[book_field.name] = clean(find_text(record, (tag,), code))
     return {name: value for name, value in values.items() if value != ""}
+
+
+def read_number(record: Record) -> str:
+    """Returns the control number with its source."""
+    return build_record_number(find_data(record, "001"), find_data(record, "003"))
+
+
+def find_data(record: Record, tag: str) -> str:
+    """Returns the content of a control field."""
+    return next((field.data or "" for field in record.get_fields(tag)), "")
 
 
 def list_isbn13s(record: Record) -> list[str]:
@@ -129,7 +139,7 @@ def find_year(record: Record) -> str:
 
 
 def find_coded_year(record: Record) -> str:
-    fixed_field = next((field.data or "" for field in record.get_fields("008")), "")
+    fixed_field = find_data(record, "008")
     return fixed_field[7:11] if YEAR_PATTERN.fullmatch(fixed_field[7:11]) else ""
 
 
@@ -151,11 +161,12 @@ def cut_qualifier(text: str) -> str:
 
 def build_record(book: ExportedBook) -> Record:
     record = Record(leader="00000nam a22000003c 4500")
-    control_fields = {"001": str(book.id), "005": format_change_time(book), "008": format_fixed_field(book)}
-    record.add_field(*(Field(tag, data=data) for tag, data in control_fields.items()))
-    record.add_field(
-        *sorted((build_field(*book_field.marc, text) for book_field, text in iter_texts(book)), key=get_field_tag)
-    )
+    source, number = split_record_number(book.isbn)
+    control_fields = {"001": number or str(book.id), "003": source, "005": format_change_time(book)}
+    control_fields["008"] = format_fixed_field(book)
+    record.add_field(*(Field(tag, data=data) for tag, data in control_fields.items() if data))
+    texts = [(book_field, text) for book_field, text in iter_texts(book) if not (number and book_field.name == "isbn")]
+    record.add_field(*sorted((build_field(*book_field.marc, text) for book_field, text in texts), key=get_field_tag))
     return record
 
 

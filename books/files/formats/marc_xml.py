@@ -11,7 +11,7 @@ from defusedxml.ElementTree import iterparse
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from books.files.formats.marc_fields import build_record, describe_other_kind, read_values
+from books.files.formats.marc_fields import build_record, describe_other_kind, read_number, read_values
 from books.files.formats.records import (
     COLUMNS,
     Pages,
@@ -87,7 +87,8 @@ def parse_element(number: int, element: Element) -> Record:
     raw = tostring(element, encoding="utf-8").strip() + b"\n"
     try:
         record = build_pymarc_record(element)
-        return Record(number, read_values(record), raw, describe_other_kind(record, number))
+        problem = describe_other_kind(record, number)
+        return Record(number, read_values(record), raw, problem, number=read_number(record))
     except ValueError as error:
         return Record(number, {}, raw, name_field("record", str(error)))
 

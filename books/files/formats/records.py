@@ -47,7 +47,8 @@ class Record(NamedTuple):
 
     `line` is its first line; in a spreadsheet its row, in MARC 21 its number. `values` are by column. `problem` says
     why there are none. `doubts` are warnings about uncertain values. `raw` is the record of a MARC file, or the cells
-    of a CSV row with too many or too few cells.
+    of a CSV row with too many or too few cells. `number` is the number of the record (`books.isbn`) in formats without
+    columns.
     """
 
     line: int
@@ -55,6 +56,7 @@ class Record(NamedTuple):
     raw: Any = None
     problem: str = ""
     doubts: tuple[str, ...] = ()
+    number: str = ""
 
 
 class Table(NamedTuple):

@@ -19,7 +19,7 @@ from books.files.formats.records import (
     name_field,
 )
 from books.files.formats.references import AMBIGUOUS, escape_characters, unescape_characters
-from books.isbn import find_isbn
+from books.isbn import build_record_number, find_isbn, split_record_number
 
 # Some programs write one space after the tag.
 LINE_PATTERN = re.compile(r"([A-Z][A-Z0-9]) {1,2}-(?: (.*)|)", re.DOTALL)
@@ -67,7 +67,8 @@ def parse_piece(number: int, lines: list[str]) -> Record:
         return Record(number, {}, problem=name_field("record", _("It does not begin with a line TY.")))
     if not any(get_tag(line) == END_TAG for line in lines):
         return Record(number, {}, problem=name_field("record", _("It does not end with a line ER.")))
-    return Record(number, read_tag_values(read_tags(lines)))
+    values = read_tag_values(read_tags(lines))
+    return Record(number, values, number=build_record_number(values.get("id", "")))
 
 
 def read_tags(lines: list[str]) -> dict[str, list[str]]:
@@ -103,6 +104,8 @@ def write_ris(pages: Pages) -> Iterator[bytes]:
 
 
 def format_book(book: ExportedBook) -> str:
-    tag_texts = {field.ris[0]: text for field, text in iter_texts(book)}
-    texts = {BEGIN: "BOOK", "ID": str(book.id), **tag_texts, END_TAG: ""}
+    source, number = split_record_number(book.isbn)
+    tag_texts = {field.ris[0]: text for field, text in iter_texts(book) if not (number and field.name == "isbn")}
+    record_id = book.isbn if source else number or str(book.id)
+    texts = {BEGIN: "BOOK", "ID": record_id, **tag_texts, END_TAG: ""}
     return "".join(f"{tag}  - {escape_characters(text, UNSAFE_CHARACTERS)}\r\n" for tag, text in texts.items())

@@ -1,22 +1,26 @@
 """What a reader does with an untrusted file. It requests the parts of the file, and has no other access."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from itertools import islice
+from itertools import chain, islice
 from socket import socket
 from typing import Any
 
 from django.utils import translation
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
+from books.files.columns.cells import has_no_isbn, list_sources, read_field
+from books.files.columns.mapping import guess_mapping
 from books.files.formats.encodings import show_storable, show_undecodable
 from books.files.formats.records import MAX_SHOWN_TEXT, Record, Table, UnreadableFile, format_count, name_field
 from books.files.formats.registry import FORMATS, REJECTED_WRITERS, Format, find_format
 from books.files.sandbox import messages
 from books.files.sandbox.streams import open_chunks
 
-SHOWN_RECORDS = 5
+# The records that a preview shows, and those of which it counts how many have no ISBN.
+SHOWN_RECORDS, COUNTED_RECORDS = 5, 10_000
 # Columns are stored and shown, so their number and the total length of their names are limited.
 MAX_COLUMNS, MAX_COLUMN_CHARACTERS = 1_000, 100_000
 # The limits of an operation and of a record. A character of a text in a message has up to twelve bytes.
@@ -102,10 +106,27 @@ def send_head(source: PartSource) -> Iterator[bytes]:
         "columns": [*table.columns],
         "description": table.description,
         "warning": table.warning,
-        "notes": [*table.notes],
+        "notes": [*table.notes, *describe_without_isbn(table.columns, chain(records, table.records))],
         "rows": [[show_cell(record.values.get(column)) for column in table.columns] for record in records],
     }
     yield json.dumps(head).encode()
+
+
+def describe_without_isbn(columns: Sequence[str], records: Iterator[Record]) -> list[str]:
+    """Returns a note about records without an ISBN, in columns with a usual name."""
+    sources = list_sources(guess_mapping(columns), is_exact=False).get("isbn", [])
+    count, without = 0, 0
+    # The check reports damage.
+    with suppress(UnreadableFile):
+        for record in islice(records, COUNTED_RECORDS):
+            count += 1
+            without += not sources or (not record.problem and has_no_isbn(read_field(record.values, sources)[1][0]))
+    sentence = ngettext(
+        "%(without)s of the first %(count)s records has no ISBN. It can be left out, or use its number.",
+        "%(without)s of the first %(count)s records have no ISBN. They can be left out, or use their numbers.",
+        without,
+    )
+    return [sentence % {"without": format_count(without), "count": format_count(count)}] if without else []
 
 
 def show_cell(value: Any) -> str:

@@ -21,7 +21,7 @@ from books.files.columns.names import COLUMN_NAMES, FIELDS_BY_PLACE
 from books.files.formats.encodings import ENCODINGS
 from books.files.formats.records import UnreadableFile
 from books.files.formats.registry import FORMATS
-from books.files.import_tasks import CHECK, IMPORT, get_counts, get_reasons, get_rules
+from books.files.import_tasks import CHECK, IMPORT, count_numbered, get_counts, get_reasons, get_rules
 from books.files.matching import REJECTED_VERDICTS, Verdict
 from books.files.parsing import ImportRules, require_mapped_fields
 from books.files.progress import show_progress_bar
@@ -89,7 +89,13 @@ class Command(CheckedCommand):
             help="report an error, replace the book's fields, fill its empty ones, or leave it",
         )
         parser.add_argument("--on-none", choices=["add", "leave"], default="add", help="of a record without a match")
-        parser.add_argument("--leave-without-isbn", action="store_true", help="leave out records that have no ISBN")
+        without_isbn = parser.add_mutually_exclusive_group()
+        without_isbn.add_argument(
+            "--use-number", action="store_true", help="of a record without an ISBN, store its number as isbn"
+        )
+        without_isbn.add_argument(
+            "--leave-without-isbn", action="store_true", help="leave out records that have no ISBN"
+        )
         parser.add_argument("--take-doubtful", action="store_true", help="import records with warnings, too")
         parser.add_argument("--no-events", action="store_true", help="publish none, of more than 1,000 records")
 
@@ -143,9 +149,10 @@ class Command(CheckedCommand):
             raise CommandError(f"{begin} {operation.error or 'It was cancelled.'}")
         counts = get_counts(operation)
         self.stdout.write(f"{counts[Verdict.NEW]} books {'would be added' if is_check else 'added'}.")
-        others = [f"{counts[kind]} {text}" for kind, text in COUNTED.items() if counts[kind]]
+        numbered = [f"{number} by the number of their record"] if (number := count_numbered(operation)) else []
+        others = [*(f"{counts[kind]} {text}" for kind, text in COUNTED.items() if counts[kind]), *numbered]
         if others:
-            self.stdout.write(f"{', '.join(others)}.".capitalize())
+            self.stdout.write(f"{', '.join(others)}.")
         if rejected_count := count_rejected(operation):
             noun = "record" if rejected_count == 1 else "records"
             raise CommandError(f"{rejected_count} {noun} not imported{place}.")
@@ -180,6 +187,7 @@ def build_rules(head: FilePreview, options: Mapping[str, Any]) -> ImportRules:
         on_none=options["on_none"],
         take_doubtful=options["take_doubtful"],
         leave_without_isbn=options["leave_without_isbn"],
+        use_number=options["use_number"],
         defaults=read_column_pairs("--default", options["default"], COLUMN_NAMES),
         is_exact=find_dialect(head.columns).is_exact,
         format=head.format,

@@ -316,7 +316,7 @@ def test_records_without_an_isbn_are_left_out_if_so_chosen(tmp_path: Path, capsy
     import_scholars(tmp_path, dry_run=True)
     assert "Line 1: year: It is missing. isbn: It is missing." in capsys.readouterr().err
     import_scholars(tmp_path, leave_without_isbn=True)
-    assert "1 books added.\n2 without isbn." in capsys.readouterr().out
+    assert "1 books added.\n2 without ISBN." in capsys.readouterr().out
     assert [(book.title, book.genre) for book in Book.objects.all()] == [("Emma", "Science")]
     came_back = tmp_path.joinpath("in.failed.csv").read_text(encoding="utf-8")
     assert [title in came_back for title in ("Lattices", "Rings", "Emma", "Fields")] == [False, False, False, True]
