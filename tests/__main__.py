@@ -21,16 +21,9 @@ NODE_PACKAGES = ("oauth4webapi", "standardwebhooks", "svix")
 NODE_MODULES = Path(__file__).parent / "clients" / "node_modules"
 # The folder of a test says on which databases it runs: what can differ runs on both.
 DIFFERENT = ["tests/storage"]
-SHARE_OF_FIRST = ["tests/rules", "tests/api", "tests/admin/books"]
-# It has less to do: the server of PostgreSQL works, too.
-SHARE_OF_SECOND = [
-    "tests/served",
-    "tests/browser",
-    "tests/clients",
-    "tests/admin/library_site",
-    "tests/admin/oauth",
-    "tests/admin/webhooks",
-]
+SHARE_OF_FIRST = ["tests/rules", "tests/api", "tests/admin"]
+# Its tests wait for processes, among them the server of PostgreSQL.
+SHARE_OF_SECOND = ["tests/served", "tests/browser", "tests/clients"]
 # It takes as long as all others of its folder, and runs in CI alone: a whole suite in a tree with the recipes.
 RECIPES = "tests/served/library_site/test_recipes.py"
 # The option with which all tests run on both.

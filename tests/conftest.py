@@ -32,8 +32,8 @@ collect_ignore = [] if "RECIPES" in os.environ else ["recipes"]
 pytest_plugins = ["tests.support.program_fixtures", "tests.support.time_limits", "tests.support.variant_fixtures"]
 
 # No deadline: the time of an example depends on the machine.
-hypothesis.settings.register_profile("suite", deadline=None, max_examples=20)
-hypothesis.settings.register_profile("thorough", deadline=None, max_examples=40)
+hypothesis.settings.register_profile("suite", deadline=None, max_examples=12)
+hypothesis.settings.register_profile("thorough", deadline=None, max_examples=20)
 # Chosen on the command line with `--hypothesis-profile=long`.
 hypothesis.settings.register_profile("long", deadline=None, max_examples=20_000)
 hypothesis.settings.load_profile("thorough" if "CI" in os.environ else "suite")

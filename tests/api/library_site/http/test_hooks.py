@@ -2,7 +2,7 @@
 
 import functools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NoReturn, cast
 
@@ -92,17 +92,18 @@ def fail(*_: Any, **__: Any) -> NoReturn:
 
 
 @pytest.fixture
-def serve(monkeypatch: pytest.MonkeyPatch, library: Credentials) -> Serve:
-    """Returns a function that serves a subclass in place of a version's viewset, compiled and not."""
+def serve(library: Credentials) -> Iterator[Serve]:
+    """Yields a function that serves a subclass in place of a version's viewset, compiled and not, until the next."""
+    with pytest.MonkeyPatch.context() as patch:
 
-    def serve_view(version: type[BookViewSet], view: type[BookViewSet]) -> list[ApplicationVariant]:
-        module = MODULES[version]
-        for pattern in module.urlpatterns:
-            if pattern.callback.cls is version:
-                monkeypatch.setattr(pattern, "callback", view.as_view(pattern.callback.actions))
-        return [ApplicationVariant(compiled=True), ApplicationVariant(compiled=False)]
+        def serve_view(version: type[BookViewSet], view: type[BookViewSet]) -> list[ApplicationVariant]:
+            patch.undo()
+            for pattern in MODULES[version].urlpatterns:
+                if pattern.callback.cls is version:
+                    patch.setattr(pattern, "callback", view.as_view(pattern.callback.actions))
+            return [ApplicationVariant(compiled=True), ApplicationVariant(compiled=False)]
 
-    return serve_view
+        yield serve_view
 
 
 def send(variants: list[ApplicationVariant], version: type[BookViewSet], request: Request) -> list[Any]:
@@ -137,15 +138,15 @@ def list_compiled_methods(view: Any) -> list[str]:
 
 
 @with_each_version
-@pytest.mark.parametrize("hook", HOOKS)
-def test_a_hook_that_fails_fails_each_request(serve: Serve, version: type[BookViewSet], hook: str) -> None:
-    variants = serve(version, type("Failing", (version,), {hook: fail}))
-    statuses = {
-        (request.method, request.path): [response.status for response in send(variants, version, request)]
-        for request in HOOKS[hook]
-    }
-    failure = "500 Internal Server Error"
-    assert statuses == {(request.method, request.path): [failure] * 2 for request in HOOKS[hook]}
+def test_a_hook_that_fails_fails_each_request(serve: Serve, version: type[BookViewSet]) -> None:
+    others = []
+    for hook, requests in HOOKS.items():
+        variants = serve(version, type("Failing", (version,), {hook: fail}))
+        for request in requests:
+            statuses = [response.status for response in send(variants, version, request)]
+            if statuses != ["500 Internal Server Error"] * 2:
+                others.append((hook, request.method, request.path, statuses))
+    assert not others
 
 
 @with_each_version

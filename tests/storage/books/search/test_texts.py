@@ -112,7 +112,7 @@ def require_index_in_step() -> None:
 
 
 @pytest.mark.usefixtures("db", "scarcity")
-@settings(max_examples=100)
+@settings(max_examples=3 * settings().max_examples)
 @given(st.lists(st.tuples(TEXTS, TEXTS, TEXTS), max_size=5), TEXTS, TEXTS)
 def test_books_are_found_as_python_finds_texts(rows: list[tuple[str, str, str]], first: str, second: str) -> None:
     with transaction.atomic():

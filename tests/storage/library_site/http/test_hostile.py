@@ -7,30 +7,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from tests.support.books import build_book
-
-PARAMETERS = ["x*=bogus''%41", "charset*=utf-8''%00", "charset=hex", "charset=utf-7", "charset=undefined", "=", '"']
-
-
-@pytest.mark.parametrize("parameter", PARAMETERS)
-@pytest.mark.parametrize("media_type", ["application/json", "multipart/form-data", "text/plain", ""])
-@pytest.mark.parametrize("address", ["/api/books?author=+2AA-%41", "/admin/login/?x=%41", "/docs?%41"])
-def test_strange_parameters_of_a_content_type_harm_nothing(
-    api: httpx.Client, parameter: str, media_type: str, address: str
-) -> None:
-    responses = [
-        api.request(method, address, headers={"Content-Type": f"{media_type};{parameter}"})
-        for method in ("GET", "POST")
-    ]
-    assert max(response.status_code for response in responses) < 500
-
-
-def test_the_charset_of_json_is_ignored(api: httpx.Client) -> None:
-    headers = {"Content-Type": "application/json; charset=latin-1"}
-    response = api.post(
-        "/api/books", content='{"title": "É", "author": "", "year": 1, "isbn": "", "genre": ""}', headers=headers
-    )
-    assert response.json()["title"] == "É"
+WRONG_KEYS = ["abc", "\0", "9" * 23, "9" * 5000, ""]
 
 
 @pytest.mark.parametrize("key", [r'"\000aaaaaaaaaa"', "a" * 5000, "'; --", "%00%00%00%00%00%00%00%00%00"])
@@ -82,19 +59,22 @@ def test_no_address_of_the_user_admin_fails(admin_client: Client, query: str) ->
 
 
 @pytest.mark.parametrize(
-    ("changelist", "action"),
+    ("changelist", "action", "pks"),
     [
-        ("books/book", "mark_lent"),
-        ("books/book", "mark_available"),
-        ("books/book", "delete_books"),
-        ("auth/user", "delete_selected"),
-        ("auth/group", "delete_selected"),
+        ("books/book", "mark_lent", WRONG_KEYS),
+        ("books/book", "mark_available", ["\0"]),
+        ("books/book", "delete_books", ["\0"]),
+        ("auth/user", "delete_selected", WRONG_KEYS),
+        ("auth/group", "delete_selected", ["\0"]),
     ],
 )
-@pytest.mark.parametrize("pk", ["abc", "\0", "9" * 23, "9" * 5000, ""])
-def test_a_selection_of_nothing_changes_nothing(admin_client: Client, changelist: str, action: str, pk: str) -> None:
-    response: Any = admin_client.post(f"/admin/{changelist}/", {"action": action, "_selected_action": pk}, follow=True)
-    assert "Nothing was changed: what was selected does not exist." in response.content.decode()
+def test_a_selection_of_nothing_changes_nothing(
+    admin_client: Client, changelist: str, action: str, pks: list[str]
+) -> None:
+    for pk in pks:
+        form = {"action": action, "_selected_action": pk}
+        response: Any = admin_client.post(f"/admin/{changelist}/", form, follow=True)
+        assert (pk, "Nothing was changed: what was selected does not exist." in response.content.decode()) == (pk, True)
 
 
 @pytest.mark.parametrize("field", ["groups", "user_permissions"])
@@ -111,8 +91,3 @@ def test_nobody_is_given_what_does_not_exist(admin_client: Client, admin_user: U
 def test_the_page_of_a_row_takes_no_other_column(admin_client: Client, admin_user: User, page: str, name: str) -> None:
     response = admin_client.get(f"/admin/auth/user/{admin_user.pk}/{page}/?_to_field={name}")
     assert response.status_code == (400 if name else 200)
-
-
-def test_a_body_cannot_say_it_is_larger_than_it_is(api: httpx.Client) -> None:
-    response = api.post("/api/books", json=build_book(), headers={"Content-Length": str(2**63)})
-    assert response.status_code == 413
