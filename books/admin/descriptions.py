@@ -4,7 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
+from django.db.models import QuerySet
 from django.urls import reverse
+from django.utils.formats import number_format
 from django.utils.html import format_html
 from django.utils.text import capfirst
 from django.utils.translation import gettext
@@ -12,10 +14,12 @@ from django.utils.translation import gettext_lazy as _
 
 from books.book_fields import FIELDS
 from books.history.change_pages import ActorNames, Entry
+from books.history.loans import LENT, TAKEN_BACK, find_loan
 from books.history.records import MERGED_INTO
 from books.history.states import DELETIONS
 from books.models import Actor, Book, Change, Operation
-from books.operations.tasks import get_kind
+from books.operations.lifecycle import UNDER_WAY
+from books.operations.tasks import get_kind, list_unlisted_kinds
 from library_site.admin.badges import Tone
 
 LABELS = {field.name: field.verbose_name for field in Book._meta.concrete_fields}
@@ -30,6 +34,7 @@ TONES: dict[Change.Kind, Tone] = {
     Change.Kind.DELETED: "bad",
     Change.Kind.MERGED: "bad",
 }
+LOAN_TONES: dict[str, Tone] = {LENT: "warning", TAKEN_BACK: "good"}
 
 
 class Link(NamedTuple):
@@ -61,8 +66,6 @@ class Description(NamedTuple):
     # None if the operation already shows the same.
     channel: Link | None
     operation: Link | None
-    # The number of books that the operation changed, None if unknown.
-    operation_changed: int | None
     lines: Sequence[ValueLine]
     # The page of the state after the change, None if there is no such page.
     state: str | None
@@ -71,7 +74,7 @@ class Description(NamedTuple):
 
     @property
     def tone(self) -> Tone:
-        return TONES.get(self.entry.kind, "")
+        return LOAN_TONES.get(find_loan(self.entry.after)) or TONES.get(self.entry.kind, "")
 
     @property
     def has_after(self) -> bool:
@@ -82,20 +85,29 @@ class Description(NamedTuple):
 def describe_entries(entries: Sequence[Entry]) -> list[Description]:
     """Takes at most three queries, for any number of entries."""
     titles = find_titles({entry.book_id for entry in entries})
-    operations = Operation.objects.in_bulk({entry.operation_id for entry in entries if entry.operation_id})
+    operations = list_operations().in_bulk({entry.operation_id for entry in entries if entry.operation_id})
     # The operation may expire after its entries were read.
     return [describe_entry(entry, titles[entry.book_id], operations.get(entry.operation_id or 0)) for entry in entries]
+
+
+def list_operations() -> QuerySet[Operation]:
+    """Returns all operations with what their names need. What an undo undid may have expired."""
+    return Operation.objects.select_related("actor", "undo_of")
+
+
+def list_shown_operations() -> QuerySet[Operation]:
+    """Returns the operations that lists show: looks at a file are none of them."""
+    return list_operations().exclude(kind__in=list_unlisted_kinds())
 
 
 def describe_entry(entry: Entry, title: str, operation: Operation | None) -> Description:
     return Description(
         entry,
-        gettext(entry.kind.label),
+        gettext(find_loan(entry.after) or entry.kind.label),
         Link(title, history_address(entry.book_id)),
         describe_names(entry.actor),
         describe_channel(entry, operation),
         link_operation(operation) if operation else None,
-        operation.changed if operation else None,
         compare_fields(entry.before, entry.after),
         None if entry.kind in DELETIONS else state_address(entry.book_id, entry.version),
         describe_merge(entry),
@@ -143,12 +155,21 @@ def link_channel(channel: Actor.Channel) -> Link:
 
 
 def link_operation(operation: Operation) -> Link:
-    return Link(f"{describe_kind(operation)} {operation.pk}", operation_address(operation.pk))
+    return Link(describe_operation(operation), operation_address(operation.pk))
 
 
-def describe_kind(operation: Operation) -> str:
-    label = get_kind(operation.kind).label
-    return str(label) if label else gettext("mass action “%(kind)s”") % {"kind": operation.kind}
+def describe_operation(operation: Operation) -> str:
+    """Says what was done, with the number of books; what is being done while it is under way."""
+    kind = get_kind(operation.kind)
+    if operation.undo_of:
+        return gettext("undo: %(what)s") % {"what": describe_operation(operation.undo_of)}
+    if operation.changed is None or operation.state in UNDER_WAY:
+        return str(kind.label)
+    return format_sentence(kind.get_title(operation), kind.count_books(operation))
+
+
+def format_sentence(text: Any, number: int) -> str:
+    return str(text % {"number": number, "count": number_format(number, force_grouping=True)})
 
 
 def label_field(name: str) -> str:

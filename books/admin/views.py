@@ -4,15 +4,18 @@ from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import Any
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
+from django.utils.html import format_html
+from django.utils.translation import gettext
 
 from books.history.actors import ActorRef, get_or_create_actor
 from books.models import Actor
+from books.operations.undo import UndoTask
 
 VIEW_HISTORY = "books.view_history"
 ADD_BOOK, CHANGE_BOOK = "books.add_book", "books.change_book"
@@ -49,3 +52,14 @@ def render_page(request: HttpRequest, name: str, title: str, **context: Any) -> 
 
 def find_librarian(request: HttpRequest) -> ActorRef:
     return get_or_create_actor(Actor.Channel.ADMIN, user_id=request.user.pk)
+
+
+def may_undo(request: HttpRequest) -> bool:
+    return request.user.has_perms(UndoTask.permissions)
+
+
+def report_done(request: HttpRequest, text: str, undo_address: str = "") -> None:
+    """Shows a message with a button that undoes. The page that shows it has the form of the button."""
+    button = '<button form="message-form" formaction="{}" class="button small">{}</button>'
+    undo = format_html(button, undo_address, gettext("Undo")) if undo_address else ""
+    messages.success(request, format_html("{} {}", text, undo))

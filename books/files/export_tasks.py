@@ -35,10 +35,15 @@ class ExportTask(Task):
     """
 
     name = EXPORT
-    label = gettext_lazy("export")
+    label = gettext_lazy("workbook of a list")
+    title = ngettext_lazy("workbook of %(count)s book", "workbook of %(count)s books", "number")
     sentences: ClassVar[Sentences] = {
         "unchanged": ngettext_lazy("%(count)s book written", "%(count)s books written", "number")
     }
+
+    @classmethod
+    def count_books(cls, operation: Operation) -> int:
+        return operation.unchanged or 0
 
     def __init__(self) -> None:
         self.chunks: Iterator[tuple[int, bytes]] | None = None

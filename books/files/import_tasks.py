@@ -139,6 +139,7 @@ class CheckTask(FileTask):
 
     name = CHECK
     label = gettext_lazy("check of a file")
+    is_listed = False
     sentences: ClassVar[Sentences] = {
         "new": ngettext_lazy("%(count)s book to add", "%(count)s books to add", "number"),
         "changed": ngettext_lazy("%(count)s book to change", "%(count)s books to change", "number"),
@@ -167,6 +168,7 @@ class CheckTask(FileTask):
 class ImportTask(FileTask):
     name = IMPORT
     label = gettext_lazy("import")
+    title = ngettext_lazy("%(count)s book imported", "%(count)s books imported", "number")
     sentences: ClassVar[Sentences] = {
         "new": ngettext_lazy("%(count)s book added", "%(count)s books added", "number"),
         "changed": ngettext_lazy("%(count)s book changed", "%(count)s books changed", "number"),
@@ -198,6 +200,7 @@ class PreviewTask(Task):
 
     name = PREVIEW
     label = gettext_lazy("preview of a file")
+    is_listed = False
     sentences: ClassVar[Sentences] = {}
 
     def plan(self, operation: Operation) -> Plan:

@@ -1,12 +1,13 @@
 """Reads pages of the history, newest first, without counting: the database reads an index up to the limit."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from django.db.models import Exists, F, OuterRef, Q, Value
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, Value
 
 from books.fields import TimestampField
+from books.history.loans import build_loan_condition
 from books.models import Actor, Change
 from library_site.db.keyset import Key, Page, Start, build_condition, cut_page, order_by
 from library_site.db.sql import Row
@@ -52,7 +53,7 @@ class Entry(NamedTuple):
 
 class Filters(NamedTuple):
     """Filters of changes: names (`actor` matches any of them), a channel, a kind, an operation, and a period that
-    includes `since` and excludes `until`.
+    includes `since` and excludes `until`. `loan` is one of books.history.loans.
     """
 
     actor: str = ""
@@ -62,6 +63,7 @@ class Filters(NamedTuple):
     source: str = ""
     channel: str = ""
     kind: Change.Kind | None = None
+    loan: str = ""
     operation: int | None = None
     since: datetime | None = None
     until: datetime | None = None
@@ -87,6 +89,8 @@ def list_conditions(filters: Filters) -> list[Q]:
     """Returns a condition for each actor if there are few, else one condition for all of them."""
     values = {"kind": filters.kind, "operation": filters.operation, "at__gte": filters.since, "at__lt": filters.until}
     condition = Q(**{name: value for name, value in values.items() if value is not None})
+    if filters.loan:
+        condition &= build_loan_condition(filters.loan)
     actor_condition = build_actor_condition(filters)
     if not actor_condition:
         return [condition]
@@ -111,11 +115,19 @@ def read_entries(conditions: Sequence[Q], order: Sequence[str], start: Start, li
     columns, descending = [F(name) for name in order], not start.backward
     get_key = get_version_key if order == BY_VERSION else get_time_key
     beyond = build_condition(columns, adapt_key(start.key)[-len(columns) :], descending) if start.key else Q()
-    changes = Change.objects.order_by(*order_by(columns, descending)).values_list(*ENTRY_COLUMNS)
+    changes = Change.objects.order_by(*order_by(columns, descending))
     # SQLite uses the first of two bounds on a column for its index, and the bound of the cursor excludes more rows.
-    rows: list[Row] = [row for condition in conditions for row in changes.filter(beyond & condition)[: limit + 1]]
+    rows = [row for condition in conditions for row in read_rows(changes.filter(beyond & condition)[: limit + 1])]
     if len(conditions) > 1:
         rows = sorted(rows, key=get_key, reverse=descending)[: limit + 1]
+    return build_page(rows, limit, start, get_key)
+
+
+def read_rows(changes: QuerySet[Change]) -> list[Row]:
+    return list(changes.values_list(*ENTRY_COLUMNS))
+
+
+def build_page(rows: list[Row], limit: int, start: Start, get_key: Callable[[Row], Key]) -> Page[Entry]:
     page = cut_page(rows, limit, start, get_key)
     names = read_actor_names({row[5] for row in page.rows})
     return Page([build_entry(row, names) for row in page.rows], page.previous_key, page.next_key)

@@ -1,35 +1,78 @@
-"""The newest changes as a feed. All changes of an operation form one item."""
+"""The changes of all books, newest first. All changes of an operation are one item: its newest change."""
 
 from collections.abc import Sequence
+from typing import Any
 
-from books.history.change_pages import Entry, Filters, read_recent_page
+from django.db.models import BooleanField, F, Q, QuerySet
+from django.db.models.expressions import RawSQL
+
+from books.history.change_pages import (
+    BY_TIME,
+    Entry,
+    Filters,
+    adapt_key,
+    build_page,
+    get_time_key,
+    list_conditions,
+    read_rows,
+)
+from books.history.loans import build_loan_condition
 from books.models import Change
-from library_site.db.keyset import Key, Start
+from library_site.db.keyset import Page, Start, build_condition, order_by
+from library_site.db.sql import fetch_all
 
-# The feed reads so many changes per page, and so many pages. After that it may end with fewer items than allowed.
-SCANNED_CHANGES, MAX_PAGES = 200, 5
-
-
-def read_feed(limit: int) -> list[Entry]:
-    """Returns the newest change of each recent operation, and recent single changes, newest first."""
-    feed: list[Entry] = []
-    operations: set[int | None] = set()
-    start = Start()
-    for _ in range(MAX_PAGES):
-        page = read_recent_page(Filters(), start, SCANNED_CHANGES)
-        for entry in page.rows:
-            if entry.operation_id is None or entry.operation_id not in operations:
-                feed.append(entry)
-                operations.add(entry.operation_id)
-        if len(feed) >= limit or page.next_key is None:
-            break
-        start = Start(find_next_key(page.rows) or page.next_key)
-    return feed[:limit]
+# Each step is one look into an index: to the next change or, after a change of an operation, to the next one with
+# another time. An operation writes hundreds of changes with the same time, so a million of them are some thousand
+# steps. Of its steps only the first is an item.
+STEPS_SQL = """
+    WITH RECURSIVE step (id, at, operation_id) AS (
+        SELECT first.id, first.at, first.operation_id FROM books_change AS first WHERE first.id = ({first})
+        UNION ALL
+        SELECT next.id, next.at, next.operation_id FROM step JOIN books_change AS next
+        ON next.id = CASE WHEN step.operation_id IS NULL THEN ({next}) ELSE ({earlier}) END
+    )
+    SELECT id FROM step WHERE operation_id IS NULL OR (EXISTS ({same}) AND ({newer}) IS NULL) LIMIT %s
+"""
+IS_NEXT = "(books_change.at, books_change.id) < (step.at, step.id)"
+IS_EARLIER = "books_change.at < step.at"
+IS_SAME = "books_change.id = step.id"
+IS_NEWER = "books_change.operation_id = step.operation_id AND books_change.id > step.id"
 
 
-def find_next_key(entries: Sequence[Entry]) -> Key | None:
-    """Returns a cursor after an operation that fills the page, because an operation can have a million changes."""
-    [operation_id, *others] = {entry.operation_id for entry in entries}
-    if operation_id is None or others:
-        return None
-    return Change.objects.filter(operation_id=operation_id).order_by("pk").values_list("at", "pk").first()
+def read_feed(filters: Filters, start: Start, limit: int) -> Page[Entry]:
+    """Returns a page of items. It reads forward only."""
+    loan = build_loan_condition(filters.loan) if filters.loan else Q()
+    conditions = list_conditions(filters._replace(loan=""))
+    pks = [pk for condition in conditions for pk in list_items(condition, loan, start, limit + 1)]
+    rows = sorted(read_rows(Change.objects.filter(pk__in=pks)), key=get_time_key, reverse=True)
+    return build_page(rows[: limit + 1], limit, start, get_time_key)._replace(previous_key=None)
+
+
+def list_items(condition: Q, loan: Q, start: Start, limit: int) -> Sequence[int]:
+    """Returns ids. An operation matches `loan` if its newest change does, so that its other changes are not read."""
+    columns = [F(name) for name in BY_TIME]
+    beyond = build_condition(columns, adapt_key(start.key), descending=True) if start.key else Q()
+    step_condition = condition & (Q(operation__isnull=False) | loan) if loan else condition
+    steps = Change.objects.order_by(*order_by(columns, descending=True)).values("pk")
+    changes = Change.objects.values("pk")
+    parts = {
+        "first": steps.filter(beyond & step_condition)[:1],
+        "next": steps.filter(is_true(IS_NEXT), step_condition)[:1],
+        "earlier": steps.filter(is_true(IS_EARLIER), step_condition)[:1],
+        "same": changes.filter(is_true(IS_SAME), loan),
+        # PostgreSQL would answer NOT EXISTS by reading the table if one operation has most of the changes.
+        "newer": changes.filter(is_true(IS_NEWER), condition).order_by("pk")[:1],
+    }
+    statements = {name: compile_query(rows) for name, rows in parts.items()}
+    sql = STEPS_SQL.format(**{name: text for name, (text, _values) in statements.items()})
+    values = [value for _text, values in statements.values() for value in values]
+    return [pk for (pk,) in fetch_all(sql, [*values, limit])]
+
+
+def is_true(sql: str) -> RawSQL:
+    return RawSQL(sql, (), BooleanField())  # noqa: S611  # our own SQL
+
+
+def compile_query(rows: QuerySet[Any, Any]) -> tuple[str, Sequence[Any]]:
+    text, values = rows.query.sql_with_params()
+    return text, values

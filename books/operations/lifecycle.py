@@ -113,7 +113,9 @@ def note_language() -> dict[str, str]:
 
 def find_operation(pk: int) -> Operation:
     """Raises OperationNotFound."""
-    operation = Operation.objects.select_related("actor").filter(pk=pk).first() if abs(pk) <= BIGINT_MAX else None
+    operation = (
+        Operation.objects.select_related("actor", "undo_of").filter(pk=pk).first() if abs(pk) <= BIGINT_MAX else None
+    )
     if operation is None:
         raise OperationNotFound
     return operation

@@ -12,6 +12,7 @@ from django.utils.translation import ngettext_lazy
 from books.book_fields import FIELDS
 from books.book_values import BookValues
 from books.history.actors import ActorRef, record_operation
+from books.history.loans import LENT, TAKEN_BACK, find_loan
 from books.models import Book, Operation, OperationProblem
 from books.operations.edits import InvalidEdit, read_edit
 from books.operations.previews import Preview, preview_deletion, preview_edit
@@ -20,7 +21,7 @@ from books.operations.tasks import LEFT, Batch, BatchCounts, Plan, RefusedItem, 
 from books.writing import changes
 from library_site.db.integers import BIGINT_MAX
 
-EDIT, DELETE = "edit", "delete"
+EDIT, DELETE, MARK = "edit", "delete", "mark"
 # Only edits of more books than these can leave out events.
 MAX_ANNOUNCED_ALWAYS = 1_000
 # Books that get another ISBN are written one by one.
@@ -74,11 +75,9 @@ class SelectionTask(Task):
 @register_operation_kind
 class DeleteTask(SelectionTask):
     name = DELETE
-    label = _("deletion")
-    sentences: ClassVar[Sentences] = {
-        "changed": ngettext_lazy("%(count)s book deleted", "%(count)s books deleted", "number"),
-        **LEFT,
-    }
+    label = _("deletion of many books")
+    title = ngettext_lazy("%(count)s book deleted", "%(count)s books deleted", "number")
+    sentences: ClassVar[Sentences] = {"changed": title, **LEFT}
     permissions = ("books.bulk_edit_books", "books.delete_book")
 
     @classmethod
@@ -96,8 +95,19 @@ class DeleteTask(SelectionTask):
 @register_operation_kind
 class EditTask(SelectionTask):
     name = EDIT
-    label = _("bulk edit")
+    title = ngettext_lazy("%(count)s book edited", "%(count)s books edited", "number")
+    # Titles of edits that set the availability alone.
+    loan_titles: ClassVar[Mapping[str, Any]] = {
+        LENT: ngettext_lazy("%(count)s book marked as lent", "%(count)s books marked as lent", "number"),
+        TAKEN_BACK: ngettext_lazy(
+            "%(count)s book marked as available", "%(count)s books marked as available", "number"
+        ),
+    }
     permissions = ("books.bulk_edit_books", "books.change_book")
+
+    @classmethod
+    def get_title(cls, operation: Operation) -> Any:
+        return cls.loan_titles.get(find_loan((operation.parameters or {}).get("set")), cls.title)
 
     @classmethod
     def preview(cls, books: QuerySet[Book], parameters: Mapping[str, Any]) -> Preview:
@@ -123,6 +133,13 @@ class EditTask(SelectionTask):
         unchanged = len(books) - len(pairs) - len(refused_items)
         refused_items += [RefusedItem(pk, Reason.ISBN_IN_USE) for pk in refused]
         return BatchCounts(len(pairs) - len(refused), unchanged, len(refused_items), refused_items=refused_items)
+
+
+@register_operation_kind
+class MarkTask(EditTask):
+    """The edit of the actions "Mark as lent" and "Mark as available", which run within the request."""
+
+    name = MARK
 
 
 class OperationRequest(NamedTuple):
@@ -153,7 +170,7 @@ def run_small_operation(
     operation.parameters, operation.matched = dict(parameters), len(pks)
     counts = task.write_books(operation, list(changes.lock_books(pks).values()), actor, now)
     numbers = {"matched": len(pks), "changed": counts.changed, "unchanged": len(pks) - counts.changed}
-    Operation.objects.filter(pk=operation.pk).update(**numbers, refused=0, missed=0)
+    Operation.objects.filter(pk=operation.pk).update(**numbers, refused=0, missed=0, parameters=operation.parameters)
     operation.changed = counts.changed
     return operation
 

@@ -19,10 +19,8 @@ LEFT: Sentences = {
     "refused": ngettext_lazy("%(count)s left as it was", "%(count)s left as they were", "number"),
     "missed": ngettext_lazy("%(count)s no longer matched", "%(count)s no longer matched", "number"),
 }
-CHANGED: Sentences = {
-    "changed": ngettext_lazy("%(count)s book changed", "%(count)s books changed", "number"),
-    **LEFT,
-}
+CHANGED_TITLE = ngettext_lazy("%(count)s book changed", "%(count)s books changed", "number")
+CHANGED: Sentences = {"changed": CHANGED_TITLE, **LEFT}
 
 
 class Plan(NamedTuple):
@@ -76,12 +74,24 @@ class Kind:
     """A kind of operation. Kinds that are not tasks run within the request."""
 
     name: ClassVar[str]
-    # Without a label it is called "mass action".
-    label: ClassVar[Any] = ""
+    # What is being done, and what was done with `number` books.
+    label: ClassVar[Any] = _("change of many books")
+    title: ClassVar[Any] = CHANGED_TITLE
+    # Whether it is listed: a look at a file that changes nothing is not.
+    is_listed: ClassVar[bool] = True
     # The sentences for its numbers.
     sentences: ClassVar[Sentences] = CHANGED
     # The permissions that a user needs to start it on a page.
     permissions: ClassVar[Sequence[str]] = ()
+
+    @classmethod
+    def get_title(cls, operation: Operation) -> Any:  # noqa: ARG003  # others read its parameters
+        return cls.title
+
+    @classmethod
+    def count_books(cls, operation: Operation) -> int:
+        """Returns the number for the title."""
+        return operation.changed or 0
 
     @classmethod
     def read_numbers(cls, operation: Operation) -> dict[str, int | None]:
@@ -137,6 +147,10 @@ def get_kind(name: str) -> type[Kind]:
     return KINDS.get(name, Kind)
 
 
+def list_unlisted_kinds() -> list[str]:
+    return [kind.name for kind in KINDS.values() if not kind.is_listed]
+
+
 def create_task(name: str) -> Task:
     kind = KINDS[name]
     if not issubclass(kind, Task):
@@ -147,11 +161,13 @@ def create_task(name: str) -> Task:
 @register_operation_kind
 class BulkRequest(Kind):
     name = BULK
-    label = _("bulk request")
+    label = _("changes by a program")
+    title = ngettext_lazy("%(count)s book changed by a program", "%(count)s books changed by a program", "number")
 
 
 @register_operation_kind
 class Merge(Kind):
     name = MERGE
-    label = _("merge")
+    label = _("two books became one")
+    title = _("two books became one")
     sentences: ClassVar[Sentences] = {"changed": _("two books became one")}

@@ -40,6 +40,7 @@ class UndoTask(Task):
 
     name = UNDO
     label = _("undo")
+    title = ngettext_lazy("%(count)s change undone", "%(count)s changes undone", "number")
     sentences: ClassVar[Sentences] = {
         "changed": ngettext_lazy("%(count)s put back", "%(count)s put back", "number"),
         "refused": ngettext_lazy(

@@ -49,7 +49,7 @@ MORE_PLACES = [
     Place(_("Possible duplicates"), "duplicates", (MERGE_BOOKS,)),
     Place(_("Genres"), "genres", SEE_BOOKS),
     Place(_("Deleted books"), "deleted_books", (VIEW_HISTORY,)),
-    Place(_("Operations"), "operations", (VIEW_HISTORY, BULK_EDIT)),
+    Place(_("Changes of many books"), "operations", (VIEW_HISTORY, BULK_EDIT)),
 ]
 # The first places, for which a phone has room. A menu contains the others.
 PHONE_PLACES = 2

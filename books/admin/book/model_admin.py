@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import parse_qsl
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
@@ -30,7 +31,7 @@ from books.admin.list.urls import LIST_URLS
 from books.admin.operations.bulk_edit import bulk_edit_selected
 from books.admin.operations.list_actions import DELETE_ACTION, MARK_AVAILABLE, MARK_LENT, run_list_action
 from books.admin.operations.urls import OPERATION_URLS
-from books.admin.views import BULK_EDIT, VIEW_HISTORY, find_librarian
+from books.admin.views import ADD_BOOK, BULK_EDIT, VIEW_HISTORY, find_librarian, report_done
 from books.book_fields import FIELDS
 from books.history.states import UnknownVersion, find_state
 from books.models import Book
@@ -180,6 +181,13 @@ class BookAdmin(ValidatingAdmin):
 
     def delete_model(self, request: HttpRequest, obj: Book) -> None:
         changes.delete_book(obj.pk, None, find_librarian(request), timezone.now())
+
+    def response_delete(self, request: HttpRequest, obj_display: str, obj_id: int) -> HttpResponse:
+        """Replaces Django's message by one that undoes."""
+        may_restore = request.user.has_perm(ADD_BOOK)
+        address = reverse("admin:books_book_restore", args=[obj_id]) if may_restore else ""
+        report_done(request, gettext("The book “%(title)s” is deleted.") % {"title": obj_display}, address)
+        return redirect_to_list(dict(parse_qsl(self.get_preserved_filters(request))).get("_changelist_filters", ""))
 
     def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
         if not request.user.has_perm(VIEW_HISTORY):

@@ -1,21 +1,22 @@
 """The recent changes of all books, newest first."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from itertools import groupby
-from typing import NamedTuple
 
 from django import forms
 from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from books.admin.descriptions import Description, Link, describe_entries
+from books.admin.descriptions import describe_entries
+from books.admin.operations.descriptions import find_touched_books
 from books.admin.pager import PAGE_SIZE, Pager
 from books.admin.views import render_page
-from books.history.change_pages import CHANGE_KINDS, Filters, read_recent_page
+from books.history.change_pages import CHANGE_KINDS, Entry, Filters, read_recent_page
 from books.history.cursors import TimeCursor
-from books.models import Actor
+from books.history.feed import read_feed
+from books.history.loans import LENT, NO_LOAN, TAKEN_BACK
+from books.models import Actor, Change
 from library_site.admin.moments import require_utc
 from library_site.db.integers import BIGINT_MAX
 
@@ -29,7 +30,15 @@ def list_channels() -> list[tuple[str, str]]:
 
 
 def list_kinds() -> list[tuple[str, str]]:
-    return [("", gettext("any")), *((label, gettext(label)) for label in CHANGE_KINDS)]
+    return [("", gettext("any")), *((label, gettext(label)) for label in KINDS)]
+
+
+# The kinds of changes, of which a lend or a return is one here.
+KINDS: Mapping[str, tuple[Change.Kind, str]] = {
+    **{label: (kind, NO_LOAN if kind == Change.Kind.CHANGED else "") for label, kind in CHANGE_KINDS.items()},
+    LENT: (Change.Kind.CHANGED, LENT),
+    TAKEN_BACK: (Change.Kind.CHANGED, TAKEN_BACK),
+}
 
 
 class ChangeFilterForm(forms.Form):
@@ -44,39 +53,33 @@ class ChangeFilterForm(forms.Form):
     until = forms.DateTimeField(label=_("Until"), required=False, widget=DATE_TIME_INPUT, validators=[require_utc])
 
     def build_filters(self) -> Filters:
-        return Filters(**{**self.cleaned_data, "kind": CHANGE_KINDS.get(self.cleaned_data["kind"])})
-
-
-class ChangeGroup(NamedTuple):
-    """Consecutive changes of one operation, or a single change."""
-
-    operation: Link | None
-    changes: Sequence[Description]
-
-
-def group_changes(changes: Sequence[Description]) -> list[ChangeGroup]:
-    """Groups the changes of an operation. Otherwise a large one would fill the page and hide other changes."""
-    groups = groupby(changes, key=lambda change: change.operation or change.entry.id)
-    return [ChangeGroup(key if isinstance(key, Link) else None, list(fields)) for key, fields in groups]
+        kind, loan = KINDS.get(self.cleaned_data["kind"], (None, ""))
+        return Filters(**{**self.cleaned_data, "kind": kind, "loan": loan})
 
 
 def show_recent_changes(request: HttpRequest) -> HttpResponse:
+    """Shows an operation as one line, which leads to its page; the changes of one operation one by one."""
     form = ChangeFilterForm(request.GET)
     pager = Pager(request.GET, TimeCursor, is_newest_first=True)
-    is_valid = form.is_valid()
-    entries = pager.read(partial(read_recent_page, form.build_filters()), PAGE_SIZE) if is_valid else []
+    entries: Sequence[Entry] = []
+    is_folded = False
+    if form.is_valid():
+        filters = form.build_filters()
+        is_folded = filters.operation is None
+        entries = pager.read(partial(read_feed if is_folded else read_recent_page, filters), PAGE_SIZE)
     changes = describe_entries(entries)
+    books = find_touched_books({entry.operation_id for entry in entries if entry.operation_id}) if is_folded else {}
     return render_page(
         request,
         "recent_changes",
         gettext("Recent changes"),
         page_help=gettext(
-            "The channel says through what a book was changed: these pages, the interface for programs, an import, and"
-            " so on. An operation changed many books together. Each change of a book makes a new version of it, with a"
-            " number."
+            "What was done with many books at once is one line, which leads to all of them. “Through” says where a book"
+            " was changed: on these pages, by a program, by an import, and so on. Each change of a book makes a new"
+            " version of it."
         ),
         form=form,
         changes=changes,
-        groups=group_changes(changes),
+        lines=[(change, books.get(change.entry.operation_id or 0, ())) for change in changes],
         pager=pager,
     )

@@ -11,20 +11,29 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
 
-from books.admin.descriptions import Description, Link, describe_entries, describe_names, link_channel
+from books.admin.descriptions import (
+    Description,
+    Link,
+    describe_entries,
+    describe_names,
+    link_channel,
+    list_shown_operations,
+)
 from books.admin.first_page.charts import Column, build_chart_columns, find_largest, scale
 from books.admin.list.filters import begin_day
+from books.admin.operations.descriptions import find_touched_books
 from books.admin.operations.views import describe_row
 from books.admin.views import BULK_EDIT, CHANGE_BOOK, MERGE_BOOKS, SEE_BOOKS, VIEW_HISTORY, has_any_permission
-from books.history.change_pages import ActorNames, read_actor_names
+from books.history.change_pages import ActorNames, Filters, read_actor_names
 from books.history.feed import read_feed
-from books.models import Actor, Book, Operation
+from books.history.loans import find_loan
+from books.models import Actor, Book
 from books.search.quality import MIN_PROBABLE_YEAR, QUALITIES
 from books.summaries import BOOKS, CHANGES, find_count_time, read_duplicates, read_summary
 from library_site.admin.badges import Tone
 from library_site.admin.paginator import BoundedCount, count_rows
+from library_site.db.keyset import Start
 
 MAX_CHANGES = 8
 MAX_SHOWN_OPERATIONS = 5
@@ -113,7 +122,7 @@ def describe_changes(now: datetime) -> dict[str, Any]:
     totals = sum(changes, Counter[Link]())
     people = find_largest(totals, MAX_PEOPLE)
     return {
-        "feed": [describe_item(change) for change in describe_entries(read_feed(MAX_CHANGES))],
+        "feed": list_feed(),
         "series": list_series(totals, people),
         "days": build_days(days, changes, people),
         "changes_in_days": totals.total(),
@@ -210,36 +219,27 @@ def format_day(day: date) -> str:
     return date_format(datetime(day.year, day.month, day.day, tzinfo=UTC), _("j M"))
 
 
-def describe_item(change: Description) -> FeedItem:
-    word, tone = describe_change(change)
+def list_feed() -> list[FeedItem]:
+    entries = read_feed(Filters(), Start(), MAX_CHANGES).rows
+    books = find_touched_books({entry.operation_id for entry in entries if entry.operation_id})
+    return [
+        describe_item(change, books.get(change.entry.operation_id or 0, ())) for change in describe_entries(entries)
+    ]
+
+
+def describe_item(change: Description, books: Sequence[Link]) -> FeedItem:
+    """Names the first of the books of an operation."""
     who = change.names[0][1] if change.names else change.channel
     if change.operation:
-        return FeedItem(word, tone, change.operation, count_changed(change), who, change.entry.at)
-    return FeedItem(word, tone, change.book, describe_changed_values(change), who, change.entry.at)
-
-
-def describe_change(change: Description) -> tuple[str, Tone]:
-    """Returns one word for the change, and its colour."""
-    if change.operation:
-        return _("many books"), ""
-    if is_loan(change.entry.after):
-        return (_("taken back"), "good") if (change.entry.after or {})["available"] else (_("lent"), "warning")
-    return change.kind, change.tone
-
-
-def is_loan(after: Mapping[str, Any] | None) -> bool:
-    return bool(after) and list(after or ()) == ["available"]
-
-
-def count_changed(change: Description) -> str:
-    changed = change.operation_changed
-    return "" if changed is None else ngettext("%(count)d book", "%(count)d books", changed) % {"count": changed}
+        detail = ", ".join(book.text for book in books)
+        return FeedItem(change.kind, change.tone, change.operation, detail, who, change.entry.at)
+    return FeedItem(change.kind, change.tone, change.book, describe_changed_values(change), who, change.entry.at)
 
 
 def describe_changed_values(change: Description) -> str:
     """Returns the first changed value, before and after."""
     lines = [line for line in change.lines if line.left is not None and line.right is not None]
-    if is_loan(change.entry.after) or not lines or change.merged_into:
+    if find_loan(change.entry.after) or not lines or change.merged_into:
         return ""
     first = f"{lines[0].label}: {lines[0].left} → {lines[0].right}"
     return first if len(lines) == 1 else f"{first}, …"
@@ -247,5 +247,5 @@ def describe_changed_values(change: Description) -> str:
 
 def list_operations() -> list[dict[str, Any]]:
     """Returns the running operations, oldest first."""
-    operations = Operation.objects.exclude(next_at=None).select_related("actor").order_by("pk")
+    operations = list_shown_operations().exclude(next_at=None).order_by("pk")
     return [describe_row(operation) for operation in operations[:MAX_SHOWN_OPERATIONS]]

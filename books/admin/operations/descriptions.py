@@ -1,22 +1,31 @@
 """Describes an operation as text: what it does, its progress and its result."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
-from django.db.models import Count
-from django.utils.formats import number_format
+from django.db.models import Count, OuterRef, Subquery
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from books.admin.descriptions import Link, format_value, label_field, link_book
+from books.admin.descriptions import (
+    Link,
+    find_titles,
+    format_sentence,
+    format_value,
+    history_address,
+    label_field,
+    link_book,
+)
 from books.admin.pager import PAGE_SIZE, Pager
-from books.models import Operation, OperationProblem
+from books.models import Change, Operation, OperationProblem
 from books.operations.edits import read_edit
 from books.operations.lifecycle import UNDER_WAY
 from books.operations.tasks import get_kind
 from library_site.admin.badges import Tone, format_badge
 
+# A line about an operation names so many of the books that it changed.
+SHOWN_BOOKS = 3
 # An operation that waits longer probably has no worker.
 LONG_WAIT = timedelta(seconds=10)
 TONES: dict[str, Tone] = {"done": "good", "failed": "bad", "cancelled": "warning"}
@@ -64,8 +73,14 @@ def describe_outcome(operation: Operation) -> list[str]:
     return [format_sentence(kind.sentences[name], numbers.get(name) or 0) for name in names]
 
 
-def format_sentence(text: Any, number: int) -> str:
-    return str(text % {"number": number, "count": number_format(number, force_grouping=True)})
+def find_touched_books(operation_ids: Collection[int], limit: int = SHOWN_BOOKS) -> dict[int, list[Link]]:
+    """Returns the first books that each operation changed, with links to their histories. Takes three queries."""
+    changes = Change.objects.filter(operation=OuterRef("pk")).order_by("pk").values("book_id")
+    firsts = [Subquery(changes[number : number + 1]) for number in range(limit)]
+    rows = Operation.objects.filter(pk__in=operation_ids).values_list("pk", *firsts)
+    book_ids = {pk: dict.fromkeys(book_id for book_id in ids if book_id) for pk, *ids in rows}
+    titles = find_titles({book_id for ids in book_ids.values() for book_id in ids})
+    return {pk: [Link(titles[book_id], history_address(book_id)) for book_id in ids] for pk, ids in book_ids.items()}
 
 
 def describe_progress(operation: Operation, now: datetime) -> dict[str, Any]:

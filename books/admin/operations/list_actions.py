@@ -7,19 +7,19 @@ from django.contrib import messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.formats import number_format
-from django.utils.html import format_html
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from books.admin.descriptions import operation_address
 from books.admin.operations.bulk_edit import InvalidFilter, ask, is_across, read_selected_books, render_preview
-from books.admin.views import BULK_EDIT, find_librarian
+from books.admin.views import BULK_EDIT, find_librarian, may_undo, report_done
 from books.models import Book
 from books.operations.edits import Edit
 from books.operations.selection_tasks import (
     DELETE,
+    MARK,
     DeleteTask,
     EditTask,
     OperationRequest,
@@ -44,7 +44,7 @@ class ListAction(NamedTuple):
 
 
 def build_mark(name: str, question: Any, result: Any, *, available: bool) -> ListAction:
-    return ListAction(name, "mark", question, result, EditTask, Edit({"available": available}).to_parameters())
+    return ListAction(name, MARK, question, result, EditTask, Edit({"available": available}).to_parameters())
 
 
 MARK_AVAILABLE = build_mark(
@@ -64,9 +64,8 @@ def run_list_action(request: HttpRequest, books: QuerySet[Book], action: ListAct
         return ask_at_once(request, action, pks)
     now = timezone.now()
     operation = run_small_operation(action.kind, action.task(), action.parameters, pks, find_librarian(request), now)
-    address = operation_address(operation.pk)
-    result = str(action.result) % {"count": operation.changed}
-    messages.success(request, format_html('{} <a href="{}">{}</a>', result, address, gettext("Undo")))
+    address = reverse("admin:operation_undo", args=[operation.pk]) if may_undo(request) and operation.changed else ""
+    report_done(request, str(action.result) % {"count": operation.changed}, address)
     return None
 
 

@@ -12,12 +12,20 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
-from books.admin.descriptions import changes_address, describe_names, link_operation, operation_address
+from books.admin.descriptions import (
+    changes_address,
+    describe_names,
+    link_operation,
+    list_operations,
+    list_shown_operations,
+    operation_address,
+)
 from books.admin.list.words import describe_selection
 from books.admin.operations.descriptions import (
     count_problems,
     describe_edit,
     describe_progress,
+    find_touched_books,
     format_state,
     is_under_way,
     list_problems,
@@ -28,6 +36,7 @@ from books.admin.views import (
     UNDO_OTHERS,
     VIEW_HISTORY,
     has_any_permission,
+    may_undo,
     render_page,
 )
 from books.history.actors import get_or_create_actor
@@ -39,19 +48,23 @@ from books.operations.selections import read_stored_filter
 from books.operations.undo import UndoTask
 from library_site.http.api_errors import APIError
 
+# The page of an operation names so many of the books that it changed.
+MAX_BOOKS = 10
+
 
 def show_operations(request: HttpRequest) -> HttpResponse:
     pager = Pager(request.GET, is_newest_first=True)
-    operations = pager.read_rows(Operation.objects.select_related("actor"), PAGE_SIZE)
+    operations = pager.read_rows(list_shown_operations(), PAGE_SIZE)
+    books = find_touched_books([operation.pk for operation in operations])
     return render_page(
         request,
         "operations/list",
-        _("Operations"),
+        _("Changes of many books"),
         page_help=_(
-            "An operation does something with many books in the background, one after the other. You can go on working,"
-            " and close the page. It can be cancelled while it is under way, and undone afterwards."
+            "What is done with many books at once is done in the background, one book after the other. You can go on"
+            " working, and close the page. It can be cancelled while it is under way, and undone afterwards."
         ),
-        operations=[describe_row(operation) for operation in operations],
+        operations=[{**describe_row(operation), "books": books[operation.pk]} for operation in operations],
         pager=pager,
     )
 
@@ -63,6 +76,7 @@ def describe_row(operation: Operation) -> dict[str, Any]:
         "names": describe_names(name_operation_actor(operation.actor)),
         "badge": format_state(operation),
         "progress": describe_progress(operation, timezone.now()),
+        "lines": list(describe_edit(operation.parameters or {})),
     }
 
 
@@ -71,7 +85,7 @@ def show_operation(request: HttpRequest, operation_id: int) -> HttpResponse:
     parameters = operation.parameters or {}
     undo = lifecycle.find_undo(operation)
     # It can expire, with its changes.
-    undone = Operation.objects.filter(pk=operation.undo_of_id or 0).first()
+    undone = list_operations().filter(pk=operation.undo_of_id or 0).first()
     title = capfirst(link_operation(operation).text)
     pager = Pager(request.GET)
     problems = list_problems(operation, pager)
@@ -80,7 +94,7 @@ def show_operation(request: HttpRequest, operation_id: int) -> HttpResponse:
         "operations/operation",
         title,
         **describe_row(operation),
-        lines=list(describe_edit(parameters)),
+        books=find_touched_books([operation.pk], MAX_BOOKS)[operation.pk],
         has_filter="filter" in parameters,
         filter=describe_selection(read_stored_filter(parameters["filter"])) if "filter" in parameters else "",
         is_silent=not parameters.get("events", True),
@@ -155,10 +169,6 @@ def is_own(request: HttpRequest, operation: Operation) -> bool:
 
 def may_end(request: HttpRequest, operation: Operation) -> bool:
     return is_own(request, operation) or request.user.has_perm(UNDO_OTHERS)
-
-
-def may_undo(request: HttpRequest) -> bool:
-    return request.user.has_perms(UndoTask.permissions)
 
 
 def require_operator_page(request: HttpRequest, operation: Operation) -> None:

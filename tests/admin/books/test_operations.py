@@ -1,5 +1,6 @@
 """The bulk edit of a list, from the form over the preview to the page of the operation, which cancels and undoes it."""
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -91,7 +92,7 @@ def test_books_are_deleted_and_the_deletion_is_undone(head: Client) -> None:
     operation = Operation.objects.get()
     assert UNDO_BUTTON in read_text(head.get(f"{OPERATIONS}{operation.pk}/"))
     page = post(head, operation, "undo")
-    assert f'It undoes <a href="{OPERATIONS}{operation.pk}/">deletion {operation.pk}</a>' in read_text(page)
+    assert f'It undoes <a href="{OPERATIONS}{operation.pk}/">1 book deleted</a>' in read_text(page)
     run_operations()
     assert Book.objects.get().pk == book.pk
     assert UNDO_BUTTON not in read_text(head.get(f"{OPERATIONS}{operation.pk}/"))
@@ -174,14 +175,38 @@ def test_a_list_action_on_too_many_books_becomes_an_operation(head: Client, monk
     assert "more than 1 books" in read_text(head.post(f"{LIST}?q=emma", form, follow=True))
 
 
-def test_a_small_list_action_is_undone_on_its_page(librarian: Client, astrid: User) -> None:
-    book = create_book()
-    form = {"action": "mark_lent", "_selected_action": [book.pk], "index": "0"}
-    page = follow_link(librarian, librarian.post(LIST, form, follow=True), "Undo")
-    assert "mass action “mark”" in read_text(page).lower()
-    post(librarian, Operation.objects.get(), "undo")
+@pytest.mark.parametrize("action", ["mark_lent", "delete_books"])
+def test_a_list_action_is_undone_in_its_message(head: Client, action: str) -> None:
+    pks = [create_book(title=title).pk for title in ("Emma", "Persuasion")]
+    form = {"action": action, "_selected_action": pks, "index": "0"}
+    page = head.post(LIST, {**form, "confirmed": "2"}, follow=True)
+    undo_page = press_undo(head, page)
+    assert read_words(undo_page).count("Undo: 2 books")
     run_operations()
-    assert Book.objects.get().available
+    assert Book.objects.filter(pk__in=pks, available=True).count() == 2
+
+
+def test_a_deletion_is_undone_in_its_message(librarian: Client) -> None:
+    book = create_book(title="Emma")
+    page = librarian.post(f"{LIST}{book.pk}/delete/", {"post": "yes"}, follow=True)
+    assert "The book “Emma” is restored." in read_text(press_undo(librarian, page))
+    assert Book.objects.get().pk == book.pk
+
+
+def test_the_message_offers_no_undo_to_whom_it_would_refuse(db: None, client: Client) -> None:
+    user = User.objects.create_user("cara", is_staff=True)
+    user.user_permissions.set(Permission.objects.filter(codename__in=["view_book", "change_book"]))
+    client.force_login(user)
+    page = client.post(LIST, {"action": "mark_lent", "_selected_action": [create_book().pk], "index": "0"}, follow=True)
+    assert "Books now lent: 1." in read_words(page)
+    assert "formaction" not in read_text(page)
+
+
+def press_undo(client: Client, page: Any) -> Any:
+    """Sends the form of the messages to the address of the button in the message."""
+    [address] = re.findall(r'<button form="message-form" formaction="([^"]+)"', read_text(page))
+    assert '<form id="message-form" method="post"><input type="hidden" name="csrfmiddlewaretoken"' in read_text(page)
+    return client.post(address, follow=True)
 
 
 def test_what_an_undo_left_is_listed(head: Client) -> None:

@@ -7,12 +7,15 @@ import pytest
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from books.admin.book import recent_changes
 from books.history.actors import ActorRef, record_operation
 from books.models import Actor
+from books.operations.edits import Edit
+from books.operations.selection_tasks import EditTask, run_small_operation
 from books.writing import changes
-from tests.support.admin_pages import follow_link, read_text, read_words
+from tests.support.admin_pages import follow_link, list_badges, read_text, read_words
 from tests.support.books import build_book
 from tests.support.books_admin import (
     RECENT_CHANGES,
@@ -48,18 +51,18 @@ EMMA = "Emma (deleted)"
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
-        ("", [(EMMA, 3), (EMMA, 2), (EMMA, 1), ("Early", 1), ("Ancient", 1), ("Old", 1)]),
+        ("", [(EMMA, 3), (EMMA, 2), (EMMA, 1), ("Early", 1), ("Ancient", 1)]),
         ("user=ada", [(EMMA, 2), (EMMA, 1)]),
         ("user=Bindery", []),
         ("app=Bindery", [(EMMA, 1), ("Early", 1)]),
         ("api_key=Till", [(EMMA, 1)]),
-        ("source=North", [("Ancient", 1), ("Old", 1)]),
+        ("source=North", [("Ancient", 1)]),
         ("channel=v2", [(EMMA, 1), ("Early", 1)]),
         ("kind=deleted", [(EMMA, 3)]),
         ("kind=created&user=ada", [(EMMA, 1)]),
         ("user=ada&channel=admin", [(EMMA, 2)]),
         ("since=2026-01-31T09:00&until=2026-01-31T09:01", [("Early", 1)]),
-        ("until=2026-01-31T09:00", [("Ancient", 1), ("Old", 1)]),
+        ("until=2026-01-31T09:00", [("Ancient", 1)]),
         ("operation=4711", []),
         ("user=nobody", []),
     ],
@@ -86,7 +89,7 @@ def test_the_changes_of_an_operation_are_filtered_too(
     assert list_entries(response) == expected
 
 
-@pytest.mark.parametrize("query", ["", "operation={}", "source=North"])
+@pytest.mark.parametrize("query", ["", "operation={}", "kind=created"])
 def test_pages_follow_each_other_and_keep_the_filters(
     librarian: Client, changed_books: ActorRef, query: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -94,11 +97,23 @@ def test_pages_follow_each_other_and_keep_the_filters(
     expected = list_entries(librarian.get(address))
     monkeypatch.setattr(recent_changes, "PAGE_SIZE", 1)
     pages = [librarian.get(address)]
-    for words in ["Older"] * (len(expected) - 1) + ["Newer"] * (len(expected) - 1):
-        pages.append(follow_link(librarian, pages[-1], words))
-    assert [entry for page in pages for entry in list_entries(page)] == [*expected, *reversed(expected[:-1])]
-    assert [page.context["pager"].page.previous_key for page in (pages[0], pages[-1])] == [None, None]
-    assert pages[len(expected) - 1].context["pager"].page.next_key is None
+    for _ in expected[1:]:
+        pages.append(follow_link(librarian, pages[-1], "Older"))
+    assert [entry for page in pages for entry in list_entries(page)] == expected
+    assert pages[-1].context["pager"].page.next_key is None
+    assert list_entries(follow_link(librarian, pages[-1], "Newest")) == expected[:1]
+
+
+def test_the_changes_of_an_operation_are_paged_in_both_directions(
+    librarian: Client, changed_books: ActorRef, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recent_changes, "PAGE_SIZE", 1)
+    page = librarian.get(f"{RECENT_CHANGES}?operation={changed_books.operation_id}")
+    older_page = follow_link(librarian, page, "Older")
+    assert [*list_entries(older_page), *list_entries(follow_link(librarian, older_page, "Newer"))] == [
+        ("Old", 1),
+        ("Ancient", 1),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -153,16 +168,33 @@ def test_a_page_takes_as_many_queries_for_many_changes_as_for_few(librarian: Cli
     assert counts[0] == counts[2]
 
 
-@pytest.mark.usefixtures("changed_books")
-def test_the_changes_of_an_operation_are_one_item(librarian: Client) -> None:
-    groups = librarian.get(RECENT_CHANGES).context["groups"]
-    assert [(group.operation and group.operation.text, len(group.changes)) for group in groups] == [
-        (None, 1),
-        (None, 1),
-        (None, 1),
-        (None, 1),
-        (groups[-1].operation.text, 2),
-    ]
-    assert groups[-1].operation.text.startswith("import ")
-    page = read_words(librarian.get(RECENT_CHANGES))
-    assert "2 changes here" in page
+def test_the_next_single_change_after_large_operations_is_on_the_first_page(librarian: Client) -> None:
+    pks = [create_book(title=f"Sequel {number}").pk for number in range(60)]
+    single = create_book(title="Emma")
+    change_book(single, year=1816)
+    actor = add_actor(Actor.Channel.ADMIN)
+    for available in (False, True, False):
+        parameters = Edit({"available": available}).to_parameters()
+        run_small_operation("mark", EditTask(), parameters, pks, actor, timezone.now())
+    page = librarian.get(RECENT_CHANGES)
+    assert [title for title, _version in list_entries(page)[:5]] == [*["Sequel 59"] * 3, "Emma", "Emma"]
+    words = read_words(page)
+    assert "Lent 60 books marked as lent Sequel 0, Sequel 1, Sequel 2, …" in words
+    assert "Taken back 60 books marked as available" in words
+    operation_page = follow_link(librarian, page, "60 books marked as lent")
+    assert "Sequel 9" in read_words(operation_page)
+    assert len(list_entries(follow_link(librarian, operation_page, "All its changes"))) == 50
+
+
+def test_lends_and_returns_are_kinds_of_their_own(librarian: Client) -> None:
+    book = create_book(title="Emma")
+    change_book(book, available=False)
+    change_book(book, available=True)
+    change_book(book, available=False, year=1816)
+    change_book(book, year=1815)
+    found = {
+        kind: [version for _title, version in list_entries(librarian.get(f"{RECENT_CHANGES}?kind={kind}"))]
+        for kind in ("created", "lent", "taken back", "changed")
+    }
+    assert found == {"created": [1], "lent": [2], "taken back": [3], "changed": [5, 4]}
+    assert list_badges(librarian.get(RECENT_CHANGES)) == ["Changed", "Changed", "Taken back", "Lent", "Created"]

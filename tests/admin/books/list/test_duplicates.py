@@ -150,7 +150,8 @@ def test_books_are_merged_field_by_field_and_both_histories_show_it(head: Client
     assert f'into <a href="{history_address(kept)}">Book {kept.pk}</a>' in read_text(head.get(history_address(other)))
     change = Change.objects.get(book_id=other.pk, version=2)
     assert (change.kind, change.after) == (Change.Kind.MERGED, {"merged_into": kept.pk})
-    for response in (head.get(history_address(other)), head.get(f"{RECENT_CHANGES}?kind=merged")):
+    changes_address = f"{RECENT_CHANGES}?kind=merged&operation={change.operation_id}"
+    for response in (head.get(history_address(other)), head.get(changes_address)):
         assert "<td>I-2</td>" in read_text(response)
         assert '<th scope="col">After</th>' not in read_text(response)
         assert "None" not in read_words(response)
@@ -160,7 +161,7 @@ def test_a_merge_is_undone(head: Client) -> None:
     kept, other = create_book(isbn="I-1"), create_book(isbn="I-2", genre="Poem")
     before = list(Book.objects.order_by("pk").values_list("pk", *FIELDS))
     page = follow_link(head, merge(head, kept, other, member_isbn=str(other.pk), member_genre=str(other.pk)), "Undo")
-    assert "Merge" in read_text(page)
+    assert "Two books became one" in read_text(page)
     operation = Operation.objects.get()
     head.post(f"{LIST}operations/{operation.pk}/undo/")
     run_operations()

@@ -1,0 +1,106 @@
+"""The changes of all books, of which those of an operation are one item."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from random import Random
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from books.history.change_pages import Entry, Filters, read_recent_page
+from books.history.feed import read_feed
+from books.history.loans import LENT, NO_LOAN, find_loan
+from books.models import Actor, Change, Operation
+from library_site.db.keyset import Start
+
+# The rows of these tests describe no changes of books.
+pytestmark = [pytest.mark.usefixtures("db"), pytest.mark.unrecorded]
+
+NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
+EDIT, LEND = {"year": 1815}, {"available": False}
+
+
+def add_actor(name: str) -> Actor:
+    return Actor.objects.create(channel="admin", identity=name, user_name=name)
+
+
+def add_operation(actor: Actor) -> int:
+    return Operation.objects.create(kind="edit", actor=actor, created_at=NOON).pk
+
+
+@pytest.fixture
+def ada() -> Actor:
+    """Ada changes single books while two operations of hers and one of Bob change others."""
+    ada, bob, chance = add_actor("ada"), add_actor("bob"), Random(7)  # noqa: S311  # test data
+    operations = [(add_operation(ada), ada, LEND), (add_operation(ada), ada, EDIT), (add_operation(bob), bob, EDIT)]
+    rows: list[Change] = []
+    for second in range(60):
+        at = NOON + timedelta(seconds=second)
+        operation, actor, after = (None, ada, LEND) if chance.random() < 0.3 else operations[second // 20]
+        rows += [
+            Change(
+                book_id=len(rows) + number, version=1, kind=2, at=at, actor=actor, operation_id=operation, after=after
+            )
+            for number in range(1 if operation is None else chance.randint(1, 5))
+        ]
+    Change.objects.bulk_create(rows)
+    return ada
+
+
+def walk(filters: Filters, limit: int) -> Iterator[Entry]:
+    start: Start | None = Start()
+    while start:
+        page = read_feed(filters, start, limit)
+        yield from page.rows
+        start = Start(page.next_key) if page.next_key else None
+
+
+@pytest.mark.parametrize("limit", [1, 3, 100])
+@pytest.mark.parametrize(
+    "filters",
+    [
+        Filters(),
+        Filters(user="ada"),
+        Filters(channel="admin"),
+        Filters(kind=Change.Kind.CHANGED, loan=LENT),
+        Filters(kind=Change.Kind.CHANGED, loan=NO_LOAN),
+        Filters(since=NOON + timedelta(seconds=10), until=NOON + timedelta(seconds=30)),
+        Filters(kind=Change.Kind.DELETED),
+    ],
+)
+@pytest.mark.usefixtures("ada")
+def test_each_single_change_and_the_newest_of_each_operation_are_there_once(filters: Filters, limit: int) -> None:
+    operations: set[int | None] = set()
+    expected = []
+    for entry in read_recent_page(filters, Start(), 1_000).rows:
+        if entry.operation_id not in operations:
+            expected.append(entry)
+        operations |= {entry.operation_id} - {None}
+    assert list(walk(filters, limit)) == expected
+
+
+def test_the_changes_of_a_large_operation_are_not_read_one_by_one(ada: Actor) -> None:
+    """One step leads over all changes of an operation with the same time."""
+    operation = add_operation(ada)
+    late = NOON + timedelta(days=1)
+    Change.objects.bulk_create(
+        Change(book_id=pk, version=2, kind=2, at=late, actor=ada, operation_id=operation, after=EDIT)
+        for pk in range(3_000)
+    )
+    if connection.vendor == "postgresql":
+        connection.cursor().execute("ANALYZE books_change")
+    with CaptureQueriesContext(connection) as queries:
+        first, second, *_ = read_feed(Filters(), Start(), 2).rows
+    assert (first.operation_id, find_loan(second.after)) == (operation, "")
+    [steps] = [query["sql"] for query in queries if "RECURSIVE" in query["sql"]]
+    plan = explain(steps)
+    assert "change_by_time" in plan
+    assert not any(text in plan for text in ("Seq Scan on books_change", "SCAN books_change\n", "Sort  ("))
+
+
+def explain(statement: str) -> str:
+    keyword = "EXPLAIN QUERY PLAN" if connection.vendor == "sqlite" else "EXPLAIN"
+    with connection.cursor() as cursor:
+        cursor.execute(f"{keyword} {statement}".replace("%", "%%"))
+        return "".join(f"{row[-1]}\n" for row in cursor.fetchall())
