@@ -38,6 +38,7 @@ OPERATIONS = [
     ("GET", "/{id}/deliveries/{delivery}"),
     ("POST", "/{id}/deliveries/{delivery}/redeliver"),
 ]
+SPAN = {"events": ["*"], "after": "2026-01-01T00:00:00Z"}
 SECRET = "a secret of the client's own, ~!"
 STANDARD_SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
@@ -73,12 +74,12 @@ def format_time(moment: datetime | None) -> str | None:
     return None if moment is None else moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def list_fields(response: httpx.Response) -> set[str]:
-    return {detail["field"] for detail in response.json()["error"]["details"]}
-
-
 def list_problems(response: httpx.Response) -> list[tuple[str, str]]:
     return [(detail["field"], detail["message"]) for detail in response.json()["error"]["details"]]
+
+
+def list_fields(response: httpx.Response) -> set[str]:
+    return {field for field, _ in list_problems(response)}
 
 
 def test_a_new_webhook_shows_its_secret_once(api: httpx.Client, key_header: dict[str, str]) -> None:
@@ -111,79 +112,47 @@ def test_a_new_webhook_shows_its_secret_once(api: httpx.Client, key_header: dict
     assert api.get(HOOKS, headers=key_header).json() == {"results": [hook], "next": None, "previous": None}
 
 
-def test_absent_fields_have_defaults(api: httpx.Client, key_header: dict[str, str]) -> None:
+def test_a_client_may_leave_fields_out_or_choose_the_secret(api: httpx.Client, key_header: dict[str, str]) -> None:
     defaults = {"events": ["*"], "signature_form": "B", "description": "", "in_flight_limit": 50, "state": "active"}
     assert create_webhook(api, key_header).items() >= defaults.items()
-
-
-def test_a_client_may_choose_the_secret(api: httpx.Client, key_header: dict[str, str]) -> None:
     hook = create_webhook(api, key_header, secret=SECRET)
     assert hook["secret"] == SECRET == read_secret(hook["id"])
     assert SECRET not in str(EndpointSecret.objects.values())
 
 
-def test_a_new_webhook_is_sent_the_next_events(api: httpx.Client, key_header: dict[str, str]) -> None:
-    hook = create_webhook(api, key_header, events=["book.created"])
-    assert deliver_new_book(api, Endpoint.objects.get(pk=hook["id"])).event.kind == "book.created"
+WRONG_FIELDS: dict[str, list[Any]] = {
+    "url": ["ftp://receiver.example/", "https://127.0.0.1/", "https://user@receiver.example/", 7, None, "\ud800"],
+    "events": [[], ["book.burned"], ["*", "book.created"], ["book.created"] * 2, ["test.ping"], [["*"]], "*", "\ud800"],
+    "signature_form": ["D", "\ud800"],
+    "description": ["a" * 201, "\0", "\ud800"],
+    "in_flight_limit": [0, 1001, "5"],
+    "secret": ["a" * 23, "a" * 201, "a" * 24 + "\n", "é" * 24, 10**30],
+    "kinds": [["*"]],
+}
 
 
-@pytest.mark.parametrize(
-    ("fields", "field"),
-    [
-        ({"url": "ftp://receiver.example/"}, "url"),
-        ({"url": "https://127.0.0.1/"}, "url"),
-        ({"url": "https://printer.local/"}, "url"),
-        ({"url": "https://user@receiver.example/"}, "url"),
-        ({"url": 7}, "url"),
-        ({"url": None}, "url"),
-        ({"events": []}, "events"),
-        ({"events": ["book.burned"]}, "events"),
-        ({"events": ["*", "book.created"]}, "events"),
-        ({"events": ["book.created", "book.created"]}, "events"),
-        ({"events": ["test.ping"]}, "events"),
-        ({"events": [["*"]]}, "events"),
-        ({"events": "*"}, "events"),
-        ({"signature_form": "D"}, "signature_form"),
-        ({"signature_form": "C", "secret": SECRET}, "secret"),
-        ({"signature_form": "C", "secret": OLD_SECRET}, "secret"),
-        ({"description": "a" * 201}, "description"),
-        ({"description": "\0"}, "description"),
-        ({"in_flight_limit": 0}, "in_flight_limit"),
-        ({"in_flight_limit": 1001}, "in_flight_limit"),
-        ({"in_flight_limit": "5"}, "in_flight_limit"),
-        ({"secret": "a" * 23}, "secret"),
-        ({"secret": "a" * 201}, "secret"),
-        ({"secret": "a" * 24 + "\n"}, "secret"),
-        ({"secret": "é" * 24}, "secret"),
-        ({"secret": 10**30}, "secret"),
-        ({"kinds": ["*"]}, "kinds"),
-    ],
-)
-def test_the_wrong_field_of_a_body_is_named(
-    api: httpx.Client, key_header: dict[str, str], fields: dict[str, Any], field: str
-) -> None:
-    response = api.post(HOOKS, json={**FIELDS, **fields}, headers=key_header)
-    assert (response.status_code, list_fields(response)) == (422, {field})
-    assert not Endpoint.objects.exists()
+def test_the_wrong_field_of_a_body_is_named(api: httpx.Client, key_header: dict[str, str]) -> None:
+    hook = create_webhook(api, key_header)
+    for field, value in ((field, value) for field, values in WRONG_FIELDS.items() for value in values):
+        # A lone surrogate can be sent only as an escape of JSON.
+        content = json.dumps({**FIELDS, field: value}).encode()
+        response = api.post(HOOKS, content=content, headers={**key_header, "Content-Type": "application/json"})
+        assert (response.status_code, list_fields(response)) == (422, {field}), (field, value)
+    for secret in (SECRET, OLD_SECRET):
+        response = api.post(HOOKS, json={**FIELDS, "signature_form": "C", "secret": secret}, headers=key_header)
+        assert (response.status_code, list_fields(response)) == (422, {"secret"})
+    changes = {"url": "https://10.0.0.1/", "signature_form": "D", "state": "deleted", "events": None, "secret": SECRET}
+    for field, value in changes.items():
+        response = api.patch(f"{HOOKS}/{hook['id']}", json={field: value}, headers=key_header)
+        assert (response.status_code, list_fields(response)) == (422, {field}), field
+    assert Endpoint.objects.count() == 1
 
 
-@pytest.mark.parametrize("field_name", ["signature_form", "url", "description", "events"])
-def test_a_lone_surrogate_is_refused(api: httpx.Client, key_header: dict[str, str], field_name: str) -> None:
-    body = json.dumps({**FIELDS, field_name: "\ud800"}).encode()
-    response = api.post(HOOKS, content=body, headers={**key_header, "Content-Type": "application/json"})
-    assert (response.status_code, list_fields(response)) == (422, {field_name})
-
-
-@pytest.mark.parametrize("url", ["http://127.0.0.1:9000/", "https://10.0.0.1/", "http://receiver.example/"])
-def test_the_refusal_of_a_private_receiver_names_the_setting(
-    api: httpx.Client, key_header: dict[str, str], url: str
-) -> None:
-    [(field, message)] = list_problems(api.post(HOOKS, json={**FIELDS, "url": url}, headers=key_header))
-    assert (field, message) == ("url", NOT_PUBLIC_MESSAGE)
-    assert "WEBHOOKS_ALLOW_PRIVATE=true" in message
-
-
-def test_private_receivers_may_be_allowed(api: httpx.Client, key_header: dict[str, str], settings: Settings) -> None:
+def test_private_receivers_must_be_allowed(api: httpx.Client, key_header: dict[str, str], settings: Settings) -> None:
+    for url in ("http://127.0.0.1:9000/", "https://10.0.0.1/", "http://receiver.example/"):
+        [(field, message)] = list_problems(api.post(HOOKS, json={**FIELDS, "url": url}, headers=key_header))
+        assert (field, message) == ("url", NOT_PUBLIC_MESSAGE)
+        assert "WEBHOOKS_ALLOW_PRIVATE=true" in message
     settings.WEBHOOKS_ALLOW_PRIVATE = True
     assert create_webhook(api, key_header, url="http://127.0.0.1:9000/")["url"] == "http://127.0.0.1:9000/"
 
@@ -199,32 +168,24 @@ def test_nobody_has_more_than_a_hundred(api: httpx.Client, owner: User, key_head
     create_webhook(api, key_header)
 
 
-def send_request(api: httpx.Client, method: str, path: str, key_header: dict[str, str] | None) -> httpx.Response:
-    """Sends an operation on a webhook of the owner `listener`, with these headers."""
+def test_an_operation_needs_its_scope_and_its_owner(api: httpx.Client) -> None:
+    """Also in a library that is open."""
     endpoint = create_endpoint()
-    address = HOOKS + path.format(id=endpoint.pk, delivery=deliver_new_book(api, endpoint).pk)
-    return api.request(method, address, json={} if method in ("POST", "PATCH") else None, headers=key_header)
-
-
-@pytest.mark.parametrize(("method", "path"), OPERATIONS)
-def test_a_credential_is_needed_even_in_an_open_library(api: httpx.Client, method: str, path: str) -> None:
-    response = send_request(api, method, path, None)
-    assert (response.status_code, response.json()["error"]["code"]) == (401, "UNAUTHENTICATED")
-    assert response.headers["WWW-Authenticate"] == build_challenge()
-
-
-@pytest.mark.parametrize(("method", "path"), OPERATIONS)
-def test_other_scopes_are_not_enough(api: httpx.Client, method: str, path: str) -> None:
-    response = send_request(api, method, path, create_key_header(oauth_flows.create_librarian(), "read write"))
-    assert (response.status_code, response.json()["error"]["code"]) == (403, "FORBIDDEN")
-    assert response.headers["WWW-Authenticate"] == (build_challenge(error="insufficient_scope", scope="webhooks"))
-
-
-@pytest.mark.parametrize(("method", "path"), [operation for operation in OPERATIONS if operation[1]])
-def test_the_webhooks_of_others_are_not_found(api: httpx.Client, method: str, path: str) -> None:
+    delivery = deliver_new_book(api, endpoint)
+    reader = create_key_header(oauth_flows.create_librarian(), "read write")
     other = create_key_header(create_owner("other"))
-    response = send_request(api, method, path, other)
-    assert (response.status_code, response.json()["error"]["code"]) == (404, "NOT_FOUND")
+    scope_challenge = build_challenge(error="insufficient_scope", scope="webhooks")
+    for method, path in OPERATIONS:
+        address = HOOKS + path.format(id=endpoint.pk, delivery=delivery.pk)
+        body: dict[str, Any] | None = {} if method in ("POST", "PATCH") else None
+        responses = [api.request(method, address, json=body, headers=headers) for headers in ({}, reader)]
+        errors = [(response.status_code, response.json()["error"]["code"]) for response in responses]
+        assert errors == [(401, "UNAUTHENTICATED"), (403, "FORBIDDEN")], (method, path)
+        challenges = [response.headers["WWW-Authenticate"] for response in responses]
+        assert challenges == [build_challenge(), scope_challenge]
+        if path:
+            not_theirs = api.request(method, address, json=body, headers=other)
+            assert (not_theirs.status_code, not_theirs.json()["error"]["code"]) == (404, "NOT_FOUND"), (method, path)
     assert api.get(HOOKS, headers=other).json()["results"] == []
 
 
@@ -254,24 +215,6 @@ def test_a_change_may_come_as_a_merge_patch(api: httpx.Client, key_header: dict[
     response = api.patch(address, content=b'{"description": "Theirs"}', headers=headers)
     assert (response.status_code, response.json()["description"]) == (200, "Theirs")
     assert parse_error(api.patch(address, content=b'{"url": null}', headers=headers))[2] == ["url"]
-
-
-@pytest.mark.parametrize(
-    ("fields", "field"),
-    [
-        ({"url": "https://10.0.0.1/"}, "url"),
-        ({"signature_form": "D"}, "signature_form"),
-        ({"state": "deleted"}, "state"),
-        ({"events": None}, "events"),
-        ({"secret": SECRET}, "secret"),
-    ],
-)
-def test_the_wrong_field_of_a_change_is_named(
-    api: httpx.Client, key_header: dict[str, str], fields: dict[str, Any], field: str
-) -> None:
-    hook = create_webhook(api, key_header)
-    response = api.patch(f"{HOOKS}/{hook['id']}", json=fields, headers=key_header)
-    assert (response.status_code, list_fields(response)) == (422, {field})
 
 
 def test_an_enabled_webhook_has_no_reason_and_no_dead_deliveries(
@@ -319,29 +262,21 @@ def test_a_secret_is_changed_in_two_steps(api: httpx.Client, key_header: dict[st
     assert read_secret(hook["id"]) == SECRET
 
 
-@pytest.mark.parametrize(("form", "key_encoding"), [("A", "utf-8"), ("B", "utf-8"), ("C", "base64")])
-def test_a_secret_says_what_its_key_is(
-    api: httpx.Client, key_header: dict[str, str], form: str, key_encoding: str
-) -> None:
-    hook = create_webhook(api, key_header, signature_form=form)
-    response = api.post(f"{HOOKS}/{hook['id']}/secret", headers=key_header)
-    assert [hook["key_encoding"], response.json()["key_encoding"]] == [key_encoding] * 2
+def test_a_secret_says_what_its_key_is(api: httpx.Client, key_header: dict[str, str]) -> None:
+    for form, key_encoding in (("A", "utf-8"), ("B", "utf-8"), ("C", "base64")):
+        hook = create_webhook(api, key_header, signature_form=form, secret=STANDARD_SECRET)
+        assert hook["secret"] == STANDARD_SECRET == read_secret(hook["id"])
+        response = api.post(f"{HOOKS}/{hook['id']}/secret", headers=key_header)
+        assert [hook["key_encoding"], response.json()["key_encoding"]] == [key_encoding] * 2
 
 
-def test_a_client_may_choose_a_secret_of_form_c(api: httpx.Client, key_header: dict[str, str]) -> None:
-    hook = create_webhook(api, key_header, signature_form="C", secret=STANDARD_SECRET)
-    assert hook["secret"] == STANDARD_SECRET == read_secret(hook["id"])
-
-
-@pytest.mark.parametrize("secret", [SECRET, OLD_SECRET])
-def test_a_webhook_of_form_c_gets_no_secret_of_another_form(
-    api: httpx.Client, key_header: dict[str, str], secret: str
-) -> None:
-    hook = create_webhook(api, key_header, signature_form="C")
-    response = api.post(f"{HOOKS}/{hook['id']}/secret", json={"secret": secret}, headers=key_header)
+def test_a_webhook_gets_no_secret_that_its_form_cannot_use(api: httpx.Client, key_header: dict[str, str]) -> None:
     message = "In form C, input should be whsec_ and the standard base64 of at least 24 bytes."
-    problem = ("secret", message)
-    assert (response.status_code, list_problems(response)) == (422, [problem])
+    for form, secret, expected in (("C", SECRET, message), ("C", OLD_SECRET, message), ("B", "short", None)):
+        hook = create_webhook(api, key_header, signature_form=form)
+        response = api.post(f"{HOOKS}/{hook['id']}/secret", json={"secret": secret}, headers=key_header)
+        [(field, problem)] = list_problems(response)
+        assert (response.status_code, field, problem) == (422, "secret", expected or problem)
     assert not EndpointSecret.objects.filter(state="pending").exists()
 
 
@@ -387,13 +322,6 @@ def test_without_a_pending_secret_none_is_promoted(api: httpx.Client, key_header
     assert read_secret(hook["id"]) == hook["secret"]
 
 
-def test_a_bad_secret_is_refused(api: httpx.Client, key_header: dict[str, str]) -> None:
-    hook = create_webhook(api, key_header)
-    response = api.post(f"{HOOKS}/{hook['id']}/secret", json={"secret": "short"}, headers=key_header)
-    assert (response.status_code, list_fields(response)) == (422, {"secret"})
-    assert EndpointSecret.objects.count() == 1
-
-
 def test_a_ping_is_for_one_webhook_alone(
     api: httpx.Client,
     owner: User,
@@ -422,17 +350,14 @@ def test_a_ping_is_for_one_webhook_alone(
     assert len(hints) == 1
 
 
-@pytest.mark.parametrize("action", ["ping", "replay", "deliveries/{delivery}/redeliver"])
-def test_a_disabled_webhook_is_sent_nothing(
-    api: httpx.Client, owner: User, key_header: dict[str, str], action: str
-) -> None:
+def test_a_disabled_webhook_is_sent_nothing(api: httpx.Client, owner: User, key_header: dict[str, str]) -> None:
     endpoint = create_made_endpoint(owner)
-    path = action.format(delivery=deliver_new_book(api, endpoint).pk)
+    redelivery = f"deliveries/{deliver_new_book(api, endpoint).pk}/redeliver"
     api.patch(f"{HOOKS}/{endpoint.pk}", json={"state": "disabled"}, headers=key_header)
-    span = {"events": ["*"], "after": "2026-01-01T00:00:00Z"} if action == "replay" else {}
-    response = api.post(f"{HOOKS}/{endpoint.pk}/{path}", json=span, headers=key_header)
-    assert response.status_code == 409
-    assert response.json()["error"]["message"] == "The webhook is disabled: set its state to active first"
+    for path, body in (("ping", {}), ("replay", SPAN), (redelivery, {})):
+        response = api.post(f"{HOOKS}/{endpoint.pk}/{path}", json=body, headers=key_header)
+        assert response.status_code == 409
+        assert response.json()["error"]["message"] == "The webhook is disabled: set its state to active first"
     assert Delivery.objects.count() == 1
 
 
@@ -484,44 +409,31 @@ def test_a_delivery_shows_its_attempts_and_its_body(api: httpx.Client, owner: Us
     assert bytes(delivery.event.body) in response.content
 
 
-@pytest.mark.parametrize(
-    ("query", "expected"),
-    [
-        ("state=waiting", ["book.deleted", "book.created"]),
-        ("state=delivered", ["book.updated"]),
-        ("kind=book.created", ["book.created"]),
-        ("kind=test.ping", []),
-        ("state=waiting&kind=book.deleted", ["book.deleted"]),
-    ],
-)
-def test_deliveries_are_found_by_state_and_kind(
-    api: httpx.Client, owner: User, key_header: dict[str, str], query: str, expected: list[str]
-) -> None:
-    endpoint = create_made_endpoint(owner)
+def test_deliveries_are_found_by_state_and_kind(api: httpx.Client, owner: User, key_header: dict[str, str]) -> None:
+    address = f"{HOOKS}/{create_made_endpoint(owner).pk}/deliveries"
     book = api.post("/api/v2/books", json=build_book()).json()
     api.patch(f"/api/v2/books/{book['id']}", json={"year": 1})
     Delivery.objects.filter(event__kind="book.updated").update(state="delivered")
     api.delete(f"/api/v2/books/{book['id']}")
-    rows = api.get(f"{HOOKS}/{endpoint.pk}/deliveries?{query}", headers=key_header).json()["results"]
-    assert [row["kind"] for row in rows] == expected
-
-
-@pytest.mark.parametrize(
-    ("query", "status", "field"),
-    [
-        ("state=gone", 422, "state"),
-        ("kind=*", 422, "kind"),
-        ("cursor=first", 422, "cursor"),
-        ("cursor=0", 422, "cursor"),
-        ("limit=501", 422, "limit"),
-        ("kinds=book.created", 400, "kinds"),
-    ],
-)
-def test_the_wrong_parameter_of_a_query_is_named(
-    api: httpx.Client, owner: User, key_header: dict[str, str], query: str, status: int, field: str
-) -> None:
-    response = api.get(f"{HOOKS}/{create_made_endpoint(owner).pk}/deliveries?{query}", headers=key_header)
-    assert (response.status_code, list_fields(response)) == (status, {field})
+    for query, expected in {
+        "state=waiting": ["book.deleted", "book.created"],
+        "state=delivered": ["book.updated"],
+        "kind=book.created": ["book.created"],
+        "kind=test.ping": [],
+        "state=waiting&kind=book.deleted": ["book.deleted"],
+    }.items():
+        rows = api.get(f"{address}?{query}", headers=key_header).json()["results"]
+        assert [row["kind"] for row in rows] == expected, query
+    for query, status in {
+        "state=gone": 422,
+        "kind=*": 422,
+        "cursor=first": 422,
+        "cursor=0": 422,
+        "limit=501": 422,
+        "kinds=book.created": 400,
+    }.items():
+        response = api.get(f"{address}?{query}", headers=key_header)
+        assert (response.status_code, list_fields(response)) == (status, {query.partition("=")[0]})
 
 
 def test_a_list_of_any_length_takes_the_same_number_of_queries(
@@ -532,17 +444,14 @@ def test_a_list_of_any_length_takes_the_same_number_of_queries(
     address = f"{HOOKS}/{endpoint.pk}/deliveries"
     # The first use of a key in a minute is stored.
     api.get(HOOKS, headers=key_header)
-    with django_assert_num_queries(2):
-        api.get(HOOKS, headers=key_header)
-    with django_assert_num_queries(3):
-        api.get(address, headers=key_header)
-    for _ in range(10):
-        create_made_endpoint(owner)
-        deliver_new_book(api, endpoint)
-    with django_assert_num_queries(2):
-        api.get(HOOKS, headers=key_header)
-    with django_assert_num_queries(3):
-        api.get(address, headers=key_header)
+    for _ in range(2):
+        with django_assert_num_queries(2):
+            api.get(HOOKS, headers=key_header)
+        with django_assert_num_queries(3):
+            api.get(address, headers=key_header)
+        for _ in range(10):
+            create_made_endpoint(owner)
+            deliver_new_book(api, endpoint)
 
 
 def test_a_delivery_can_be_sent_again(
@@ -588,35 +497,28 @@ def test_past_events_can_be_replayed(api: httpx.Client, owner: User, key_header:
     assert Delivery.objects.get(endpoint=endpoint).event.kind == "book.created"
 
 
-@pytest.mark.parametrize(
-    ("fields", "field"),
-    [
-        ({"events": []}, "events"),
-        ({"events": ["test.ping"]}, "events"),
-        ({"after": "2026-01-31"}, "after"),
-        ({"after": None}, "after"),
-        ({"before": "now"}, "before"),
-        ({"before": "2026-01-01T00:00:00Z"}, "before"),
-        ({"since": "2026-01-31T00:00:00Z"}, "since"),
-    ],
-)
-def test_the_wrong_field_of_a_replay_is_named(
-    api: httpx.Client, owner: User, key_header: dict[str, str], fields: dict[str, Any], field: str
+def test_the_wrong_field_of_a_replay_is_named(api: httpx.Client, owner: User, key_header: dict[str, str]) -> None:
+    address = f"{HOOKS}/{create_made_endpoint(owner).pk}/replay"
+    changes: list[tuple[str, Any]] = [
+        ("events", []),
+        ("events", ["test.ping"]),
+        ("after", "2026-01-31"),
+        ("after", None),
+        ("before", "now"),
+        ("before", SPAN["after"]),
+        ("since", "2026-01-31T00:00:00Z"),
+    ]
+    for field, value in changes:
+        response = api.post(address, json={**SPAN, field: value}, headers=key_header)
+        assert (response.status_code, list_fields(response)) == (422, {field}), (field, value)
+
+
+def test_unknown_ids_parameters_and_methods_are_refused(
+    api: httpx.Client, owner: User, key_header: dict[str, str]
 ) -> None:
-    span = {"events": ["*"], "after": "2026-01-01T00:00:00Z", **fields}
-    response = api.post(f"{HOOKS}/{create_made_endpoint(owner).pk}/replay", json=span, headers=key_header)
-    assert (response.status_code, list_fields(response)) == (422, {field})
-
-
-@pytest.mark.parametrize("webhook_id", ["0", "x", "9" * 30, "9" * 5000, "-1"])
-def test_unknown_and_malformed_ids_are_not_found(
-    api: httpx.Client, key_header: dict[str, str], webhook_id: str
-) -> None:
-    response = api.get(f"{HOOKS}/{webhook_id}", headers=key_header)
-    assert (response.status_code, response.json()["error"]["code"]) == (404, "NOT_FOUND")
-
-
-def test_unknown_parameters_and_methods_are_refused(api: httpx.Client, owner: User, key_header: dict[str, str]) -> None:
+    for webhook_id in ("0", "x", "9" * 30, "9" * 5000, "-1"):
+        response = api.get(f"{HOOKS}/{webhook_id}", headers=key_header)
+        assert (response.status_code, response.json()["error"]["code"]) == (404, "NOT_FOUND")
     hook = f"{HOOKS}/{create_made_endpoint(owner).pk}"
     addresses = [HOOKS, hook, f"{hook}/secret", f"{hook}/secret/promote", f"{hook}/ping", f"{hook}/replay"]
     methods = ["GET", "PATCH", "POST", "POST", "POST", "POST"]

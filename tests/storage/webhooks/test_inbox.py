@@ -94,12 +94,10 @@ def test_every_handler_of_a_kind_is_called(branch: Source) -> None:
         store_received(branch, event=kind)
     process_all()
     assert calls == [f"first {KIND}", f"second {KIND}", "first shelf.burnt"]
-
-
-def test_an_event_without_a_handler_is_done(branch: Source) -> None:
-    store_received(branch)
+    # An event without a handler is done.
+    store_received(branch, event="shelf.painted")
     assert process_all() == 1
-    assert Received.objects.get().state == "done"
+    assert set(Received.objects.values_list("state", flat=True)) == {"done"}
 
 
 def test_the_oldest_events_are_processed_first(branch: Source, shelf: Shelf) -> None:
@@ -180,7 +178,7 @@ def test_a_failure_holds_up_no_other_event(branch: Source, shelf: Shelf) -> None
     assert shelf.event_ids == [other.event_id]
 
 
-@pytest.mark.parametrize("message", ["x" * 10_000, "\0", "\ud800", "ü" * 10_000])
+@pytest.mark.parametrize("message", ["\0", "\ud800", "ü" * 10_000])
 def test_any_error_message_can_be_stored(branch: Source, message: str) -> None:
     def fail_with_message(*_: object) -> NoReturn:
         raise ValueError(message)
@@ -202,30 +200,17 @@ def test_a_failed_statement_is_a_failure_like_others(branch: Source) -> None:
     assert "nowhere" in row.error
 
 
-def test_an_event_is_claimed_by_one_worker_at_a_time(branch: Source) -> None:
-    store_received(branch)
-    [leased] = claim_due_event(10)
-    assert is_near(leased.next_at, timezone.now() + LEASE_TIME)
-    assert (leased.claimed, leased.attempted, leased.lease is None) == (1, 0, False)
-    assert claim_due_event(10) == []
-
-
-def test_an_event_of_a_dead_worker_is_claimed_by_another(branch: Source, shelf: Shelf) -> None:
-    store_received(branch)
-    [first] = claim_due_event(10)
-    make_all_due()
-    [second] = claim_due_event(10)
-    assert second.lease != first.lease
-    assert (second.claimed, second.attempted) == (2, 0)
-    process_event(second, CHANCE)
-    assert shelf.event_ids == [second.event_id]
-
-
-def test_a_worker_that_comes_too_late_gives_up(branch: Source, shelf: Shelf) -> None:
+def test_an_event_is_claimed_by_one_worker_at_a_time_and_one_that_comes_too_late_gives_up(
+    branch: Source, shelf: Shelf
+) -> None:
     row = store_received(branch)
     [first] = claim_due_event(10)
+    assert is_near(first.next_at, timezone.now() + LEASE_TIME)
+    assert (first.claimed, first.attempted, first.lease is None) == (1, 0, False)
+    assert claim_due_event(10) == []
     make_all_due()
     [second] = claim_due_event(10)
+    assert (second.claimed, second.attempted, second.lease != first.lease) == (2, 0, True)
     process_event(first, CHANCE)
     assert shelf.calls == []
     process_event(second, CHANCE)

@@ -135,7 +135,27 @@ def test_a_change_takes_the_same_number_of_queries_for_any_number_of_endpoints(
     assert Delivery.objects.count() == 100
 
 
-STATES = pytest.mark.parametrize(("state", "deliveries"), [("active", 1), ("disabled", 0), ("deleted", 0)])
+@pytest.fixture
+def check_notifications(
+    book: dict[str, Any], django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
+) -> Callable[[Callable[[], object]], None]:
+    """A function that checks that a write of one event wakes workers only where an endpoint is active."""
+    endpoint = create_endpoint()
+
+    def check(write: Callable[[], object]) -> None:
+        for state, deliveries in (("active", 1), ("disabled", 0), ("deleted", 0)):
+            Endpoint.objects.filter(pk=endpoint.pk).update(state=state)
+            savepoint = transaction.savepoint()
+            before = Event.objects.count()
+            with django_capture_on_commit_callbacks() as callbacks:
+                write()
+            assert Event.objects.count() == before + 1
+            assert (Delivery.objects.count(), callbacks.count(worker_notifier.notify)) == (deliveries, deliveries), (
+                state
+            )
+            transaction.savepoint_rollback(savepoint)
+
+    return check
 
 
 @pytest.mark.parametrize("compiled", [True, False])
@@ -149,28 +169,19 @@ STATES = pytest.mark.parametrize(("state", "deliveries"), [("active", 1), ("disa
         ("POST", "/books/bulk", {"operations": [{"op": "create", "book": build_book()}]}),
     ],
 )
-@STATES
 def test_workers_are_woken_for_deliveries_alone(
     api: httpx.Client,
     book: dict[str, Any],
     settings: Settings,
-    django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
+    check_notifications: Any,
     method: str,
     address: str,
     body: object,
-    state: str,
-    deliveries: int,
     compiled: bool,
 ) -> None:
     settings.COMPILED_PATH = compiled
-    create_endpoint(state=state)
-    with django_capture_on_commit_callbacks() as callbacks:
-        api.request(method, f"/api/v2{address.format(book['id'])}", json=body)
-    assert (Event.objects.count(), Delivery.objects.count(), callbacks.count(worker_notifier.notify)) == (
-        2,
-        deliveries,
-        deliveries,
-    )
+    path = f"/api/v2{address.format(book['id'])}"
+    check_notifications(lambda: api.request(method, path, json=body))
 
 
 def mark_lent(books: Mapping[int, BookValues]) -> None:
@@ -178,29 +189,11 @@ def mark_lent(books: Mapping[int, BookValues]) -> None:
     changes.change_books(pairs, ACTOR, NOW)
 
 
-@pytest.mark.parametrize(
-    "write",
-    [
-        lambda: changes.create_books([build_book()], ACTOR, NOW),
-        lambda: mark_lent(changes.lock_books(Book.objects.values_list("pk", flat=True))),
-        lambda: changes.delete_books([*changes.lock_books([Book.objects.get().pk]).values()], ACTOR, NOW),
-    ],
-)
-@STATES
-def test_workers_are_woken_for_deliveries_of_many_books_alone(
-    book: dict[str, Any],
-    django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
-    write: Callable[[], object],
-    state: str,
-    deliveries: int,
-) -> None:
-    create_endpoint(state=state)
-    with django_capture_on_commit_callbacks() as callbacks:
-        write()
-    assert (Event.objects.count(), Delivery.objects.count(), callbacks.count(worker_notifier.notify)) == (
-        2,
-        deliveries,
-        deliveries,
+def test_workers_are_woken_for_deliveries_of_many_books_alone(check_notifications: Any) -> None:
+    check_notifications(lambda: changes.create_books([build_book()], ACTOR, NOW))
+    check_notifications(lambda: mark_lent(changes.lock_books(Book.objects.values_list("pk", flat=True))))
+    check_notifications(
+        lambda: changes.delete_books([*changes.lock_books([Book.objects.get().pk]).values()], ACTOR, NOW)
     )
 
 
