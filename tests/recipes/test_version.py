@@ -1,11 +1,9 @@
 """A version is one line in the version table and what it inherits. It is compiled, and Django answers alike."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
-from django.test.utils import override_settings
 
 from books.models import Book
 from library_site.http.versions import KNOWN_VERSIONS
@@ -16,19 +14,9 @@ from tests.support.operations import run_operations
 BOOKS = "/api/v3/books"
 
 
-@pytest.fixture(params=[True, False], ids=["compiled path", "Django alone"])
-def client(request: pytest.FixtureRequest, api: httpx.Client) -> Iterator[httpx.Client]:
-    with override_settings(COMPILED_PATH=request.param):
-        from library_site.wsgi import build_application, pages_handler
-
-        transport = httpx.WSGITransport(build_application(pages_handler))
-        with httpx.Client(transport=transport, base_url="http://127.0.0.1") as client:
-            yield client
-
-
 @pytest.fixture
-def book(client: httpx.Client) -> dict[str, Any]:
-    created = client.post(BOOKS, json=body_of_version_3())
+def book(each_client: httpx.Client) -> dict[str, Any]:
+    created = each_client.post(BOOKS, json=body_of_version_3())
     assert created.status_code == 201, created.text
     assert created.headers["Location"] == f"{BOOKS}/{created.json()['id']}"
     book: dict[str, Any] = created.json()
@@ -61,92 +49,92 @@ def test_it_is_compiled() -> None:
     ],
 )
 def test_a_book_is_read_in_version_3(
-    client: httpx.Client, book: dict[str, Any], path: str, headers: dict[str, str]
+    each_client: httpx.Client, book: dict[str, Any], path: str, headers: dict[str, str]
 ) -> None:
-    response = client.get(path.format(id=book["id"]), headers=headers)
+    response = each_client.get(path.format(id=book["id"]), headers=headers)
     assert (response.status_code, response.json()) == (200, book)
     assert response.headers["ETag"] == f'"v3-{book["id"]}-1"'
 
 
-def test_a_book_that_is_not_there_is_not_found(client: httpx.Client, book: dict[str, Any]) -> None:
-    assert code_and_fields(client.get(f"{BOOKS}/9999999")) == (404, "NOT_FOUND", [])
+def test_a_book_that_is_not_there_is_not_found(each_client: httpx.Client, book: dict[str, Any]) -> None:
+    assert code_and_fields(each_client.get(f"{BOOKS}/9999999")) == (404, "NOT_FOUND", [])
 
 
-def test_versions_1_and_2_show_the_same_book_as_before(client: httpx.Client, book: dict[str, Any]) -> None:
+def test_versions_1_and_2_show_the_same_book_as_before(each_client: httpx.Client, book: dict[str, Any]) -> None:
     fields = {name: value for name, value in book.items() if name != "name"}
-    assert client.get(f"/api/v2/books/{book['id']}").json() == {**fields, "title": book["name"]}
-    assert client.get(f"/api/books/{book['id']}").json()["title"] == book["name"]
+    assert each_client.get(f"/api/v2/books/{book['id']}").json() == {**fields, "title": book["name"]}
+    assert each_client.get(f"/api/books/{book['id']}").json()["title"] == book["name"]
 
 
-def test_the_list_has_its_filters_orders_and_fields(client: httpx.Client, book: dict[str, Any]) -> None:
-    response = client.get(BOOKS, params={"q": "jane", "sort": "-title", "fields": "id,name", "count": "true"})
+def test_the_list_has_its_filters_orders_and_fields(each_client: httpx.Client, book: dict[str, Any]) -> None:
+    response = each_client.get(BOOKS, params={"q": "jane", "sort": "-title", "fields": "id,name", "count": "true"})
     assert response.json()["results"] == [{"id": book["id"], "name": book["name"]}]
     assert response.json()["count"] == 1
-    assert code_and_fields(client.get(BOOKS, params={"fields": "title"})) == (422, "VALIDATION_ERROR", ["fields"])
-    assert code_and_fields(client.get(BOOKS, params={"nam": "x"})) == (400, "UNKNOWN_PARAMETER", ["nam"])
+    assert code_and_fields(each_client.get(BOOKS, params={"fields": "title"})) == (422, "VALIDATION_ERROR", ["fields"])
+    assert code_and_fields(each_client.get(BOOKS, params={"nam": "x"})) == (400, "UNKNOWN_PARAMETER", ["nam"])
 
 
-def test_pages_link_to_version_3(client: httpx.Client, book: dict[str, Any]) -> None:
-    client.post(BOOKS, json=body_of_version_3())
-    page = client.get(BOOKS, params={"limit": 1}).json()
+def test_pages_link_to_version_3(each_client: httpx.Client, book: dict[str, Any]) -> None:
+    each_client.post(BOOKS, json=body_of_version_3())
+    page = each_client.get(BOOKS, params={"limit": 1}).json()
     assert "/api/v3/books?" in page["next"]
-    assert client.get(page["next"]).json()["results"][0]["id"] != book["id"]
+    assert each_client.get(page["next"]).json()["results"][0]["id"] != book["id"]
 
 
-def test_a_book_is_changed_and_deleted(client: httpx.Client, book: dict[str, Any]) -> None:
+def test_a_book_is_changed_and_deleted(each_client: httpx.Client, book: dict[str, Any]) -> None:
     path = f"{BOOKS}/{book['id']}"
-    patched = client.patch(path, json={"name": "Emma"}, headers={"If-Match": f'"v3-{book["id"]}-1"'})
+    patched = each_client.patch(path, json={"name": "Emma"}, headers={"If-Match": f'"v3-{book["id"]}-1"'})
     assert (patched.status_code, patched.json()["name"], patched.json()["version"]) == (200, "Emma", 2)
-    stale = client.patch(path, json={"name": "Persuasion"}, headers={"If-Match": f'"v3-{book["id"]}-1"'})
+    stale = each_client.patch(path, json={"name": "Persuasion"}, headers={"If-Match": f'"v3-{book["id"]}-1"'})
     assert code_and_fields(stale) == (412, "PRECONDITION_FAILED", [])
-    replaced = client.put(path, json=body_of_version_3(name="Persuasion"))
+    replaced = each_client.put(path, json=body_of_version_3(name="Persuasion"))
     assert (replaced.status_code, replaced.json()["name"]) == (200, "Persuasion")
-    assert client.delete(path).status_code == 204
-    assert client.get(path).status_code == 404
+    assert each_client.delete(path).status_code == 204
+    assert each_client.get(path).status_code == 404
 
 
-def test_many_books_are_changed_at_once(client: httpx.Client, book: dict[str, Any]) -> None:
+def test_many_books_are_changed_at_once(each_client: httpx.Client, book: dict[str, Any]) -> None:
     operations = [
         {"op": "create", "book": body_of_version_3()},
         {"op": "update", "id": book["id"], "book": {"name": "Emma"}},
     ]
-    response = client.post(f"{BOOKS}/bulk", json={"operations": operations})
+    response = each_client.post(f"{BOOKS}/bulk", json={"operations": operations})
     assert [one["op"] for one in response.json()["results"]] == ["create", "update"]
-    assert client.get(f"{BOOKS}/{book['id']}").json()["name"] == "Emma"
+    assert each_client.get(f"{BOOKS}/{book['id']}").json()["name"] == "Emma"
 
 
-def test_the_history_names_fields_as_the_version_does(client: httpx.Client, book: dict[str, Any]) -> None:
+def test_the_history_names_fields_as_the_version_does(each_client: httpx.Client, book: dict[str, Any]) -> None:
     path, key = f"{BOOKS}/{book['id']}", create_key_header(create_librarian())
-    client.patch(path, json={"name": "Emma", "year": 1815})
-    reverted = client.post(f"{path}/revert", json={"version": 1})
-    client.delete(path)
-    restored = client.post(f"{path}/restore")
+    each_client.patch(path, json={"name": "Emma", "year": 1815})
+    reverted = each_client.post(f"{path}/revert", json={"version": 1})
+    each_client.delete(path)
+    restored = each_client.post(f"{path}/restore")
     assert (reverted.json()["name"], restored.json()["name"], restored.headers["Location"]) == (
         *[book["name"]] * 2,
         path,
     )
-    entries = client.get(f"{path}/history", headers=key).json()["results"]
+    entries = each_client.get(f"{path}/history", headers=key).json()["results"]
     assert [entry["after"] for entry in entries[2:4]] == [
         {"name": book["name"], "year": book["year"]},
         {"name": "Emma", "year": 1815},
     ]
     assert [entry["channel"] for entry in entries] == ["v3"] * 5
     assert entries[1]["before"] == {name: book[name] for name in entries[1]["before"]}
-    recent = client.get("/api/v3/changes?limit=1", headers=key).json()
+    recent = each_client.get("/api/v3/changes?limit=1", headers=key).json()
     assert recent["next"].startswith("http://127.0.0.1:8000/api/v3/changes?limit=1&cursor=")
 
 
-def test_bad_bodies_are_refused_in_its_own_terms(client: httpx.Client, book: dict[str, Any]) -> None:
+def test_bad_bodies_are_refused_in_its_own_terms(each_client: httpx.Client, book: dict[str, Any]) -> None:
     missing = {name: value for name, value in body_of_version_3().items() if name != "name"}
     responses = [
-        client.post(BOOKS, json=missing),
-        client.post(BOOKS, json=body_of_version_3(title="Emma", name=7)),
-        client.post(BOOKS, json=body_of_version_3(isbn=book["isbn"])),
-        client.post(BOOKS, content=b"{"),
-        client.post(BOOKS, content=b"name=Emma", headers={"Content-Type": "text/plain"}),
-        client.request("TRACE", BOOKS),
-        client.get("/api/v4/books"),
-        client.get("/api/v3/books", params={"version": "2"}),
+        each_client.post(BOOKS, json=missing),
+        each_client.post(BOOKS, json=body_of_version_3(title="Emma", name=7)),
+        each_client.post(BOOKS, json=body_of_version_3(isbn=book["isbn"])),
+        each_client.post(BOOKS, content=b"{"),
+        each_client.post(BOOKS, content=b"name=Emma", headers={"Content-Type": "text/plain"}),
+        each_client.request("TRACE", BOOKS),
+        each_client.get("/api/v4/books"),
+        each_client.get("/api/v3/books", params={"version": "2"}),
     ]
     assert [code_and_fields(response) for response in responses] == [
         (422, "VALIDATION_ERROR", ["name"]),
@@ -161,38 +149,38 @@ def test_bad_bodies_are_refused_in_its_own_terms(client: httpx.Client, book: dic
     assert "Served: 1, 2, 3." in responses[6].json()["error"]["message"]
 
 
-def test_keys_webhooks_and_events_are_there_too(client: httpx.Client) -> None:
+def test_keys_webhooks_and_events_are_there_too(each_client: httpx.Client) -> None:
     key = create_key_header(create_librarian(), "read write")
-    created = client.post("/api/v3/api-keys", json={"name": "Import", "scopes": "read"}, headers=key)
+    created = each_client.post("/api/v3/api-keys", json={"name": "Import", "scopes": "read"}, headers=key)
     assert created.headers["Location"].startswith("/api/v3/api-keys/")
-    assert client.get("/api/v3/api-keys", headers=key).status_code == 200
-    assert client.get("/api/v3/webhooks").status_code == 401
-    assert client.get("/api/v3/events").status_code == 401
+    assert each_client.get("/api/v3/api-keys", headers=key).status_code == 200
+    assert each_client.get("/api/v3/webhooks").status_code == 401
+    assert each_client.get("/api/v3/events").status_code == 401
 
 
-def test_it_is_documented_beside_the_others(client: httpx.Client) -> None:
-    assert client.get("/docs/v3").status_code == 200
-    alone, together = client.get("/openapi/v3.json").json(), client.get("/openapi.json").json()
+def test_it_is_documented_beside_the_others(each_client: httpx.Client) -> None:
+    assert each_client.get("/docs/v3").status_code == 200
+    alone, together = each_client.get("/openapi/v3.json").json(), each_client.get("/openapi.json").json()
     assert {"/api/v3/books", "/api/v3/books/{book_id}", "/api/v3/books/bulk"} <= alone["paths"].keys()
     assert {"/api/books", "/api/v2/books", "/api/v3/books"} <= together["paths"].keys()
 
 
-def test_many_books_are_changed_by_a_worker(client: httpx.Client, book: dict[str, Any]) -> None:
+def test_many_books_are_changed_by_a_worker(each_client: httpx.Client, book: dict[str, Any]) -> None:
     key = create_key_header(create_librarian())
     edit = {"kind": "edit", "filter": {"title": "pride"}, "set": {"name": "Emma"}}
-    preview = client.post("/api/v3/operations?dry_run=true", json=edit, headers=key)
+    preview = each_client.post("/api/v3/operations?dry_run=true", json=edit, headers=key)
     assert preview.json()["samples"] == [
         {"id": book["id"], "before": {"name": book["name"]}, "after": {"name": "Emma"}}
     ]
-    begun = client.post("/api/v3/operations", json=edit, headers=key)
+    begun = each_client.post("/api/v3/operations", json=edit, headers=key)
     assert (begun.status_code, begun.headers["Location"]) == (202, f"/api/v3/operations/{begun.json()['id']}")
     run_operations()
-    assert client.get(begun.headers["Location"], headers=key).json()["changed"] == 1
-    undone = client.post(f"{begun.headers['Location']}/undo", headers=key)
+    assert each_client.get(begun.headers["Location"], headers=key).json()["changed"] == 1
+    undone = each_client.post(f"{begun.headers['Location']}/undo", headers=key)
     run_operations()
-    assert client.get(undone.headers["Location"], headers=key).json()["state"] == "done"
-    cancelled = client.post(f"{undone.headers['Location']}/cancel", headers=key)
+    assert each_client.get(undone.headers["Location"], headers=key).json()["state"] == "done"
+    cancelled = each_client.post(f"{undone.headers['Location']}/cancel", headers=key)
     assert code_and_fields(cancelled) == (409, "CONFLICT", [])
     assert Book.objects.get().title == book["name"]
-    refused = client.post("/api/v3/operations", json={**edit, "set": {"title": "Emma"}}, headers=key)
+    refused = each_client.post("/api/v3/operations", json={**edit, "set": {"title": "Emma"}}, headers=key)
     assert code_and_fields(refused) == (422, "VALIDATION_ERROR", ["set.title"])

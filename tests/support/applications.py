@@ -7,6 +7,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any, NamedTuple
 from wsgiref.util import setup_testing_defaults
 
+import httpx
 import pytest
 from django.test.utils import override_settings
 
@@ -68,6 +69,12 @@ def build_application() -> "WSGIApplication":
     from library_site import wsgi
 
     return wsgi.build_application(wsgi.pages_handler)
+
+
+def open_client(address: str = "127.0.0.1") -> httpx.Client:
+    """Returns a client, at this address, of a new application, which has the settings of now."""
+    transport = httpx.WSGITransport(build_application(), remote_addr=address)
+    return httpx.Client(transport=transport, base_url="http://127.0.0.1")
 
 
 def build_deprecated_application() -> "WSGIApplication":

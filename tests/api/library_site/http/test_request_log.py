@@ -40,10 +40,10 @@ def get_request_id(response: httpx.Response) -> str:
     return request_id
 
 
-@pytest.mark.parametrize(("address", "status"), ADDRESSES.items())
-def test_every_response_carries_the_callers_id(api: httpx.Client, address: str, status: int) -> None:
-    response = api.get(address, headers={"X-Request-ID": REQUEST_ID})
-    assert (response.status_code, get_request_id(response)) == (status, REQUEST_ID)
+def test_every_response_carries_the_callers_id(api: httpx.Client) -> None:
+    for address, status in ADDRESSES.items():
+        response = api.get(address, headers={"X-Request-ID": REQUEST_ID})
+        assert (response.status_code, get_request_id(response)) == (status, REQUEST_ID), address
 
 
 def test_refusals_and_304s_carry_the_callers_id(api: httpx.Client, book: dict[str, Any]) -> None:
@@ -69,18 +69,13 @@ def test_a_failure_carries_the_callers_id(api: httpx.Client) -> None:
     assert (response.status_code, get_request_id(response)) == (500, REQUEST_ID)
 
 
-@pytest.mark.parametrize("value", ["a" * 8, "a" * 64, "a.b_C-09"])
-def test_an_acceptable_id_is_kept(api: httpx.Client, value: str) -> None:
-    assert get_request_id(api.get("/", headers={"X-Request-ID": value})) == value
-
-
-@pytest.mark.parametrize("value", ["", "a" * 7, "a" * 65, "with space", "a,bcdefgh", "abcdefgh\n", "1" * 9 + "/"])
-def test_any_other_id_is_replaced(api: httpx.Client, value: str) -> None:
-    assert re.fullmatch("[0-9a-f]{32}", get_request_id(api.get("/", headers={"X-Request-ID": value})))
-
-
-def test_no_two_requests_get_the_same_id(api: httpx.Client) -> None:
-    assert len({get_request_id(api.get("/")) for _ in range(50)}) == 50
+def test_an_acceptable_id_is_kept_and_any_other_is_replaced(api: httpx.Client) -> None:
+    for value in ("a" * 8, "a" * 64, "a.b_C-09"):
+        assert get_request_id(api.get("/", headers={"X-Request-ID": value})) == value
+    others = ["", "a" * 7, "a" * 65, "with space", "a,bcdefgh", "abcdefgh\n", "1" * 9 + "/"]
+    new_ids = [get_request_id(api.get("/", headers={"X-Request-ID": value})) for value in others * 5]
+    assert [new_id for new_id in new_ids if not re.fullmatch("[0-9a-f]{32}", new_id)] == []
+    assert len(set(new_ids)) == len(new_ids)
 
 
 def stream_request_id(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterator[bytes]:
