@@ -2,6 +2,7 @@
 
 from typing import Any, cast
 
+from django.contrib.auth.models import User
 from rest_framework.exceptions import NotAuthenticated, PermissionDenied
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
@@ -9,17 +10,28 @@ from rest_framework.request import Request
 from library_site.cached_settings import cached_settings
 from oauth.authentication import build_challenge
 from oauth.credentials import Credential
+from oauth.scopes import ALL_SCOPES, get_allowed_scopes, list_scope_groups
 
 # The scopes that need no credential, by the value of LIBRARY_ACCESS.
 ANONYMOUS_SCOPES: dict[str, set[str]] = {"open": {"read", "write"}, "protect-writes": {"read"}, "protected": set()}
 
 
 class InsufficientScope(PermissionDenied):
-    """RFC 6750, 3.1."""
+    """RFC 6750, 3.1. Tells whether a new credential of the user could have the scope."""
 
-    def __init__(self, scope: str) -> None:
-        super().__init__(f"The credential lacks the scope {scope}")
+    def __init__(self, scope: str, user_id: int) -> None:
+        super().__init__(f"The credential lacks the scope {scope}{explain_missing_scope(scope, user_id)}")
         self.challenge = build_challenge(error="insufficient_scope", scope=scope)
+
+
+def explain_missing_scope(scope: str, user_id: int) -> str:
+    """Names the groups, one of which the user needs; empty if the user may have the scope."""
+    allowed_scopes = get_allowed_scopes(User.objects.filter(pk=user_id)).get(user_id, ALL_SCOPES)
+    groups = [] if scope in allowed_scopes else list_scope_groups(scope)
+    if not groups:
+        return ""
+    needed = f"the group {groups[0]}" if len(groups) == 1 else f"one of the groups {', '.join(groups)}"
+    return f". Its user needs {needed}"
 
 
 class LibraryAccess(BasePermission):
@@ -50,7 +62,7 @@ class HasViewScope(BasePermission):
         if credential is None:
             raise NotAuthenticated
         if view.scope not in credential.scopes:
-            raise InsufficientScope(view.scope)
+            raise InsufficientScope(view.scope, credential.user_id)
         return True
 
 
@@ -60,7 +72,7 @@ def require_permission(credential: Credential | None, scope: str) -> None:
         if not is_open_to_anonymous(scope):
             raise NotAuthenticated
     elif scope not in credential.scopes:
-        raise InsufficientScope(scope)
+        raise InsufficientScope(scope, credential.user_id)
 
 
 def is_open_to_anonymous(scope: str) -> bool:

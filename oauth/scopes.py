@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from django.conf import settings
-from django.contrib.auth.models import Permission, User
+from django.contrib.auth.models import Group, Permission, User
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from oauth2_provider.scopes import BaseScopes
 
@@ -73,6 +73,13 @@ def get_allowed_scopes(users: QuerySet[User]) -> dict[int, ScopeSet]:
 def get_user_scopes(user: User) -> ScopeSet:
     """Returns the scopes that a user may have, read from the database."""
     return get_allowed_scopes(User.objects.filter(pk=user.pk)).get(user.pk, NO_SCOPES)
+
+
+def list_scope_groups(scope: str) -> list[str]:
+    """Returns the names of the groups whose members may have the scope; none for a scope that needs no permission."""
+    app, _separator, codename = (SCOPES[scope].permission or "").partition(".")
+    groups = Group.objects.filter(permissions__content_type__app_label=app, permissions__codename=codename)
+    return [*groups.order_by("name").values_list("name", flat=True)]
 
 
 def build_permission_columns(scopes: ScopeSet) -> dict[str, Q]:

@@ -82,8 +82,9 @@ class APIKeyViewSet(APIViewSet):
 
 def require_scopes(request: Request, scopes: frozenset[str]) -> None:
     """Raises InsufficientScope."""
-    if missing_scopes := sorted(scopes - cast("Credential", request.auth).scopes):
-        raise InsufficientScope(missing_scopes[0])
+    credential = cast("Credential", request.auth)
+    if missing_scopes := sorted(scopes - credential.scopes):
+        raise InsufficientScope(missing_scopes[0], credential.user_id)
 
 
 def require_future(expires_at: datetime | None, now: datetime) -> None:

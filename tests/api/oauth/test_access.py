@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 import pytest
-from django.contrib.auth.models import Permission, User
+from django.contrib.auth.models import Group, Permission, User
 from django.contrib.contenttypes.models import ContentType
 from django.db import OperationalError, connection
 from django.db.models.sql.compiler import SQLCompiler
@@ -130,6 +130,22 @@ def test_a_credential_opens_what_its_scopes_name(
     response = api.post(books, json=build_book(), headers=headers["read"])
     assert response.json() == build_error_body(books, "FORBIDDEN", "The credential lacks the scope write", response)
     assert response.headers["WWW-Authenticate"] == build_challenge(error="insufficient_scope", scope="write")
+
+
+def test_a_403_names_the_groups_that_the_user_lacks(api: httpx.Client, policy: str, books: str) -> None:
+    reader, lacks = create_reader(), "The credential lacks the scope"
+    headers = create_key_header(reader, "read")
+    responses = {
+        f"{lacks} write. Its user needs one of the groups Head librarians, Librarians": api.post(
+            books, json=build_book(), headers=headers
+        ),
+        f"{lacks} webhooks. Its user needs the group Developers": api.get("/api/v2/webhooks", headers=headers),
+    }
+    assert [response.status_code for response in responses.values()] == [403, 403]
+    for message, response in responses.items():
+        assert message in response.text
+    Group.objects.all().delete()
+    assert f'{lacks} webhooks"' in api.get("/api/v2/webhooks", headers=headers).text
 
 
 def test_a_session_is_no_credential(api: httpx.Client, settings: Settings, books: str, librarian: User) -> None:
