@@ -1,67 +1,38 @@
 """The libraries of Standard Webhooks, and Svix' own, exchange events in form C with the library.
 
-The programs of docs/app-developers.md run as they are written there.
+The function of docs/app-developers.md runs as it is written there.
 """
 
 import json
-import os
 import subprocess
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from django.core.management import call_command
-from django.db import transaction
-from django.utils import timezone
 from standardwebhooks import Webhook, WebhookVerificationError
 
 from tests.support.documents import APP_DEVELOPERS, list_code_blocks
-from tests.support.endpoints import SECRET, create_endpoint
+from tests.support.endpoints import SECRET, add_new_secret, create_endpoint, deliver_ping
 from tests.support.receivers import ReceivedRequest, respond_with, start_receiver
-from tests.support.server import reserve_port, wait_for_port
 from tests.support.sources import SECRET as SOURCES_SECRET
 from tests.support.sources import SOURCE_NAME, build_event, create_source
 from tests.support.waiting import PROCESS_TIMEOUT
 from webhooks.encryption import generate_secret
-from webhooks.endpoints import add_endpoint_secret, promote_secret
-from webhooks.models import Delivery, Endpoint, Received
-from webhooks.outbox import create_ping
+from webhooks.models import Received
 from webhooks.signing import sign
 
 SCRIPT = Path(__file__).with_name("sign_and_verify.js")
 MESSAGE_ID = "msg_p5jXN8AQM9LWM0D4loKWxJek"
-# The first is a program with a generated client.
-_, PYTHON_RECEIVER = list_code_blocks(APP_DEVELOPERS, "python")
-JAVASCRIPT_RECEIVER, JAVASCRIPT_FORM_B = list_code_blocks(APP_DEVELOPERS, "js")
+_, JAVASCRIPT_FORM_B = list_code_blocks(APP_DEVELOPERS, "js")
 # Runs the function of the document on standard input's arguments.
 CALL_FORM_B = """
 import { text } from "node:stream/consumers";
 const { headers, body, secret, now } = JSON.parse(await text(process.stdin));
 console.log([body, body + " "].map((sent) => isFromLibrary(headers, sent, secret, now)).join());
 """
-
-
-def deliver_ping(endpoint: Endpoint) -> Delivery:
-    """Delivers a ping to the endpoint, as the worker does."""
-    with transaction.atomic():
-        delivery = create_ping(endpoint, timezone.now())
-    call_command("deliver_webhooks", once=True)
-    delivery.refresh_from_db()
-    return delivery
-
-
-@transaction.atomic
-def add_new_secret(endpoint: Endpoint, *, is_promoted: bool = False) -> str:
-    secret = add_endpoint_secret(endpoint, None, timezone.now())
-    if is_promoted:
-        promote_secret(endpoint)
-    return secret
 
 
 def receive_ping(*, rotates: bool = False) -> tuple[ReceivedRequest, str]:
@@ -132,43 +103,6 @@ def test_what_the_libraries_for_javascript_sign_is_accepted(api: httpx.Client) -
     body, now = json.dumps(build_event(name="Zoë")).encode(), int(time.time())
     results = run_javascript(SOURCES_SECRET, {}, body, now)
     assert [send_signed(api, result["signature"], body, now) for result in results.values()] == [200, 200]
-
-
-@contextmanager
-def run_receiver(command: list[str], code: str, secret: str) -> Iterator[tuple[str, "subprocess.Popen[bytes]"]]:
-    """Runs a receiver of the document, and yields its address and its process."""
-    with reserve_port() as port:
-        environment = os.environ | {"SECRET": secret, "PORT": str(port)}
-        with subprocess.Popen([*command, code], env=environment, stdout=subprocess.PIPE, cwd=SCRIPT.parent) as process:
-            try:
-                wait_for_port(process, port)
-                yield f"http://127.0.0.1:{port}/", process
-            finally:
-                process.terminate()
-
-
-def check_receiver(command: list[str], code: str) -> None:
-    """The receiver takes a ping that is signed with its secret, and no other."""
-    with run_receiver(command, code, SECRET) as (url, process):
-        endpoint = create_endpoint(url=url, form="C")
-        delivery = deliver_ping(endpoint)
-        add_new_secret(endpoint, is_promoted=True)
-        refused = deliver_ping(endpoint)
-        process.terminate()
-        output = process.communicate(timeout=PROCESS_TIMEOUT)[0].decode()
-    assert (delivery.state, delivery.attempts.get().status) == ("delivered", 204)
-    assert (refused.state, refused.attempts.get().status) == ("waiting", 401)
-    assert output == f"test.ping {delivery.event.uuid}\n"
-
-
-@pytest.mark.usefixtures("transactional_db", "allow_private")
-def test_the_documented_receiver_in_python_works() -> None:
-    check_receiver([sys.executable, "-c"], PYTHON_RECEIVER)
-
-
-@pytest.mark.usefixtures("transactional_db", "allow_private", "node_packages")
-def test_the_documented_receiver_in_javascript_works() -> None:
-    check_receiver(["node", "--input-type=module", "--eval"], JAVASCRIPT_RECEIVER)
 
 
 @pytest.mark.usefixtures("node")

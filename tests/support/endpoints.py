@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.contrib.auth.models import Permission, User
+from django.core.management import call_command
 from django.db import transaction
 from django.utils import timezone
 
@@ -12,8 +13,9 @@ from oauth.models import APIKey
 from webhooks.delivery import leases
 from webhooks.delivery.leases import LeasedDelivery
 from webhooks.encryption import encrypt_secret
-from webhooks.models import Endpoint
-from webhooks.outbox import EventData, publish
+from webhooks.endpoints import add_endpoint_secret, promote_secret
+from webhooks.models import Delivery, Endpoint
+from webhooks.outbox import EventData, create_ping, publish
 
 # One of the releases before form C, which cannot use it.
 OLD_SECRET = "whsec_-of-an-old-endpoint_"
@@ -56,3 +58,20 @@ def publish_event(number: int = 1) -> None:
 def claim_deliveries(limit: int = 10) -> list[LeasedDelivery]:
     """Claims due deliveries as a worker that is sending nothing yet."""
     return leases.claim_deliveries(3 * limit, {}).deliveries
+
+
+def deliver_ping(endpoint: Endpoint) -> Delivery:
+    """Delivers a ping to the endpoint, as the worker does."""
+    with transaction.atomic():
+        delivery = create_ping(endpoint, timezone.now())
+    call_command("deliver_webhooks", once=True)
+    delivery.refresh_from_db()
+    return delivery
+
+
+@transaction.atomic
+def add_new_secret(endpoint: Endpoint, *, is_promoted: bool = False) -> str:
+    secret = add_endpoint_secret(endpoint, None, timezone.now())
+    if is_promoted:
+        promote_secret(endpoint)
+    return secret
