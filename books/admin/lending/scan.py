@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.translation import gettext
 
+from books.admin.list.did_you_mean import list_similar_searches
 from books.admin.views import render_page
 from books.isbn import hyphenate_isbn
 from books.models import Book
@@ -52,6 +53,7 @@ def render_response(request: HttpRequest, scan: Scan, books: Sequence[Book]) -> 
         gettext("Scan or find a book"),
         scan=scan,
         books=books[:MAX_NUMBERED_BOOKS],
+        similar_searches=list_similar_searches(scan) if is_absent else [],
         absence=explain_absence(scan, request.user.has_perm("books.add_book")) if is_absent else None,
         list_address=build_list_address(scan) if len(books) > MAX_NUMBERED_BOOKS else None,
     )

@@ -13,6 +13,8 @@ from django.utils import timezone
 from django.utils.functional import cached_property
 from django.utils.translation import gettext as _
 
+from books.admin.descriptions import Link
+from books.admin.list.did_you_mean import list_similar_searches
 from books.admin.list.facets import (
     Chip,
     Facet,
@@ -70,7 +72,8 @@ class BookList(ChangeList):
     def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Book]:
         self.address_query = request.GET
         self.filter_specs, self.has_filters = [], False
-        self.search = build_search(read_scan(self.query))
+        self.scan = read_scan(self.query)
+        self.search = build_search(self.scan)
         self.filter_form = ListFilterForm(request.GET)
         values = resolve_filters(request.GET, self.now)
         self.filtered_books = self.root_queryset.filter(build_list_condition(values))
@@ -106,6 +109,11 @@ class BookList(ChangeList):
     @cached_property
     def summary(self) -> Summary:
         return read_summary(BOOKS, self.now)
+
+    @property
+    def similar_searches(self) -> list[Link]:
+        """Other searches, if this one has no matches in the whole library."""
+        return [] if self.has_active_filters else list_similar_searches(self.scan)
 
     @property
     def is_narrowed(self) -> bool:

@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from books.admin.list import changelist, settings
 from books.models import Book, ListSettings, Operation, SavedView
 from books.search import quality
-from tests.support.admin_pages import read_text
+from tests.support.admin_pages import follow_link, read_text, read_words
 from tests.support.books_admin import LIST, change_book, create_book
 
 COLUMNS = f"{LIST}columns/"
@@ -75,6 +75,17 @@ def test_lists_are_filtered_and_sorted_by_their_address(librarian: Client) -> No
     for title in ("émile", "Zadig", "emma"):
         create_book(title=title)
     assert list_titles(librarian, sort="-title")[:3] == ["émile", "Zadig", "Nana"]
+
+
+def test_a_search_without_matches_proposes_others(librarian: Client) -> None:
+    create_book(title="<b>Emmanuelle</b>")
+    for address in (f"{LIST}?q=emanuelle", f"{LIST}scan/?code=emanuelle"):
+        page = librarian.get(address)
+        assert "Did you mean" in read_words(page)
+        found = follow_link(librarian, page, "&lt;b&gt;Emmanuelle&lt;/b&gt;")
+        assert [book.title for book in found.context["cl"].result_list] == ["<b>Emmanuelle</b>"]
+    for address in (f"{LIST}?q=emanuelle&year_to=3000", f"{LIST}?q=9780141439518", f"{LIST}?q=xxxxxx"):
+        assert "Did you mean" not in read_words(librarian.get(address)), address
 
 
 def test_the_best_matches_of_a_search_come_first(librarian: Client) -> None:

@@ -1,0 +1,83 @@
+"""Finds titles and authors that are similar to a search without matches: "Did you mean …?"
+
+A misspelled word nearly always has one half that is right, so the trigram indexes find books with either half and with
+another word of the search. Python compares their texts by trigrams, as PostgreSQL's pg_trgm does: comparing whole texts
+by its index takes seconds in a large library.
+"""
+
+import re
+from collections.abc import Iterator
+
+from django.db import connection
+from django.db.models import Q
+from django.db.models.expressions import RawSQL
+
+from books.fields import fold
+from books.models import FOLDED_COLUMNS, Book
+from books.search.texts import match_by_index, trigram_query
+
+SEARCHED_FIELDS = ("title", "author")
+WORD = re.compile(r"[^\W_]+")
+# The indexes need three characters, and shorter words are rarely misspelled.
+MIN_WORD, MIN_HALF = 4, 3
+MAX_TEXT, MAX_WORDS = 100, 3
+# So many books are compared for each half of a word.
+MAX_COMPARED = 60
+# The share of the trigrams of each word that a suggestion has. Two letters that changed places cost half of them.
+MIN_SIMILARITY = 0.4
+MAX_SUGGESTIONS = 2
+
+
+def find_similar_texts(text: str) -> list[str]:
+    """Returns the titles and authors that are most similar to a search, as books write them."""
+    searched = fold(text[:MAX_TEXT])
+    words = [list_trigrams(word) for word in WORD.findall(searched) if len(word) >= MIN_WORD]
+    scores: dict[tuple[float, str], str] = {}
+    for found in set(iter_candidates(searched)):
+        folded_text = fold(found)
+        trigrams = list_trigrams(folded_text)
+        if all(len(word & trigrams) >= MIN_SIMILARITY * len(word) for word in words):
+            scores[-compare(set().union(*words), trigrams), folded_text] = found
+    return [scores[key] for key in sorted(scores)[:MAX_SUGGESTIONS]]
+
+
+def compare(first: set[str], second: set[str]) -> float:
+    """Returns the share of all trigrams that both texts have."""
+    return len(first & second) / len(first | second)
+
+
+def iter_candidates(searched: str) -> Iterator[str]:
+    """Yields texts with half of a word and another word, or if there are none, with half of the longest word."""
+    words = sorted(WORD.findall(searched), key=len, reverse=True)
+    long_words = [word for word in words if len(word) >= MIN_WORD][:MAX_WORDS]
+    is_found = False
+    for word in long_words:
+        other = next((other for other in words if other != word and len(other) >= MIN_HALF), None)
+        for found in iter_texts(word, *([other] if other else [])):
+            is_found = True
+            yield found
+    if not is_found and len(words) > 1 and long_words:
+        yield from iter_texts(long_words[0])
+
+
+def iter_texts(word: str, *others: str) -> Iterator[str]:
+    """Yields titles and authors with the first or the last half of the word, and with the others."""
+    length = max(MIN_HALF, (len(word) + 1) // 2)
+    for field in SEARCHED_FIELDS:
+        for half in (word[:length], word[-length:]):
+            condition = contains_all(FOLDED_COLUMNS[field], half, *others)
+            yield from Book.objects.filter(condition).values_list(field, flat=True)[:MAX_COMPARED]
+
+
+def contains_all(column: str, *texts: str) -> Q:
+    """Returns the condition of books that the trigram index finds. On SQLite the trigrams may be in any order."""
+    if connection.vendor == "postgresql":
+        return Q(*(match_by_index([column], text) for text in texts))
+    query = f"{{{column}}}: ({' AND '.join(map(trigram_query, texts))})"
+    matches = "SELECT rowid FROM books_trigrams WHERE books_trigrams MATCH %s LIMIT %s"
+    return Q(pk__in=RawSQL(matches, (query, MAX_COMPARED)))
+
+
+def list_trigrams(text: str) -> set[str]:
+    padded = (f"  {word} " for word in WORD.findall(text))
+    return {word[start : start + 3] for word in padded for start in range(len(word) - 2)}
