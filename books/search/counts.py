@@ -18,7 +18,9 @@ def count_books(now: datetime) -> dict[str, Any]:
     """Returns `books` and `lent`; `genres`, most frequent first, and `decades` in order, each with their books; and
     `qualities`. Reads all books: a million take half a second.
     """
-    genres = Book.objects.values("genre_folded").annotate(name=Min("genre"), books=Count("pk"))
+    genres = (
+        Book.objects.values("genre_folded").annotate(name=Min("genre"), books=Count("pk")).order_by("-books", "name")
+    )
     decades = (
         Book.objects.annotate(decade=(F("year") + YEAR_OFFSET) / 10 - YEAR_OFFSET // 10)
         .values("decade")
@@ -27,7 +29,7 @@ def count_books(now: datetime) -> dict[str, Any]:
     return {
         "books": Book.objects.count(),
         "lent": LentBook.objects.count(),
-        "genres": list(map(list, genres.order_by("-books", "name").values_list("name", "books")[:MAX_GENRES])),
+        "genres": [[name, books] for name, books in genres.values_list("name", "books")[:MAX_GENRES] if name.strip()],
         "qualities": count_qualities(now.date()),
         "decades": [
             [decade * 10, books] for decade, books in decades.order_by("decade").values_list("decade", "books")

@@ -12,14 +12,15 @@ from books.models import sort_expression
 # The first printed books are from about 1450; some libraries have older ones.
 MIN_PROBABLE_YEAR = 1400
 HAS_NO_ISBN = Q(isbn13=None)
-QUALITIES = {"no_isbn": _("no valid ISBN"), "year": _("improbable year"), "no_genre": _("no genre")}
+NO_GENRE = "no_genre"
+QUALITIES = {"no_isbn": _("no valid ISBN"), "year": _("improbable year"), NO_GENRE: _("no genre")}
 
 
 def build_quality_condition(name: str, today: date) -> Q:
     """Returns the condition of one of QUALITIES. An index can find the books of each."""
     if name == "year":
         return has_improbable_year(today)
-    return is_blank_genre() if name == "no_genre" else HAS_NO_ISBN
+    return is_blank_genre() if name == NO_GENRE else HAS_NO_ISBN
 
 
 def is_probable_year(year: int, today: date) -> bool:

@@ -73,7 +73,8 @@ def count_facets(rows: Iterable[FacetRow]) -> FacetCounts:
     spellings: dict[str, str] = {}
     genres, decades, availability = Counter[str](), Counter[int](), Counter[str]()
     for folded, genre, year, available in rows:
-        genres[spellings.setdefault(folded, genre)] += 1
+        if folded.strip():
+            genres[spellings.setdefault(folded, genre)] += 1
         decades[year // 10 * 10] += 1
         availability["available" if available else "lent"] += 1
     states = {name: availability[name] for name in AVAILABILITY_CHOICES}

@@ -1,9 +1,11 @@
 """The filter form of the list, and the parameters of the list's address."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, date, datetime, time
 from typing import Any
 
+import msgspec
 from django import forms
 from django.db.models import Q, QuerySet
 from django.http import QueryDict
@@ -19,7 +21,7 @@ from books.operations.selections import register_selection
 from books.operations.tasks import OperationFailed
 from books.search.lent_books import AVAILABILITY_CONDITIONS
 from books.search.matches import build_search, is_equal
-from books.search.quality import QUALITIES, build_quality_condition
+from books.search.quality import NO_GENRE, QUALITIES, build_quality_condition, is_blank_genre
 from books.search.scans import read_scan
 from books.search.texts import MAX_SEARCH_WORDS, contains_condition
 from library_site.db.integers import BIGINT_MAX, parse_integer
@@ -35,6 +37,23 @@ MAX_IDS_LENGTH = 4_000
 
 def split_ids(text: str) -> list[str]:
     return text.split(",") if text else []
+
+
+def read_genre_names(text: str) -> list[str]:
+    """Returns the names of a JSON list of texts; none for any other text."""
+    with suppress(msgspec.MsgspecError):
+        names = msgspec.json.decode(text, type=list[str])
+        return [] if "\0" in "".join(names) else names
+    return []
+
+
+def has_genre(name: str) -> Q:
+    return is_equal("genre", fold(name)) if name.strip() else is_blank_genre()
+
+
+def build_genre_filter(name: str) -> dict[str, str]:
+    """Returns the parameters of the list with the books of a genre."""
+    return {"genre": name} if name.strip() else {"quality": NO_GENRE}
 
 
 class ListFilterForm(forms.Form):
@@ -56,9 +75,17 @@ class ListFilterForm(forms.Form):
         label=_("Added since"), required=False, widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d")
     )
 
+    genres = forms.CharField(label=_("Genres"), required=False, max_length=MAX_IDS_LENGTH, widget=forms.HiddenInput)
     ids = forms.CharField(
         label=_("Selected books"), required=False, max_length=MAX_IDS_LENGTH, widget=forms.HiddenInput
     )
+
+    def clean_genres(self) -> str:
+        """Parses a JSON list of genres: a genre can contain any character."""
+        text: str = self.cleaned_data["genres"]
+        if text and not read_genre_names(text):
+            raise forms.ValidationError(gettext("These are no genres."), "genres")
+        return text
 
     def clean_ids(self) -> str:
         """Parses the ids of the checked books, separated by commas."""
@@ -71,7 +98,8 @@ class ListFilterForm(forms.Form):
         """Ignores invalid values; the form shows their errors."""
         conditions: dict[str, Callable[[Any], Q]] = {
             "author": self.has_author,
-            "genre": lambda genre: is_equal("genre", fold(genre)),
+            "genre": has_genre,
+            "genres": lambda text: Q(*map(has_genre, read_genre_names(text)), _connector=Q.OR),
             "year_from": lambda year: Q(year__gte=year),
             "year_to": lambda year: Q(year__lte=year),
             "availability": lambda name: AVAILABILITY_CONDITIONS[AVAILABILITY_CHOICES[name][1]],

@@ -1,12 +1,17 @@
-"""The genres of all books: shows genres with several spellings, and renames one."""
+"""The genres of all books: shows genres with several spellings, and gives one name to some."""
 
+import json
+from collections.abc import Sequence
 from typing import Annotated
 
-from django.http import HttpRequest, HttpResponse
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
 from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 from msgspec import Meta
 
+from books.admin.list.filters import build_genre_filter
 from books.admin.pager import Pager
 from books.admin.views import BULK_EDIT, CHANGE_BOOK, render_page
 from books.book_fields import MAX_LENGTHS
@@ -28,21 +33,40 @@ class GenreCursor(PageCursor):
     folded: Annotated[str, Meta(max_length=MAX_FOLDED_LENGTH, pattern="^[^\\0]+$")]
 
 
+class PreservingRedirect(HttpResponseRedirect):
+    """The browser sends the same form to the other address."""
+
+    status_code = 307
+
+
 def show_genres(request: HttpRequest) -> HttpResponse:
+    """Lists genres. A POST leads to the preview of a bulk edit, which gives the books of several genres one name."""
+    if request.method == "POST" and (names := request.POST.getlist("genres")):
+        query = urlencode({"genres": json.dumps(names, ensure_ascii=False)})
+        return PreservingRedirect(f"{reverse('admin:bulk_edit')}?{query}")
+    if request.method == "POST":
+        messages.error(request, _("Tick the genres that get the name."))
     pager = Pager(request.GET, GenreCursor)
-    genres = pager.read(read_genres, GENRES_OF_A_PAGE)
+    genres = join_blank_genres(pager.read(read_genres, GENRES_OF_A_PAGE))
     return render_page(
         request,
         "genres",
         _("Genres"),
         page_help=_(
-            "A genre is what its books say. Rename one to change it in all of them, also to make one of two spellings."
+            "A genre is what its books say. Tick one to rename it in all of them, or several to make them one."
         ),
         may_rename=request.user.has_perms([BULK_EDIT, CHANGE_BOOK]),
         most=max((genre.books for genre in genres), default=1),
-        genres=[(genre, urlencode({"genre": genre.name})) for genre in genres],
+        genres=[(genre, urlencode(build_genre_filter(genre.name))) for genre in genres],
         pager=pager,
     )
+
+
+def join_blank_genres(genres: Sequence[GenreCount]) -> list[GenreCount]:
+    """Returns the genres with one line for all books without a genre. Some have blanks in its place."""
+    blank = [genre for genre in genres if not genre.name.strip()]
+    books = sum(genre.books for genre in blank)
+    return [*([GenreCount("", "", 1, books)] if blank else []), *(genre for genre in genres if genre.name.strip())]
 
 
 def read_genres(start: Start, limit: int) -> Page[GenreCount]:

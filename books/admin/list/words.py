@@ -14,6 +14,7 @@ from books.admin.list.filters import (
     LIST_FORM,
     RESOLVED_NAMES,
     ListFilterForm,
+    read_genre_names,
     split_ids,
 )
 from books.operations.selections import StoredFilter
@@ -45,6 +46,7 @@ def describe_filter_values(values: Mapping[str, Any]) -> Iterable[tuple[Sequence
     sentences: dict[str, Callable[[Any], str]] = {
         "author": lambda text: _("Author contains “%(text)s”") % {"text": text},
         "genre": lambda text: _("Genre is “%(text)s”") % {"text": text},
+        "genres": lambda text: ", ".join(name or _("no genre") for name in read_genre_names(text)),
         "year_from": lambda year: _("From %(year)s") % {"year": year},
         "year_to": lambda year: _("Up to %(year)s") % {"year": year},
         "availability": lambda name: str(AVAILABILITY_CHOICES[name][0]),

@@ -1,14 +1,16 @@
-"""The genres of all books, counted whatever their capitals, and renamed."""
+"""The genres of all books, counted whatever their capitals, and made one."""
 
 import base64
-import re
+import html
+from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
-from books.models import Book
-from tests.support.admin_pages import follow_link, read_inputs, read_text
+from books.models import Book, Operation
+from tests.support.admin_pages import follow_link, read_inputs, read_text, read_words
 from tests.support.books_admin import LIST, create_book
 from tests.support.operations import run_operations
 
@@ -33,28 +35,47 @@ def test_genres_are_counted_in_pages_whatever_their_capitals(
 
 
 def test_books_without_a_genre_are_counted_first(head: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("books.admin.list.genres.GENRES_OF_A_PAGE", 1)
-    create_book(genre="")
-    create_book(genre="Novel")
+    monkeypatch.setattr("books.admin.list.genres.GENRES_OF_A_PAGE", 3)
+    for genre in ("", " ", "", "Novel"):
+        create_book(genre=genre)
     page = head.get(GENRES)
-    assert "No genre" in read_text(page)
-    assert [(genre.name, genre.books) for genre, _ in page.context["genres"]] == [("", 1)]
+    assert [(genre.name, genre.books) for genre, _ in page.context["genres"]] == [("", 3), ("Novel", 1)]
+    assert follow_link(head, page, "No genre").context["cl"].result_count == 3
 
 
-def test_a_genre_is_renamed_across_books(head: Client) -> None:
-    books = [create_book(genre=genre) for genre in ("Novel & Tale", "NOVEL & Tale", "Novel")]
-    *_, address = re.findall(r'action="([^"]*bulk_edit/[^"]*)"', read_text(head.get(GENRES)))
-    question = head.post(address, {"change": "set", "genre": "Tale"})
-    head.post(address, read_inputs(read_text(question)))
+def rename(client: Client, names: list[str], new_name: str) -> Any:
+    return client.post(GENRES, {"change": "set", "genres": names, "genre": new_name}, follow=True)
+
+
+def test_several_genres_become_one_and_the_edit_is_undone(head: Client) -> None:
+    genres = ["Sci-Fi", "SCI-FI", 'Science, "Fiction"', "", " ", "Fantasy"]
+    books = [create_book(genre=genre) for genre in genres]
+    page = rename(head, ["Sci-Fi", 'Science, "Fiction"', ""], 'Science, "Fiction"')
+    assert "Edit 5 books" in read_words(page)
+    assert 'Sci-Fi, Science, "Fiction", no genre' in html.unescape(read_words(page))
+    head.post(f"{LIST}bulk_edit/", read_inputs(read_text(page)))
     run_operations()
-    assert [Book.objects.get(pk=book.pk).genre for book in books] == ["Tale", "Tale", "Novel"]
+    new_genres = [Book.objects.get(pk=book.pk).genre for book in books]
+    assert new_genres == ['Science, "Fiction"'] * 5 + ["Fantasy"]
+    head.post(f"{LIST}operations/{Operation.objects.get().pk}/undo/")
+    run_operations()
+    assert [Book.objects.get(pk=book.pk).genre for book in books] == genres
+
+
+def test_genres_that_are_none_change_nothing(head: Client) -> None:
+    create_book(genre="Novel")
+    assert "Tick the genres" in read_words(rename(head, [], "Tale"))
+    assert "a filter of the list is not valid" in read_words(rename(head, ["Nov\0el"], "Tale"))
+    for text in ("[]", "x", "[1]", '["\\ud800"]', "[" * 2_000):
+        response = head.post(f"{LIST}bulk_edit/?{urlencode({'genres': text})}", {"change": "set", "genre": "Tale"})
+        assert response.status_code == 302, text
 
 
 def test_who_edits_no_list_sees_genres_without_rename(librarian: Client) -> None:
     create_book(genre="Novel")
     page = read_text(librarian.get(GENRES))
     assert "Novel" in page
-    assert "bulk_edit" not in page
+    assert "checkbox" not in page.partition("<main")[2].partition("</main>")[0]
 
 
 @pytest.mark.parametrize("text", ['[false,"\\u0000"]', '[false,"\\ud800"]', '[true,"a"]', "x" * 5_000, "\0"])
