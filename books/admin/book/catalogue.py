@@ -2,6 +2,7 @@
 
 import time
 from contextlib import closing
+from typing import Any
 
 from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse
@@ -12,10 +13,11 @@ from django.views.decorators.http import require_POST
 
 from books.admin.book.forms import write_isbn
 from books.admin.descriptions import label_field
-from books.files.catalogues.catalogue_records import CatalogueResult
+from books.files.catalogues.catalogue_records import CatalogueEntry, CatalogueResult
 from books.files.catalogues.lookup import find_remembered, has_catalogues, look_up
 from books.files.parsing import COMPLETED_FIELDS
 from books.isbn import normalize_isbn
+from books.models import Book
 from books.search.doubts import warn_isbn
 from library_site.http.api_errors import APIError
 from library_site.http.callers import get_address_key
@@ -24,6 +26,8 @@ from library_site.rate_limit.counters import get_counter
 
 # A lookup occupies a thread of the server for at most so many seconds.
 LOOKUP_SECONDS = 4
+# So many books tell how the library writes names.
+NEWEST_BOOKS = 100
 # Each user may send so many lookups to the catalogues in so many seconds.
 MAX_QUESTIONS, QUESTION_PERIOD = 30, 60
 
@@ -56,10 +60,24 @@ def show_entry(request: HttpRequest) -> HttpResponse:
     context = {
         "message": message or _("Found at %(host)s:") % {"host": entry and entry.host},
         "problems": lookup.problems,
-        "values": [(name, label_field(name), value) for name, value in entry.values.items()] if entry else [],
+        "values": [(name, label_field(name), value) for name, value in write_values(entry).items()] if entry else [],
         "missing": [label_field(name) for name in COMPLETED_FIELDS if entry and name not in entry.values],
     }
     return TemplateResponse(request, "admin/books/book/catalogue_entry.html", context, status=status, headers=headers)
+
+
+def write_values(entry: CatalogueEntry) -> dict[str, Any]:
+    """Catalogues write "Le Guin, Ursula K."; the name is turned round if the newest books have names in that order."""
+    values = dict(entry.values)
+    surname, comma, given_names = values.get("author", "").partition(", ")
+    if comma and "," not in given_names and not has_surnames_first():
+        values["author"] = f"{given_names} {surname}"
+    return values
+
+
+def has_surnames_first() -> bool:
+    authors = list(Book.objects.order_by("-pk").values_list("author", flat=True)[:NEWEST_BOOKS])
+    return 2 * sum("," in author for author in authors) >= len(authors)
 
 
 def find_lookup(request: HttpRequest, isbn: str) -> CatalogueResult:

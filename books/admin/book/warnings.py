@@ -55,8 +55,8 @@ def check_isbn(isbn: str) -> BookWarning | None:
 
 def check_same_isbn(isbn: str, others: QuerySet[Book]) -> BookWarning | None:
     """Finds a book with the same ISBN in another notation. The same notation is an error of the form."""
-    other = others.filter(find_same_isbn(isbn)).exclude(isbn=isbn).first()
-    message = _("{} has the same ISBN in another writing.")
+    other = others.filter(find_same_isbn(isbn)).first()
+    message = _("{} has the same ISBN.")
     return BookWarning("isbn", isbn, format_warning(message, other), needs_yes=True) if other else None
 
 

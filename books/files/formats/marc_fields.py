@@ -21,6 +21,8 @@ EXACT_FORMS = "cn"
 # Characters that a subfield cannot contain, and those that XML cannot contain or changes.
 UNSAFE_CHARACTERS = re.compile(f"[\x00-\x1f\x7f\ufffe\uffff]|{AMBIGUOUS}")
 PUNCTUATION = ("/", ":", ";", ",", "=")
+# ISBD puts a space before a colon and a semicolon; others do not.
+SPACE_BEFORE_MARK = re.compile(r"\s+(?=[:;]\s)")
 # A full stop that belongs to the text: after an initial, and several dots.
 OWN_STOP = re.compile(r"[\s.][A-Z]\.|\.\.")
 LONGEST_STOP = 3
@@ -116,8 +118,8 @@ def list_titles(record: Record, is_exact: bool) -> Iterator[str]:
 
 
 def clean_text(text: str) -> str:
-    """Removes the punctuation that introduces the next subfield (ISBD, A.3)."""
-    text = unescape_characters(text).rstrip()
+    """Removes the punctuation that introduces the next subfield, and the spaces before it (ISBD, A.3)."""
+    text = SPACE_BEFORE_MARK.sub("", unescape_characters(text).rstrip())
     ends_sentence = text.endswith(".") and not OWN_STOP.search(text[-LONGEST_STOP:])
     return text[:-1].strip() if ends_sentence or text.endswith(PUNCTUATION) else text.strip()
 

@@ -9,17 +9,19 @@
 
     // Values that were typed stay, unless the librarian ticks those of the catalogue.
     const compare = input => {
-        const typed = field(input.dataset.member).value.trim();
+        const typed = field(input.dataset.field).value.trim();
+        const row = input.closest('tr');
+        row.querySelector('.typed').textContent = typed;
         if (typed && typed !== input.value) {
             input.checked = false;
-            input.closest('label').append(` (${box.dataset.typed})`);
+            row.classList.add('differs');
         }
     };
 
     const take = () => {
         for (const input of found.querySelectorAll('input:checked')) {
-            field(input.dataset.member).value = input.value;
-            field(input.dataset.member).dispatchEvent(new Event('change'));
+            field(input.dataset.field).value = input.value;
+            field(input.dataset.field).dispatchEvent(new Event('change'));
         }
         found.replaceChildren();
         status.textContent = box.dataset.taken;

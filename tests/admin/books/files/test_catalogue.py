@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Permission, User
+from django.core.cache import cache
 from django.test import Client
 from pytest_django import Settings
 
@@ -46,7 +47,7 @@ def read_message(response: Any) -> str:
 
 
 def read_values(response: Any) -> dict[str, str]:
-    return dict(re.findall(r'data-member="(\w+)" value="([^"]*)"', read_text(response)))
+    return dict(re.findall(r'data-field="(\w+)" value="([^"]*)"', read_text(response)))
 
 
 def test_what_was_found_is_shown_and_nothing_is_written(librarian: Client, catalogue: Catalogue) -> None:
@@ -54,6 +55,17 @@ def test_what_was_found_is_shown_and_nothing_is_written(librarian: Client, catal
     assert (response.status_code, read_message(response)) == (200, "Found at 127.0.0.1:")
     assert read_values(response) == {"title": "Emma", "author": "Austen, Jane", "year": "1815", "genre": "Novel"}
     assert Book.objects.count() == 0
+
+
+def test_a_name_is_written_as_the_newest_books_write_theirs(librarian: Client, catalogue: Catalogue) -> None:
+    for author, expected in (("Selma Lagerlöf", "Jane Austen"), ("Lagerlöf, Selma", "Austen, Jane")):
+        create_book(author=author)
+        assert read_values(librarian.post(ASK, {"isbn": ISBN}))["author"] == expected
+    for author in ("Madonna", "King, Martin Luther, III"):
+        create_book(author="Selma Lagerlöf")
+        catalogue.answer = respond_with_records(build_record(m100a=author))
+        cache.clear()
+        assert read_values(librarian.post(ASK, {"isbn": ISBN}))["author"] == author
 
 
 def test_what_the_catalogue_does_not_say_is_named(librarian: Client, catalogue: Catalogue) -> None:

@@ -96,7 +96,7 @@ def test_a_record_of_another_catalogue_is_read() -> None:
     )
     assert read_one(data).values == {
         "id": "ocm 123",
-        "title": "Pride and prejudice : a novel",
+        "title": "Pride and prejudice: a novel",
         "author": "Austen, Jane",
         "year": "1813",
         "isbn": "0141439513",
