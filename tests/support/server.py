@@ -22,10 +22,12 @@ from django.db import connection
 from psycopg import sql
 
 from library_site.db.sql import execute
-from tests.support.forked_commands import run_forked
+from tests.support.forked_commands import ForkedProcess, run_forked
 from tests.support.sql import count_rows, fetch_all
 
 SEEDED_BOOK_COUNT = 400
+# By Python, Prometheus' client, and the views of REST framework.
+READ_WHEN_LOADED = {"PYTHONPATH", "TZ", "METRICS_TOKEN", "API_RATE_LIMIT"}
 # Loading the authorities of the system takes longer than most tests, and no test uses TLS here.
 EMPTY_TRUST_STORE = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
@@ -33,7 +35,7 @@ EMPTY_TRUST_STORE = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 class Service(NamedTuple):
     url: str
     database_url: str
-    process: "subprocess.Popen[bytes]"
+    process: "subprocess.Popen[bytes] | ForkedProcess"
     log: Path
 
     def open_client(self) -> httpx.Client:
@@ -64,8 +66,7 @@ def serve_library(
         environment = os.environ | {"WEB_CONCURRENCY": "1"} | variables
         environment |= {"DATABASE_URL": database_url, "HOST": "127.0.0.1", "PORT": str(port)}
         with (folder / "log").open("w") as log:
-            command = [*prefix, sys.executable, "manage.py", "serve"]
-            server = subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
+            server = start_serve(environment, prefix, log.fileno())
         service = Service(f"http://127.0.0.1:{port}", database_url, server, folder / "log")
         try:
             wait_for_port(server, port)
@@ -77,6 +78,16 @@ def serve_library(
             with suppress(ProcessLookupError):
                 os.killpg(server.pid, signal.SIGKILL)
             server.wait()
+
+
+def start_serve(
+    environment: dict[str, str], prefix: Sequence[str], log: int
+) -> "subprocess.Popen[bytes] | ForkedProcess":
+    """Starts the server in a copy, unless a command runs it or something reads a variable when it is loaded."""
+    if not prefix and environment.keys().isdisjoint(READ_WHEN_LOADED):
+        return ForkedProcess(environment, "serve", output=log, errors=log)
+    command = [*prefix, sys.executable, "manage.py", "serve"]
+    return subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
 
 
 @contextmanager
@@ -92,7 +103,7 @@ def reserve_port() -> Iterator[int]:
         yield reservation.getsockname()[1]
 
 
-def wait_for_port(server: "subprocess.Popen[bytes]", port: int) -> None:
+def wait_for_port(server: "subprocess.Popen[bytes] | ForkedProcess", port: int) -> None:
     """Waits until the server listens. Raises TimeoutError after 30 seconds, CalledProcessError if it ends."""
     for _ in range(600):
         # The connection is reset while the server only checks whether the port is free.
