@@ -103,7 +103,9 @@ def show_history(request: HttpRequest, object_id: str) -> HttpResponse:
         oldest=entries[-1] if entries and pager.is_last else None,
         first_state=find_first_state(book, entries[-1:]) if pager.is_last else None,
         kept_days=settings.HISTORY_KEPT_DAYS,
-        versions_form=VersionsForm(initial={"version": find_previous_version(book, entries), "other": book.version}),
+        versions_form=VersionsForm(
+            initial={"version": find_previous_version(book, entries), "other": book.version}, label_suffix=""
+        ),
         merged_books=list_merged(book.pk),
         may_restore=book.is_restorable and request.user.has_perm("books.add_book"),
     )
@@ -145,7 +147,7 @@ def show_state(request: HttpRequest, object_id: str) -> HttpResponse:
     book = find_known_book(object_id)
     if book is None:
         return redirect_unknown(request)
-    form = VersionsForm(request.GET)
+    form = VersionsForm(request.GET, label_suffix="")
     columns = build_columns(request, book, form) if form.is_valid() else None
     if not columns:
         messages.error(request, gettext(UNKNOWN_STATE))

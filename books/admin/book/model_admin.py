@@ -49,7 +49,7 @@ class BookAdmin(ValidatingAdmin):
     # Django shows the search box only if this is set. `BookList` does the search.
     search_fields = ("title",)
     search_help_text = _(
-        "An ISBN in any writing, the number of a book like #17, or words: each somewhere in title, author or genre, or"
+        "An ISBN in any writing, the ID of a book like #17, or words: each somewhere in title, author or genre, or"
         " at the start of the ISBN."
     )
     # The isbn comes first because a scanner types it.
@@ -86,7 +86,7 @@ class BookAdmin(ValidatingAdmin):
     def created_at_column(self, book: Book) -> str:
         return format_date(book.created_at)
 
-    @admin.display(description=_("Number"))
+    @admin.display(description=_("ID"))
     def id_column(self, book: Book) -> str:
         return f"#{book.pk}"
 
@@ -128,6 +128,11 @@ class BookAdmin(ValidatingAdmin):
         """
         return super().formfield_for_dbfield(db_field, request, show_hidden_initial=True, **options)
 
+    def get_fields(self, request: HttpRequest, obj: Book | None = None) -> list[str]:
+        """The page of a book has a button to lend it. Only the form of an earlier state also has the field."""
+        has_state = "state" in request.GET or "initial-available" in request.POST
+        return [name for name in self.fields if obj is None or has_state or name != "available"]
+
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Book | None:
         """Locks a book for a change, so that no one changes it between the check of the form and the write."""
         if request.method == "POST" and self.is_valid_id(object_id):
@@ -161,6 +166,8 @@ class BookAdmin(ValidatingAdmin):
             context["last_changes"] = list_last_changes(request, options["obj"])
         # Every save returns to the page of the book.
         context["show_save_and_continue"] = False
+        # The link to delete the book stands beside the form.
+        context["show_delete"] = False
         if form.has_only_questions():
             context["errors"] = []
         focus_first(form)

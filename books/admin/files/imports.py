@@ -82,7 +82,7 @@ def show_import(request: HttpRequest) -> HttpResponse:
         request,
         "imports/upload",
         _("Import books"),
-        files=files.select_related("import_operation"),
+        files=files.select_related("check_operation", "import_operation"),
         chunk_bytes=PART_BYTES,
         kept_days=KEPT_DAYS,
     )

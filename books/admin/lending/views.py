@@ -124,7 +124,7 @@ def explain_no_match(scan: Scan, may_add: bool) -> ScanResult:
     if scan.kind is ScanKind.NOTHING:
         return ScanResult(None, _("Scan a code first."))
     if scan.kind is ScanKind.WORDS:
-        return ScanResult(None, _("Words lend no book. Scan its code, or type its number like #17."))
+        return ScanResult(None, _("Words lend no book. Scan its code, or type its ID like #17."))
     address = (
         build_add_address({"isbn": hyphenate_isbn(scan.isbn13)}) if scan.kind is ScanKind.ISBN and may_add else None
     )

@@ -102,7 +102,7 @@ def test_a_restored_state_is_saved_as_a_change_of_what_differs(librarian: Client
     form: Any = follow_link(librarian, comparison, "Restore this state")
     # The page is still that of the book as it is.
     assert form.context["original"].title == "Emma"
-    assert "Title Emma Ema Year 1815 1816 Genre Satire Novel Available No Yes" in read_words(form)
+    assert "Title: Emma → Ema Year: 1815 → 1816 Genre: Satire → Novel Available: No → Yes" in read_words(form)
     librarian.post(page_address(novel), read_inputs(read_text(form)))
     change = Change.objects.get(book_id=novel.pk, version=5)
     assert change.after == {"title": "Ema", "year": 1816, "genre": "Novel", "available": True}
