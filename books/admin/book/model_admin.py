@@ -128,7 +128,7 @@ class BookAdmin(ValidatingAdmin):
         """
         return super().formfield_for_dbfield(db_field, request, show_hidden_initial=True, **options)
 
-    def get_fields(self, request: HttpRequest, obj: Book | None = None) -> list[str]:
+    def get_fields(self, request: HttpRequest, obj: Book | None = None) -> list[Any]:
         """The page of a book has a button to lend it. Only the form of an earlier state also has the field."""
         has_state = "state" in request.GET or "initial-available" in request.POST
         return [name for name in self.fields if obj is None or has_state or name != "available"]

@@ -18,8 +18,8 @@ from books.files.parsing import ImportRules, require_mapped_fields
 FIELD_LABELS = {"id": _("ID"), **FORM_LABELS}
 # Many files have a second column of ISBNs, with any name.
 ALWAYS_SHOWN = ("isbn_2",)
-# The value of a rule that is turned on.
-MARKED_CHOICES = {"leave_without_isbn": "leave"}
+# The rules about records without an ISBN, by the choices of the form.
+WITHOUT_ISBN_RULES = {"leave": "leave_without_isbn", "number": "use_number"}
 
 
 def label_place(place: str) -> str:
@@ -61,9 +61,13 @@ class ImportRulesForm(forms.Form):
         widget=forms.RadioSelect,
         initial="isbn13",
     )
-    leave_without_isbn = forms.ChoiceField(
+    without_isbn = forms.ChoiceField(
         label=_("If a record has no ISBN"),
-        choices=[("", _("Report an error")), (MARKED_CHOICES["leave_without_isbn"], _("Leave the record out"))],
+        choices=[
+            ("", _("Report an error")),
+            ("leave", _("Leave the record out")),
+            ("number", _("Use its number in the file as ISBN")),
+        ],
         required=False,
         widget=forms.RadioSelect,
         initial="",
@@ -112,7 +116,7 @@ class ImportRulesForm(forms.Form):
             on_match=values["on_match"],
             on_none=values["on_none"],
             defaults={"genre": values["default_genre"]} if values["default_genre"] else {},
-            leave_without_isbn=bool(values["leave_without_isbn"]),
             is_exact=self.profile.is_exact,
             format=self.format,
+            **{rule: values["without_isbn"] == choice for choice, rule in WITHOUT_ISBN_RULES.items()},
         )

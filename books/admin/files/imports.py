@@ -15,7 +15,7 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_POST
 
 from books.admin.descriptions import operation_address
-from books.admin.files.forms import MARKED_CHOICES, ImportRulesForm
+from books.admin.files.forms import WITHOUT_ISBN_RULES, ImportRulesForm
 from books.admin.files.results import build_report, read_fields
 from books.admin.operations.descriptions import (
     describe_outcome,
@@ -232,12 +232,11 @@ def build_form(request: HttpRequest, file: ImportFile, head: FilePreview) -> Imp
 
 def describe_rules(rules: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the form values for stored rules."""
-    choices = {name: value for name, value in MARKED_CHOICES.items() if rules.get(name)}
+    without_isbn = [choice for choice, rule in WITHOUT_ISBN_RULES.items() if rules.get(rule)]
     return {
         **rules,
-        **dict.fromkeys(MARKED_CHOICES, ""),
         "default_genre": rules["defaults"].get("genre", ""),
-        **choices,
+        "without_isbn": "".join(without_isbn),
     }
 
 

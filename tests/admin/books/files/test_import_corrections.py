@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from books.files import corrections
+from books.files import corrections, earlier_imports
 from books.files.corrections import MAX_CORRECTION_LENGTH, load_corrections
 from books.history.actors import get_or_create_actor
 from books.models import Actor, Book, ImportCorrection, ImportFile, Operation
@@ -176,7 +176,10 @@ def test_records_with_warnings_are_imported_one_by_one(head: Client) -> None:
     assert list(Book.objects.order_by("pk").values_list("isbn", flat=True)) == isbns[:2]
 
 
-def test_what_was_not_imported_is_corrected_checked_and_imported_later(head: Client) -> None:
+def test_what_was_not_imported_is_corrected_checked_and_imported_later(
+    head: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(earlier_imports, "POSITIONS_OF_A_QUERY", 1)
     rows = [
         f"A;Prus;19x8;{build_isbn(1)};Roman;",
         f"B;Prus;1890;{build_isbn(2)};Roman;",
@@ -202,6 +205,12 @@ def test_what_was_not_imported_is_corrected_checked_and_imported_later(head: Cli
         ("C", 1890, "Novel"),
         ("D", 1890, "Novel"),
     ]
+
+
+def test_warnings_that_one_import_took_are_warnings_of_the_next_check(head: Client) -> None:
+    file, _shown = check_rows(head, f"A;Prus;1890;{MISREAD};Roman;", "B;Prus;19x8;9780306406159;Roman;")
+    assert count_kinds(correct(head, file, "import_all")) == {"new": 1, "refused": 1}
+    assert count_kinds(correct(head, file, cell_2_year="1998")) == {"done": 1, "doubtful": 1}
 
 
 def test_a_later_check_says_what_its_import_will_do(head: Client) -> None:

@@ -474,14 +474,18 @@ def test_the_encodings_of_marc_21_are_offered_and_read(head: Client) -> None:
     assert "MARC 21, MARC-8" in shown
 
 
-def test_records_without_an_isbn_are_left_out(head: Client) -> None:
+def test_records_without_an_isbn_are_left_out_or_use_their_numbers(head: Client) -> None:
     file = upload(head, f"{HEADER}Emma;Jane;1815;9780306406157;Novel\nRings;Doe;1999;;Novel\n".encode())
     assert count_kinds(choose(head, file)) == {"new": 1, "refused": 1}
-    response = choose(head, file, leave_without_isbn="leave")
+    choose(head, file, without_isbn="number")
+    file.refresh_from_db()
+    assert file.rules is not None
+    assert (file.rules["use_number"], file.rules["leave_without_isbn"]) == (True, False)
+    response = choose(head, file, without_isbn="leave")
     assert count_kinds(response) == {"new": 1, "no isbn": 1}
     assert 'Without ISBN <span class="count">1</span>' in response.content.decode()
     form = head.get(page(file, "mapping")).context["form"]
-    assert form["leave_without_isbn"].value() == "leave"
+    assert form["without_isbn"].value() == "leave"
     operation = confirm(head, file)
     assert (operation.changed, operation.unchanged, operation.refused) == (1, 1, 0)
     assert [book.title for book in Book.objects.all()] == ["Emma"]
