@@ -346,6 +346,8 @@ OAUTH_SCOPES = {
     "write": (_("Add, change and delete books"), "books.change_book"),
     "webhooks": (_("Manage webhooks and read events"), "webhooks.change_endpoint"),
 }
+# Whether confidential apps get tokens without a user (`client_credentials`).
+OAUTH_CLIENT_CREDENTIALS = env.flag("OAUTH_CLIENT_CREDENTIALS", default=False)
 # The toolkit's own model; migrations refer to it by this name.
 OAUTH2_PROVIDER_APPLICATION_MODEL = "oauth2_provider.Application"
 OAUTH2_PROVIDER = {

@@ -6,7 +6,7 @@ A credential is verified even if the request needs none.
 import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -39,12 +39,12 @@ class InvalidCredential(AuthenticationFailed):
 class BearerAuthentication(BaseAuthentication):
     """Authenticates access tokens, without a database query."""
 
-    def authenticate(self, request: Request) -> tuple[User, Credential] | None:
+    def authenticate(self, request: Request) -> tuple[User | None, Credential] | None:
         """Raises InvalidCredential."""
         if "HTTP_AUTHORIZATION" not in request.META:
             return None
         credential = authenticate_bearer(request.META)
-        return build_user(credential.user_id), credential
+        return None if credential.user_id is None else build_user(credential.user_id), credential
 
     def authenticate_header(self, request: Request) -> str:
         return build_challenge()
@@ -58,7 +58,7 @@ class APIKeyAuthentication(BaseAuthentication):
         if "HTTP_X_API_KEY" not in request.META:
             return None
         credential = authenticate_key(request.META)
-        return build_user(credential.user_id), credential
+        return build_user(cast("int", credential.user_id)), credential
 
 
 def build_challenge(**parameters: str) -> str:
@@ -128,7 +128,7 @@ def record_credential(key: api_keys.ActiveKey, now: datetime) -> Credential:
     return Credential(f"key {key.pk}", key.scopes, key.owner_id, key.pk, key.authorization)
 
 
-def verify_token(token: str, now: float) -> tuple[int, access_tokens.Claims, ScopeSet]:
+def verify_token(token: str, now: float) -> tuple[int | None, access_tokens.Claims, ScopeSet]:
     """Returns the user's id, the claims and the remaining scopes of a token. Raises InvalidToken, TokenExpired."""
     claims = access_tokens.verify_access_token(token, now)
     user_id, granted = claims.user_id, claims.scopes

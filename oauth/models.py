@@ -52,7 +52,7 @@ class Authorization(models.Model):
         indexes = [models.Index(fields=["created_at"], name="authorization_created_at")]
 
     def __str__(self) -> str:
-        return f"{self.application} for {self.user}"
+        return f"{self.application} for {self.user}" if self.user else str(self.application)
 
 
 class ChangedRights(models.Model):

@@ -19,14 +19,14 @@ ANONYMOUS_SCOPES: dict[str, set[str]] = {"open": {"read", "write"}, "protect-wri
 class InsufficientScope(PermissionDenied):
     """RFC 6750, 3.1. Tells whether a new credential of the user could have the scope."""
 
-    def __init__(self, scope: str, user_id: int) -> None:
+    def __init__(self, scope: str, user_id: int | None) -> None:
         super().__init__(f"The credential lacks the scope {scope}{explain_missing_scope(scope, user_id)}")
         self.challenge = build_challenge(error="insufficient_scope", scope=scope)
 
 
-def explain_missing_scope(scope: str, user_id: int) -> str:
-    """Names the groups, one of which the user needs; empty if the user may have the scope."""
-    allowed_scopes = get_allowed_scopes(User.objects.filter(pk=user_id)).get(user_id, ALL_SCOPES)
+def explain_missing_scope(scope: str, user_id: int | None) -> str:
+    """Names the groups, one of which the user needs; empty if there is no user, or one who may have the scope."""
+    allowed_scopes = get_allowed_scopes(User.objects.filter(pk=user_id or 0)).get(user_id or 0, ALL_SCOPES)
     groups = [] if scope in allowed_scopes else list_scope_groups(scope)
     if not groups:
         return ""
@@ -63,6 +63,21 @@ class HasViewScope(BasePermission):
             raise NotAuthenticated
         if view.scope not in credential.scopes:
             raise InsufficientScope(view.scope, credential.user_id)
+        return True
+
+
+class NoUser(PermissionDenied):
+    default_detail = "This needs a user, and the token is that of an app alone"
+
+
+class HasUser(BasePermission):
+    """The credential must act for a user, who owns what it creates."""
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        """Raises NoUser."""
+        credential = cast("Credential | None", request.auth)
+        if credential is not None and credential.user_id is None:
+            raise NoUser
         return True
 
 

@@ -95,7 +95,7 @@ def require_operator(operation: Operation, caller: Credential) -> None:
     """Raises ForeignOperation."""
     if operation.actor.user_id == caller.user_id:
         return
-    user = User.objects.filter(pk=caller.user_id).first()
+    user = User.objects.filter(pk=caller.user_id or 0).first()
     if user is None or not user.has_perm(OTHERS_OPERATIONS):
         raise ForeignOperation
 

@@ -66,6 +66,11 @@ class AppAdmin(OwnedAdmin):
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         return ("client_type", "client_id", "secret_note", "created", "updated") if obj else ()
 
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Nobody else limits the scopes of an app that acts for itself, so only superusers change them."""
+        is_limited = obj is None or not registration.acts_for_itself(obj) or request.user.is_superuser
+        return super().has_change_permission(request, obj) and is_limited
+
     @admin.display(description=_("may ask to"))
     def may_ask(self, app: Any) -> str:
         scopes = app.allowance.scopes if hasattr(app, "allowance") else DEFAULT_SCOPE

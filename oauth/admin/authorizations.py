@@ -13,6 +13,7 @@ from library_site.admin.model_admins import MomentFilter, OwnedAdmin, ReadOnlyAd
 from library_site.admin.moments import format_age, format_date
 from oauth.models import CONSENT_LIFETIME, Authorization
 from oauth.scopes import write_scopes
+from oauth.server import registration
 from oauth.tokens import revocations
 
 
@@ -44,9 +45,10 @@ class AuthorizationAdmin(ReadOnlyAdmin, OwnedAdmin):
             "user": authorization.user or gettext("A deleted person"),
             "app": authorization.application or gettext("A deleted app"),
         }
+        is_own = authorization.application and registration.acts_for_itself(authorization.application)
         return format_html(
             '{} <span class="quiet">{}</span>',
-            gettext("%(user)s lets %(app)s in") % names,
+            (gettext("%(app)s acts for itself") if is_own else gettext("%(user)s lets %(app)s in")) % names,
             write_scopes(authorization.scopes),
         )
 

@@ -64,6 +64,8 @@ class AppForm(forms.ModelForm):
         super().__init__(*arguments, **options)
         allowance = getattr(self.instance, "allowance", None)
         self.initial["scopes"] = allowance.scopes.split() if allowance else [DEFAULT_SCOPE]
+        if registration.acts_for_itself(self.instance):
+            self.fields["redirect_uris"].required = False
 
 
 class APIKeyForm(forms.ModelForm):

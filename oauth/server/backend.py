@@ -1,18 +1,22 @@
-"""The toolkit's server with two grants: authorization code with PKCE (S256), and refresh token (RFC 6749, 4.1, 6)."""
+"""The toolkit's server with its grants: authorization code with PKCE (S256), refresh token, and, by a setting,
+client credentials (RFC 6749, 4.1, 6 and 4.4).
+"""
 
 import re
 from typing import Any
 from urllib.parse import urlencode
 
+from django.conf import settings
 from django.http import HttpRequest
+from django.utils import timezone
 from oauth2_provider.oauth2_backends import OAuthLibCore
 from oauthlib.common import Request
-from oauthlib.oauth2 import WebApplicationServer
+from oauthlib.oauth2 import ClientCredentialsGrant, WebApplicationServer
 from oauthlib.oauth2.rfc6749.errors import InvalidRequestError, InvalidScopeError, UnsupportedResponseTypeError
 
 from oauth import scopes
-from oauth.models import Allowance
-from oauth.scopes import ScopeSet
+from oauth.models import Allowance, Authorization
+from oauth.scopes import ALL_SCOPES, ScopeSet
 
 # The base64url of a SHA-256 (RFC 7636, 4.2).
 CODE_CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
@@ -26,6 +30,17 @@ class AuthorizationServer(WebApplicationServer):
         self.auth_grant.custom_validators.pre_auth = [validate_request]
         self.auth_grant.custom_validators.post_token = [narrow_scopes]
         self.refresh_grant.custom_validators.post_token = [narrow_scopes]
+        client_grant = ClientCredentialsGrant(self.auth_grant.request_validator)
+        client_grant.custom_validators.post_token = [narrow_scopes, authorize_app]
+        self.grant_types[CLIENT_CREDENTIALS] = client_grant
+
+
+CLIENT_CREDENTIALS = "client_credentials"
+
+
+def list_grant_types() -> list[str]:
+    own_access = [CLIENT_CREDENTIALS] if settings.OAUTH_CLIENT_CREDENTIALS else []
+    return ["authorization_code", "refresh_token", *own_access]
 
 
 # oauthlib sets every parameter as an attribute of its request, so only these are passed on.
@@ -37,6 +52,7 @@ TOKEN_PARAMETERS = {"grant_type", "client_id", "client_secret", "token", "token_
 GRANT_PARAMETERS = {
     "authorization_code": {"code", "redirect_uri", "code_verifier"},
     "refresh_token": {"refresh_token", "scope"},
+    CLIENT_CREDENTIALS: {"scope"},
 }
 
 
@@ -80,10 +96,19 @@ def narrow_scopes(request: Request) -> None:
     """Removes the scopes that the app or the user may no longer have. Raises InvalidScopeError if none is left."""
     # Locked, so that the allowance cannot change before the token is saved.
     allowance = Allowance.objects.select_for_update(no_key=True).filter(application=request.client).first()
-    granted_scopes = frozenset(request.scopes) & get_allowance_scopes(allowance) & scopes.get_user_scopes(request.user)
+    # An app that acts for nobody has what a person of the staff allowed it.
+    user_scopes = ALL_SCOPES if request.grant_type == CLIENT_CREDENTIALS else scopes.get_user_scopes(request.user)
+    granted_scopes = frozenset(request.scopes) & get_allowance_scopes(allowance) & user_scopes
     if not granted_scopes:
         raise InvalidScopeError(request=request)
     request.scopes = scopes.format_scopes(granted_scopes).split()
+
+
+def authorize_app(request: Request) -> None:
+    """Finds or creates the authorization without a user that ends these tokens of an app when it is revoked."""
+    now, own = timezone.now(), {"application": request.client, "user": None, "scopes": " ".join(request.scopes)}
+    authorization = Authorization.objects.active(now).filter(**own).first()
+    request.authorization_id = (authorization or Authorization.objects.create(**own, created_at=now)).pk
 
 
 def limit_to_allowance(application: Any, requested_scopes: ScopeSet) -> ScopeSet:

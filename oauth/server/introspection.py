@@ -30,7 +30,7 @@ def introspect_token(token: str, client: Application, now: datetime) -> dict[str
         "token_type": "Bearer",
         "iss": settings.PUBLIC_URL,
         "aud": access_tokens.AUDIENCE,
-        "sub": str(claims.user_id),
+        "sub": claims.sub,
         "client_id": claims.client_id,
         "scope": scopes.format_scopes(current_scopes),
         "jti": claims.jti,
@@ -42,6 +42,8 @@ def introspect_token(token: str, client: Application, now: datetime) -> dict[str
 def get_current_scopes(claims: access_tokens.Claims) -> scopes.ScopeSet | None:
     """Reads a token's current scopes from the database: the list of revocations can be seconds old."""
     is_active = Authorization.objects.filter(pk=claims.sid, ended_at=None).exists()
+    if claims.user_id is None:
+        return claims.scopes if is_active else None
     scopes_by_user = scopes.get_allowed_scopes(User.objects.filter(pk=claims.user_id)) if is_active else {}
     rights = scopes_by_user.get(claims.user_id)
     return claims.scopes & rights if rights else None

@@ -11,6 +11,7 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
 
 from oauth import scopes
+from oauth.server.backend import list_grant_types
 from oauth.tokens import access_tokens, jwks
 
 # Seconds for which clients may cache the public keys.
@@ -37,7 +38,7 @@ def metadata(request: HttpRequest) -> JsonResponse:
         "scopes_supported": list(scopes.SCOPES),
         "response_types_supported": ["code"],
         "response_modes_supported": ["query"],
-        "grant_types_supported": ["authorization_code", "refresh_token"],
+        "grant_types_supported": list_grant_types(),
         "token_endpoint_auth_methods_supported": [*secret_methods, "none"],
         "revocation_endpoint_auth_methods_supported": [*secret_methods, "none"],
         "introspection_endpoint_auth_methods_supported": secret_methods,

@@ -26,7 +26,7 @@ def register_app(app: Application, allowed_scopes: ScopeSet) -> str:
 
     Raises ValidationError.
     """
-    app.authorization_grant_type = Application.GRANT_AUTHORIZATION_CODE
+    app.authorization_grant_type = app.authorization_grant_type or Application.GRANT_AUTHORIZATION_CODE
     # The toolkit would also hash an empty secret.
     app.hash_client_secret = is_confidential(app)
     secret = generate_client_secret() if is_confidential(app) else ""
@@ -67,10 +67,16 @@ def is_confidential(app: Application) -> bool:
     return bool(app.client_type == Application.CLIENT_CONFIDENTIAL)
 
 
+def acts_for_itself(app: Application) -> bool:
+    """Whether the app gets tokens by its secret alone, and nobody lets it in."""
+    return bool(app.authorization_grant_type == Application.GRANT_CLIENT_CREDENTIALS)
+
+
 def validate_app(app: Application, allowed_scopes: ScopeSet) -> None:
     """Raises ValidationError."""
     validate_name(app.name)
-    redirect_uris.validate_redirect_uris(app.redirect_uris)
+    if not acts_for_itself(app):
+        redirect_uris.validate_redirect_uris(app.redirect_uris)
     if not allowed_scopes:
         raise ValidationError(_("Name at least one scope."))
     app.full_clean()

@@ -18,7 +18,7 @@ from oauth import scopes
 from oauth.authentication import build_challenge, verify_token
 from oauth.passwords import lockout
 from oauth.passwords.hashers import HashingBusy
-from oauth.server.backend import OAuthBackend
+from oauth.server.backend import OAuthBackend, list_grant_types
 from oauth.server.error_responses import error_response, malformed_reason
 from oauth.server.introspection import introspect_token
 from oauth.server.validators import parse_basic_auth, uses_basic_auth
@@ -66,8 +66,8 @@ def get_client_key(request: HttpRequest) -> str:
 
 @client_endpoint
 def token(request: HttpRequest) -> HttpResponse:
-    """RFC 6749, 3.2. Standard clients use this endpoint for both grants."""
-    return issue_token(request, "authorization_code", "refresh_token")
+    """RFC 6749, 3.2. Standard clients use this endpoint for all grants."""
+    return issue_token(request, *list_grant_types())
 
 
 @client_endpoint
@@ -142,7 +142,7 @@ def resource(request: HttpRequest) -> HttpResponse:
     except access_tokens.InvalidToken:
         return error_response(401, "invalid_token", "The access token is not valid.", WWW_Authenticate=challenge)
     body = {
-        "user_id": str(claims.user_id),
+        "user_id": None if claims.user_id is None else claims.sub,
         "scope": scopes.format_scopes(remaining_scopes),
         "message": "This token is good for the library.",
     }

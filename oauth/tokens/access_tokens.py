@@ -54,8 +54,9 @@ class Claims(msgspec.Struct, frozen=True, omit_defaults=True):
     nbf: int = 0
 
     @property
-    def user_id(self) -> int:
-        return int(self.sub)
+    def user_id(self) -> int | None:
+        """None for a token that an app got for itself: then the subject is the app (RFC 9068, 2.2)."""
+        return None if self.sub == self.client_id else int(self.sub)
 
     @property
     def scopes(self) -> ScopeSet:
@@ -68,7 +69,7 @@ def generate_access_token(request: Request) -> str:
     claims = Claims(
         iss=settings.PUBLIC_URL,
         aud=AUDIENCE,
-        sub=str(request.user.pk),
+        sub=str(request.user.pk) if request.user else request.client.client_id,
         client_id=request.client.client_id,
         scope=" ".join(request.scopes),
         sid=request.authorization_id,
@@ -90,11 +91,16 @@ def verify_access_token(token: str, now: float) -> Claims:
     """Returns the claims of a valid token (RFC 9068, 4). Raises InvalidToken, TokenExpired."""
     claims = verify_signature(token, now)
     is_ours = claims.iss == settings.PUBLIC_URL and claims.aud == AUDIENCE and claims.scopes
-    if not is_ours or claims.iat > now + LEEWAY or claims.nbf > now + LEEWAY or not claims.sub.isdecimal():
+    if not is_ours or claims.iat > now + LEEWAY or claims.nbf > now + LEEWAY or not has_subject(claims):
         raise InvalidToken
     if claims.exp <= now:
         raise TokenExpired
     return claims
+
+
+def has_subject(claims: Claims) -> bool:
+    """Whether the subject is a user, or, where that is allowed, the app itself."""
+    return settings.OAUTH_CLIENT_CREDENTIALS if claims.sub == claims.client_id else claims.sub.isdecimal()
 
 
 def verify_signature(token: str, now: float) -> Claims:

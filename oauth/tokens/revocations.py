@@ -34,9 +34,9 @@ class Revocations(NamedTuple):
     ended_ids: Collection[UUID]
     rights: dict[int, ScopeSet]
 
-    def get_remaining_scopes(self, sid: UUID, user_id: int, token_scopes: ScopeSet) -> ScopeSet | None:
+    def get_remaining_scopes(self, sid: UUID, user_id: int | None, token_scopes: ScopeSet) -> ScopeSet | None:
         """Returns the remaining scopes of a token; None if it is revoked or its user has no permissions any more."""
-        rights = self.rights.get(user_id, token_scopes)
+        rights = token_scopes if user_id is None else self.rights.get(user_id, token_scopes)
         return token_scopes & rights if rights and sid not in self.ended_ids else None
 
 

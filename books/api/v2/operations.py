@@ -39,14 +39,14 @@ from library_site.api.query import check_parameters, get_parameter, read_boolean
 from library_site.api.responses import json_response
 from library_site.api.viewsets import APIViewSet
 from oauth.credentials import Credential
-from oauth.permissions import HasViewScope
+from oauth.permissions import HasUser, HasViewScope
 
 
 @document_operations
 class OperationViewSet(APIViewSet):
     """Whatever LIBRARY_ACCESS says, operations are for credentials: somebody must answer for them."""
 
-    permission_classes = [HasViewScope]
+    permission_classes = [HasViewScope, HasUser]
     scope = "write"
     noun = "operation"
     not_found = OperationNotFound
@@ -72,7 +72,7 @@ class OperationViewSet(APIViewSet):
         paginator, state = cast("Any", self.paginator), get_parameter(request, "state")
         check_parameters(request, ["state", *paginator.parameters])
         paginator.check(request, find_state_problems(state))
-        rows = self.paginate_queryset(list_own_operations(get_credential(request).user_id, state)) or []
+        rows = self.paginate_queryset(list_own_operations(get_credential(request).user_id or 0, state)) or []
         undos = {undo.undo_of_id: undo.pk for undo in list_undos(rows)}
         return self.get_paginated_response([represent_row(row, undos.get(row.pk)) for row in rows])
 

@@ -20,14 +20,14 @@ from oauth.api.v2.serializers import APIKeyCreateSerializer, APIKeySerializer
 from oauth.authentication import InvalidCredential
 from oauth.credentials import Credential
 from oauth.models import APIKey
-from oauth.permissions import HasCredential, InsufficientScope
+from oauth.permissions import HasCredential, HasUser, InsufficientScope
 
 
 @document_api_keys
 class APIKeyViewSet(APIViewSet):
     """Those of the credential's own person, while they are good."""
 
-    permission_classes = [HasCredential]
+    permission_classes = [HasCredential, HasUser]
     noun = "API key"
     not_found = api_keys.KeyNotFound
     path_parameters = [KEY_ID]

@@ -3,6 +3,7 @@
 from argparse import ArgumentParser
 from typing import Any
 
+from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError
 from oauth2_provider.models import Application
@@ -23,10 +24,14 @@ class Command(CheckedCommand):
             dest="redirect_uris",
             metavar="URI",
             action="append",
-            required=True,
+            default=[],
             help="where their browsers go back to: https, or http on their own machine; may be repeated",
         )
-        parser.add_argument("--public", action="store_true", help="an app that cannot keep a secret, and uses PKCE")
+        kinds = parser.add_mutually_exclusive_group()
+        kinds.add_argument("--public", action="store_true", help="an app that cannot keep a secret, and uses PKCE")
+        kinds.add_argument(
+            "--own-access", action="store_true", help="a program without a user, with OAUTH_CLIENT_CREDENTIALS"
+        )
         parser.add_argument(
             "--scopes", default=DEFAULT_SCOPE, help='what it may be granted, as "read write" (default: read)'
         )
@@ -35,9 +40,14 @@ class Command(CheckedCommand):
     def handle(
         self, *args: Any, name: str, redirect_uris: list[str], public: bool, scopes: str, owner: str, **options: Any
     ) -> None:
+        if options["own_access"] and not settings.OAUTH_CLIENT_CREDENTIALS:
+            raise CommandError("--own-access needs OAUTH_CLIENT_CREDENTIALS=true.")
+        if not options["own_access"] and not redirect_uris:
+            raise CommandError("--redirect-uri is required without --own-access.")
         app = Application(
             name=name,
             client_type=Application.CLIENT_PUBLIC if public else Application.CLIENT_CONFIDENTIAL,
+            authorization_grant_type=Application.GRANT_CLIENT_CREDENTIALS if options["own_access"] else "",
             redirect_uris="\n".join(redirect_uris),
             user=users.get_active_user(owner) if owner else None,
         )

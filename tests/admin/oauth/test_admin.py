@@ -146,6 +146,29 @@ def test_developers_see_their_own_apps(developer: Client, ada: User) -> None:
     assert list_rows(developer.get(APPS)) == [own]
 
 
+def create_independent_app(**others: Any) -> Application:
+    """It acts for itself, and has no redirect URI."""
+    app = oauth_flows.create_confidential_app(scopes="read", **others)
+    app.authorization_grant_type, app.redirect_uris = Application.GRANT_CLIENT_CREDENTIALS, ""
+    app.save()
+    return app
+
+
+def test_developers_do_not_change_an_app_that_acts_for_itself(developer: Client, ada: User) -> None:
+    """The permissions of people limit other apps; this one has the scopes of its page."""
+    app = create_independent_app(user=ada)
+    assert developer.post(f"{APPS}{app.pk}/change/", build_app_form(redirect_uris="")).status_code == 403
+    assert Application.objects.get().allowance.scopes == "read"
+
+
+def test_a_superuser_changes_an_app_that_acts_for_itself(root: Client) -> None:
+    app = create_independent_app()
+    assert root.post(f"{APPS}{app.pk}/change/", build_app_form(redirect_uris="", user="")).status_code == 302
+    assert Application.objects.get().allowance.scopes == "read write"
+    Authorization.objects.create(application=app, scopes="read", created_at=timezone.now())
+    assert "Bookshop acts for itself" in read_text(root.get(ACCESS))
+
+
 @pytest.mark.parametrize("page", ["change", "delete", "history"])
 def test_developers_do_not_reach_the_apps_of_others(developer: Client, page: str) -> None:
     other = oauth_flows.create_confidential_app(user=oauth_flows.create_reader())

@@ -20,7 +20,7 @@ from oauth import issuers
 from oauth.authentication import InvalidCredential
 from oauth.credentials import Credential
 from oauth.issuers import Issuer
-from oauth.permissions import HasViewScope
+from oauth.permissions import HasUser, HasViewScope
 from webhooks import endpoints
 from webhooks.api.v2.documents import (
     DELIVERY_ID,
@@ -44,7 +44,7 @@ from webhooks.models import Delivery, Endpoint
 
 
 class WebhookViewSet(APIViewSet):
-    permission_classes = [HasViewScope]
+    permission_classes = [HasViewScope, HasUser]
     scope = "webhooks"
     tag = "Webhooks"
     path_parameters = [WEBHOOK_ID, DELIVERY_ID]

@@ -15,6 +15,7 @@ from library_site.api.query import (
     read_list,
 )
 from library_site.api.responses import NO_STORE, json_response
+from oauth.permissions import HasViewScope
 from webhooks import stream
 from webhooks.api.v2.documents import document_stream
 from webhooks.api.v2.endpoints import WebhookViewSet
@@ -26,6 +27,8 @@ KNOWN_PARAMETERS = ("after", "limit", "kinds")
 
 
 class EventViewSet(WebhookViewSet):
+    # The stream is nobody's own.
+    permission_classes = [HasViewScope]
     queryset = Event.objects.order_by("transaction", "pk")
 
     @document_stream
