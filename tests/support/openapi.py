@@ -67,6 +67,19 @@ def list_undocumented_responses(
     ]
 
 
+def check_responses(document: dict[str, Any], responses: list[tuple[str, str, int, httpx.Response]]) -> None:
+    """Checks that each has the status that is named here, and the headers and the body that are documented."""
+    for method, path, status, response in responses:
+        assert response.status_code == status, (method, path)
+        documented = get_response(document, method, path, status)
+        # Those of a next page, and of an operation that goes on.
+        optional = {"link", "retry-after"}
+        assert response.headers.keys() >= {name.lower() for name in documented.get("headers", {})} - optional
+        assert bool(response.content) == ("content" in documented), (method, path)
+        for content in documented.get("content", {}).values():
+            assert is_valid(document, content["schema"], response.json()), (method, path)
+
+
 def drop_request_id(response: dict[str, Any]) -> dict[str, Any]:
     """Returns the error without its request id, which differs in every request."""
     return {"error": {name: value for name, value in response["error"].items() if name != "requestId"}}

@@ -5,7 +5,6 @@ from typing import Any
 
 import httpx
 import pytest
-from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from tests.support.books import build_book
 from tests.support.openapi import JSON, get_body_schema, is_valid, list_contents
@@ -35,27 +34,14 @@ def book_schema(document: dict[str, Any]) -> dict[str, Any]:
     return book_schema
 
 
-def test_the_document_is_valid_openapi_3_1(document: dict[str, Any]) -> None:
-    assert document["openapi"].startswith("3.1.")
-    OpenAPIV31SpecValidator(document).validate()
-
-
-def test_the_document_names_the_service(document: dict[str, Any]) -> None:
-    assert document["info"] == {
-        "title": "Library API",
-        "description": "A RESTful API for managing books in a library",
-        "version": "1.0.0",
-    }
-
-
 def test_the_addresses_are_those_of_the_specification(document: dict[str, Any]) -> None:
     assert document["paths"].keys() >= {address for _, address in STATUSES}
     assert [address for address in document["paths"] if address != "/" and address.endswith("/")] == []
 
 
-@pytest.mark.parametrize(("method", "address"), STATUSES)
-def test_each_status_that_occurs_is_documented(document: dict[str, Any], method: str, address: str) -> None:
-    assert document["paths"][address][method]["responses"].keys() == STATUSES[method, address]
+def test_each_status_that_occurs_is_documented(document: dict[str, Any]) -> None:
+    for (method, address), statuses in STATUSES.items():
+        assert document["paths"][address][method]["responses"].keys() == statuses, (method, address)
 
 
 def test_the_parameters_of_the_list_have_their_bounds(document: dict[str, Any]) -> None:
@@ -144,9 +130,3 @@ def test_the_examples_of_errors_are_real(api: httpx.Client, document: dict[str, 
         for response in operation_responses:
             documented = document["paths"][path][method]["responses"][str(response.status_code)]["content"][JSON]
             assert [example["value"] for example in documented["examples"].values()] == [response.json()]
-
-
-def test_the_document_is_the_same_for_every_client(api: httpx.Client, document: dict[str, Any]) -> None:
-    response = api.get("/openapi.json", headers={"Accept": "text/html"})
-    assert response.headers["Content-Type"] == JSON
-    assert response.json() == document

@@ -26,9 +26,9 @@ from tests.support.openapi import (
     SECRET,
     V1_DOCUMENT_URL,
     V2_DOCUMENT_URL,
+    check_responses,
     collect_operations,
     get_body_schema,
-    get_response,
     is_valid,
     list_undocumented_responses,
 )
@@ -95,33 +95,37 @@ def test_version_1_documents_no_webhooks(api: httpx.Client) -> None:
     assert "webhooks" not in api.get(V1_DOCUMENT_URL).json()
 
 
-@pytest.mark.parametrize(
-    ("fields", "is_allowed"),
-    [
-        ({}, True),
-        ({"events": ["book.created", "book.deleted"], "signature_form": "A"}, True),
-        ({"secret": "a" * 24, "in_flight_limit": 1000, "description": ""}, True),
-        ({"id": 1, "state": "disabled", "reason": "", "created_at": "", "pending_secret": False}, True),
-        ({"events": []}, False),
-        ({"events": ["*", "book.created"]}, False),
-        ({"events": ["book.created", "book.created"]}, False),
-        ({"events": ["test.ping"]}, False),
-        ({"signature_form": "C"}, True),
-        ({"signature_form": "D"}, False),
-        ({"secret": "a" * 23}, False),
-        ({"secret": "é" * 24}, False),
-        ({"in_flight_limit": 1001}, False),
-        ({"description": "a" * 201}, False),
-        ({"url": "a" * 2001}, False),
-        ({"kinds": ["*"]}, False),
-    ],
-)
+ALLOWED_FIELDS: list[dict[str, Any]] = [
+    {},
+    {"events": ["book.created", "book.deleted"], "signature_form": "A"},
+    {"secret": "a" * 24, "in_flight_limit": 1000, "description": ""},
+    {"id": 1, "state": "disabled", "reason": "", "created_at": "", "pending_secret": False},
+    {"signature_form": "C"},
+]
+FORBIDDEN_FIELDS: list[dict[str, Any]] = [
+    {"events": []},
+    {"events": ["*", "book.created"]},
+    {"events": ["book.created", "book.created"]},
+    {"events": ["test.ping"]},
+    {"signature_form": "D"},
+    {"secret": "a" * 23},
+    {"secret": "é" * 24},
+    {"in_flight_limit": 1001},
+    {"description": "a" * 201},
+    {"url": "a" * 2001},
+    {"kinds": ["*"]},
+]
+
+
 def test_the_document_allows_what_the_library_accepts(
-    api: httpx.Client, document: dict[str, Any], key_header: dict[str, str], fields: dict[str, Any], is_allowed: bool
+    api: httpx.Client, document: dict[str, Any], key_header: dict[str, str]
 ) -> None:
-    body = {"url": URL, "events": ["*"], **fields}
-    assert is_valid(document, get_body_schema(document, "post", HOOKS), body) is is_allowed
-    assert api.post(HOOKS, json=body, headers=key_header).status_code == (201 if is_allowed else 422)
+    schema = get_body_schema(document, "post", HOOKS)
+    for is_allowed, rows in ((True, ALLOWED_FIELDS), (False, FORBIDDEN_FIELDS)):
+        for fields in rows:
+            body = {"url": URL, "events": ["*"], **fields}
+            assert is_valid(document, schema, body) is is_allowed, fields
+            assert api.post(HOOKS, json=body, headers=key_header).status_code == (201 if is_allowed else 422), fields
 
 
 def test_a_new_secret_needs_no_body(document: dict[str, Any]) -> None:
@@ -156,11 +160,7 @@ def test_real_responses_are_as_documented(
         ("post", REDELIVER, 202, api.post(f"{webhook}/deliveries/{delivery.pk}/redeliver", headers=key_header)),
         ("get", EVENTS, 200, api.get(EVENTS, headers=key_header)),
     ]
-    for method, path, status, response in responses:
-        assert response.status_code == status, (method, path)
-        documented = get_response(document, method, path, status)
-        assert response.headers.keys() >= {name.lower() for name in documented.get("headers", {})}
-        assert is_valid(document, documented["content"][JSON]["schema"], response.json()), (method, path)
+    check_responses(document, responses)
 
 
 def change_to_form_c(api: httpx.Client, webhook: str, key_header: dict[str, str]) -> httpx.Response:

@@ -27,7 +27,6 @@ from books.api.compiled import compile_routes
 from books.api.filters import ListFilterBackend
 from books.api.v1 import urls as v1_urls
 from books.api.v1.serializers import BookCreateSerializer
-from books.api.v1.serializers import BookSerializer as BookSerializerV1
 from books.api.v1.views import BookViewSetV1
 from books.api.v2 import urls as v2_urls
 from books.api.v2.views import BookViewSetV2
@@ -233,21 +232,15 @@ def test_another_throttle_counts(serve: Serve, version: type[BookViewSet]) -> No
     assert [response.status for response in send(variants, version, READ)] == ["429 Too Many Requests"] * 2
 
 
-class ShoutingV1(BookSerializerV1):
+class ShoutingMixin:
     def to_representation(self, instance: Any) -> Any:
-        data = super().to_representation(instance)
-        return {**data, "title": data["title"].upper()}
-
-
-class ShoutingV2(BookSerializerV2):
-    def to_representation(self, instance: Any) -> Any:
-        data = super().to_representation(instance)
+        data = super().to_representation(instance)  # type: ignore[misc]  # the serializer's
         return {**data, "title": data["title"].upper()}
 
 
 @with_each_version
 def test_a_serializer_of_its_own_shows_the_books(serve: Serve, version: type[BookViewSet]) -> None:
-    serializer = ShoutingV1 if version is BookViewSetV1 else ShoutingV2
+    serializer = type("Shouting", (ShoutingMixin, cast("type", version.serializer_class)), {})
     variants = serve(version, type("Loud", (version,), {"serializer_class": serializer}))
     for request in (READ, LIST, CREATE, CHANGE):
         for response in send(variants, version, request):

@@ -12,7 +12,7 @@ from django.template.response import SimpleTemplateResponse
 from pytest_django import Settings
 
 from library_site.http.handlers import has_stock_middleware
-from tests.support.applications import build_application
+from tests.support.applications import open_client
 from tests.support.books import build_book
 from tests.support.settings import override_by
 from tests.support.sources import build_event, create_source, post_event
@@ -76,9 +76,8 @@ def install(request: pytest.FixtureRequest, api: httpx.Client, settings: Setting
     def install(*middleware: Callable[..., Any]) -> httpx.Client:
         names = [f"{MODULE}.{item.__name__}" for item in middleware]
         settings.API_MIDDLEWARE = [*settings.API_MIDDLEWARE, *names]
-        client = httpx.Client(transport=httpx.WSGITransport(build_application()), base_url="http://127.0.0.1")
-        clients.append(client)
-        return client
+        clients.append(open_client())
+        return clients[-1]
 
     yield install
     for client in clients:

@@ -18,6 +18,7 @@ from pytest_django import Settings
 
 from library_site.http.request_log import active_requests
 from library_site.monitoring import metrics, metrics_files
+from tests.support.applications import open_client
 from tests.support.books import build_book
 from tests.support.failures import break_database
 from tests.support.metrics import TOKEN, scrape, subtract
@@ -30,12 +31,8 @@ HEADERS = {"Authorization": f"Bearer {TOKEN}"}
 def client(api: httpx.Client) -> Iterator[httpx.Client]:
     """A client of a library with metrics."""
     metrics.get_source_run.cache_clear()
-    with override_settings(METRICS_TOKEN=TOKEN):
-        from library_site.wsgi import build_application, pages_handler
-
-        transport = httpx.WSGITransport(build_application(pages_handler))
-        with httpx.Client(transport=transport, base_url="http://127.0.0.1") as client:
-            yield client
+    with override_settings(METRICS_TOKEN=TOKEN), open_client() as client:
+        yield client
 
 
 def test_without_a_token_there_are_no_metrics(api: httpx.Client) -> None:

@@ -9,6 +9,7 @@ from django.db import connection
 from django.test.utils import override_settings
 
 from library_site.db import statements
+from tests.support.applications import open_client
 from tests.support.books import build_book
 
 
@@ -16,14 +17,12 @@ from tests.support.books import build_book
 def client(api: httpx.Client) -> Iterator[httpx.Client]:
     """A client of a library in which every request is slow."""
     with override_settings(SLOW_REQUEST_MS=0.001):
-        from library_site.wsgi import build_application, pages_handler
-
-        transport = httpx.WSGITransport(build_application(pages_handler))
+        slow_client = open_client()
     # The connection of the tests is older than the application.
     statements.add_wrappers(connection)
     statements.statement_totals.take()
-    with httpx.Client(transport=transport, base_url="http://127.0.0.1") as client:
-        yield client
+    with slow_client:
+        yield slow_client
     connection.execute_wrappers.clear()
 
 
