@@ -1,4 +1,4 @@
-"""The packages for Node; and for both OAuth clients the browser of a person who is signed in, and registered apps."""
+"""For the OAuth clients the browser of a person who is signed in, and registered apps."""
 
 import secrets
 from collections.abc import Iterator
@@ -7,9 +7,7 @@ from typing import NamedTuple
 import httpx
 import pytest
 
-from tests.__main__ import NODE_MODULES, NODE_PACKAGES
 from tests.support.oauth_flows import CALLBACK, LOOPBACK, SECRET, read_hidden_fields
-from tests.support.program_fixtures import skip
 from tests.support.server import Service, run_in_shell
 
 PASSWORD = secrets.token_urlsafe(16)
@@ -41,14 +39,6 @@ POST = App("client_secret_post", "catalogue", CALLBACK, SECRET)
 def app(request: pytest.FixtureRequest) -> App:
     selected_app: App = request.param
     return selected_app
-
-
-@pytest.fixture
-def node_packages(node: str) -> None:
-    """The packages of package.json; a test that asks for them may start Node."""
-    for name in NODE_PACKAGES:
-        if not (NODE_MODULES / name).exists():
-            skip(f"{name} is not on this machine")
 
 
 @pytest.fixture(scope="session")

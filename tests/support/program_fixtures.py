@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import pytest
 from django.db import connection
 
+from tests.__main__ import NODE_MODULES, NODE_PACKAGES
 from tests.support.programs import PROGRAMS, Program, find_command, link_commands, link_other_commands
 
 Test = TypeVar("Test", bound=Callable[..., None])
@@ -138,3 +139,11 @@ def skip(reason: str) -> None:
 GUARD = ProgramGuard()
 sys.addaudithook(GUARD.check)
 globals().update({name: make_fixture(name) for name in PROGRAMS})
+
+
+@pytest.fixture
+def node_packages(node: str) -> None:
+    """The packages of package.json; a test that asks for them may start Node."""
+    for name in NODE_PACKAGES:
+        if not (NODE_MODULES / name).exists():
+            skip(f"{name} is not on this machine")
