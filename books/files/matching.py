@@ -14,6 +14,7 @@ from books.files.reasons import (
     ABSENT,
     OWNED,
     OWNED_IN_OTHER_WRITING,
+    SAME_WORK,
     describe_earlier,
     describe_other_writing,
     describe_same_book,
@@ -24,6 +25,7 @@ from books.isbn import normalize_isbn
 from books.models import FIELD_DEFAULTS, Book
 from books.operations.selection_tasks import write_pairs
 from books.search.doubts import warn_isbn, warn_year
+from books.search.duplicates import find_same_works
 from books.writing import changes
 
 # Returns the books with these ids. An import locks them.
@@ -86,7 +88,37 @@ def decide_records(
     done = {record.position for record in records if record.is_done}
     books = load_books({match.pk for position, match in matches.items() if position not in done})
     earlier.begin_books(books)
-    return [decide_record(record, matches.get(record.position), books, rules, earlier, today) for record in records]
+    works = find_works([record for record in records if record.position not in matches], rules, earlier)
+    return [
+        decide_record(
+            warn_same_work(record, works, earlier), matches.get(record.position), books, rules, earlier, today
+        )
+        for record in records
+    ]
+
+
+def find_works(
+    records: Sequence[ParsedRecord], rules: ImportRules, earlier: SeenRecords
+) -> dict[tuple[str, str], list[int]]:
+    """Returns the books that new records may duplicate, as they were before the import, by title and author."""
+    if rules.on_none == "leave" or rules.take_doubtful:
+        return {}
+    texts = [(record.values.get("title", ""), record.values.get("author", "")) for record in records]
+    works = find_same_works([work for work in texts if all(work)])
+    added = earlier.find_added({pk for pks in works.values() for pk in pks})
+    return {work: [pk for pk in pks if pk not in added] for work, pks in works.items()}
+
+
+def warn_same_work(
+    record: ParsedRecord, works: Mapping[tuple[str, str], Sequence[int]], earlier: SeenRecords
+) -> ParsedRecord:
+    """Adds the warning that a new record may be a book of the library. Ignores books that earlier records change."""
+    pks = works.get((record.values.get("title", ""), record.values.get("author", "")), ())
+    pk = next((pk for pk in pks if earlier.find(RecordKey.BOOK, pk) is None), None)
+    if pk is None:
+        return record
+    warning = record.name_reason("title", _(SAME_WORK) % {"id": pk})
+    return record._replace(doubts=(*record.doubts, warning), members=(*record.members, "title"))
 
 
 def decide_record(

@@ -26,6 +26,7 @@ NUMBERED_FORMATS = ("marc", "marcxml")
 MAX_SHOWN_TEXT = 64
 OWNED = gettext_noop("Another book has it.")
 OWNED_IN_OTHER_WRITING = gettext_noop("Book %(id)s has it in another writing.")
+SAME_WORK = gettext_noop("Book %(id)s has the same title and author.")
 ABSENT = gettext_noop("It is missing.")
 UNKNOWN_AVAILABILITY = gettext_noop("It is neither true nor false.")
 UNKNOWN_ID = gettext_noop("It is no number of a book.")

@@ -97,6 +97,28 @@ def test_the_same_isbn_in_another_writing_is_doubtful(emma: int, tmp_path: Path)
     assert read_book(emma, "isbn", "year") == (SAME_ISBN, 1815)
 
 
+def test_a_new_record_of_the_same_work_is_doubtful(emma: int, tmp_path: Path) -> None:
+    other = "9780141439587"
+    file = write_file(
+        tmp_path,
+        f',Emma : a novel,"Austen, Jane",1815,{other},Novel,',
+        ",Emma,Cassandra Austen,1815,9780141439600,Novel,",
+    )
+    with pytest.raises(CommandError, match="1 record not imported"):
+        import_file(file, take_doubtful=False)
+    reason = f"title: Book {emma} has the same title and author."
+    assert list_failures(file)[0].startswith(f"2,{reason},")
+    import_file(file, take_doubtful=True, on_match="leave")
+    assert Book.objects.filter(isbn=other).exists()
+
+
+def test_records_of_the_same_work_in_one_file_are_new_ones(db: None, tmp_path: Path) -> None:
+    """Also in two batches: the check sees none of them in the library."""
+    rows = [f",Emma,Jane Austen,1815,{isbn},Novel," for isbn in ("9780141439587", "9780141439518", "9780141439600")]
+    import_file(write_file(tmp_path, *rows), take_doubtful=False)
+    assert Book.objects.count() == 3
+
+
 def test_by_isbn_alone_another_writing_is_another_book(emma: int, tmp_path: Path) -> None:
     file = write_file(tmp_path, f",Emma,Jane Austen,1815,{SAME_ISBN},Novel,")
     import_file(file, match_by="isbn", on_match="replace")
