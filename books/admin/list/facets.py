@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
 from books.admin.list.filters import AVAILABILITY_CHOICES
-from books.admin.list.words import describe_filter_values
+from books.admin.list.words import describe_filter_values, format_years
 from books.models import Book
 from books.search.quality import QUALITIES
 
@@ -94,7 +94,7 @@ def list_facets(counts: FacetCounts, values: Mapping[str, Any], build_address: B
         Facet(_("Genre"), [choose(name, books, genre=name) for name, books in counts.genres[:MAX_CHOICES]]),
         Facet(
             _("Decade"),
-            [choose(f"{year}–{year + 9}", books, year_from=year, year_to=year + 9) for year, books in decades],
+            [choose(format_years(year, year + 9), books, year_from=year, year_to=year + 9) for year, books in decades],
         ),
         Facet(
             _("Availability"),

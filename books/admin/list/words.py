@@ -56,10 +56,15 @@ def describe_filter_values(values: Mapping[str, Any]) -> Iterable[tuple[Sequence
     }
     years = ("year_from", "year_to")
     if all(name in values for name in years):
-        yield years, f"{values['year_from']}–{values['year_to']}"
+        yield years, format_years(values["year_from"], values["year_to"])
         values = {name: value for name, value in values.items() if name not in years}
     for name, value in values.items():
         yield (name,), sentences[name](value)
+
+
+def format_years(first: int, last: int) -> str:
+    """A dash between years before 0 would look like another minus."""
+    return f"{first}–{last}" if first >= 0 else _("%(first)d to %(last)d") % {"first": first, "last": last}
 
 
 def describe_ids(text: str) -> str:

@@ -88,6 +88,22 @@ def test_a_search_without_matches_proposes_others(librarian: Client) -> None:
         assert "Did you mean" not in read_words(librarian.get(address)), address
 
 
+@pytest.mark.parametrize("query", ["", "genre=Novel"])
+def test_decades_before_year_0_have_the_books_of_their_links(librarian: Client, query: str) -> None:
+    for year in (-11, -10, -2, -1, 0, 9, 10):
+        create_book(year=year, genre="Novel")
+    facets = {facet.label: facet for facet in librarian.get(f"{LIST}?{query}").context["cl"].list_facets()}
+    decades = {choice.label: choice for choice in facets["Decade"].choices}
+    assert [(label, choice.books) for label, choice in decades.items()] == [
+        ("10–19", 1),
+        ("0–9", 2),
+        ("-10 to -1", 3),
+        ("-20 to -11", 1),
+    ]
+    for choice in decades.values():
+        assert librarian.get(f"{LIST}{choice.address}").context["cl"].result_count == choice.books
+
+
 def test_the_best_matches_of_a_search_come_first(librarian: Client) -> None:
     for title in ("Emma", "Dear Emma", "Emmaus"):
         create_book(title=title)
