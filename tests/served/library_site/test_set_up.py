@@ -50,18 +50,21 @@ def test_a_deployment_ends_with_the_checks_and_makes_no_second_key(tmp_path: Pat
     assert f"The library has a database already, and no keys in {key_file}." in second.stderr
 
 
-def start_deploy(folder: Path, **variables: str) -> "subprocess.Popen[str]":
+def start_deploy(folder: Path, command: str = "deploy", **variables: str) -> "subprocess.Popen[str]":
     """With no secret key but one in DATA_DIR, which is this folder."""
     environment = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
     environment |= {"DATA_DIR": str(folder), "LOG_LEVEL": "error", **variables}
-    command = [sys.executable, "manage.py", "deploy"]
-    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    call = [sys.executable, "manage.py", command]
+    return subprocess.Popen(call, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def test_an_empty_folder_gets_a_secret_key_only_when_asked(tmp_path: Path) -> None:
     refused = start_deploy(tmp_path, DATABASE_URL=f"sqlite:///{tmp_path}/library.sqlite3").communicate()
+    # A worker with a key of its own could read no secret of the others.
+    worker = start_deploy(tmp_path, "deliver_webhooks", SET_UP="true").communicate()
     created = start_deploy(tmp_path, SET_UP="true").communicate()
     assert "SECRET_KEY is not set" in refused[1]
+    assert "SECRET_KEY is not set" in worker[1]
     assert created[0].splitlines()[1] == f"Created the secret key, in {tmp_path}/secret_key."
     assert stat.S_IMODE((tmp_path / "secret_key").stat().st_mode) == 0o600
     assert (tmp_path / "library.sqlite3").exists()
