@@ -101,7 +101,10 @@ def describe_waiting(attempted: int, next_at: datetime | None) -> str:
     if not attempted or not next_at:
         return _("Nothing yet: it waits for its turn.")
     failed = ngettext("%(count)d attempt failed.", "%(count)d attempts failed.", attempted) % {"count": attempted}
-    return format_html(_("{} The next one is due {}."), failed, format_age(next_at, timezone.now()))
+    now = timezone.now()
+    if next_at <= now:
+        return format_html(_("{} The next one waits for its turn."), failed)
+    return format_html(_("{} The next one is due {}."), failed, format_age(next_at, now))
 
 
 def get_change_url(row: Any) -> str:

@@ -153,3 +153,25 @@ def test_a_filter_by_a_moment_says_what_it_means(root: Client, address: str, wor
     links = re.findall(r'<a href="([^"]*)"[^>]*>([^<]*)</a>', menu)
     assert [word for _link, word in links] == words
     assert [link for link, _word in links[1:]] == [f"?{links[1][0][1:-1]}1", f"?{links[1][0][1:-1]}0"]
+
+
+@pytest.mark.parametrize(
+    ("address", "sentence", "link"),
+    [
+        ("/admin/oauth/apikey/", "No program has a key yet.", "/admin/oauth/apikey/add/"),
+        ("/admin/oauth/authorization/", "Nobody has given an app access yet.", "/admin/oauth2_provider/application/"),
+        ("/admin/webhooks/endpoint/", "No program is told yet what happens", "/admin/webhooks/endpoint/add/"),
+        ("/admin/webhooks/delivery/", "No event has been sent yet", "/admin/webhooks/endpoint/"),
+        ("/admin/webhooks/source/", "No other service sends its events here yet.", "/admin/webhooks/source/add/"),
+        ("/admin/webhooks/received/", "No source has sent an event yet.", "/admin/webhooks/source/"),
+        ("/admin/auth/user/?q=nobody", "Nothing here matches.", "?"),
+    ],
+)
+def test_an_empty_list_says_one_sentence_and_offers_one_button(
+    root: Client, address: str, sentence: str, link: str
+) -> None:
+    page = read_text(root.get(address)).partition('id="content"')[2].partition("<footer")[0]
+    [buttons] = re.findall(r'<div class="card empty"><p>(.*?)</p>(.*?)</div>', page, re.DOTALL)
+    assert buttons[0].startswith(sentence)
+    assert re.findall(r'<a class="button[^"]*" href="([^"]*)"', page) == [link]
+    assert "selected" not in page

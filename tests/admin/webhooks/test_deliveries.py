@@ -67,6 +67,30 @@ def test_the_page_of_a_delivery_shows_every_attempt(developer: Client, ada: User
     assert [f"Error {n}." in page for n in range(5)] == [True] * 5
 
 
+@pytest.mark.parametrize(
+    ("status", "heading", "sentence"),
+    [
+        (204, "book.created delivered, 31 Jan 2026, 09:30", "The receiver took it at the first attempt."),
+        (500, "book.created waiting since", "1 attempt failed. The next one is due"),
+    ],
+)
+def test_a_delivery_is_headed_by_what_happened(
+    developer: Client, ada: User, status: int, heading: str, sentence: str
+) -> None:
+    create_endpoint(ada)
+    publish_event()
+    attempt_deliveries(status)
+    Delivery.objects.filter(state="delivered").update(finished_at=MOMENT)
+    page = read_text(developer.get(f"{DELIVERIES}{Delivery.objects.get().pk}/change/"))
+    for element in ("h1", "title"):
+        assert f"<{element}>{heading}" in page
+    assert sentence in page
+    assert sentence in read_text(developer.get(DELIVERIES))
+    # The attempts come first, and the id of the event is among the details.
+    places = [html.unescape(page).index(text) for text in (f"{status}</span>", '"id": ', "Event's id")]
+    assert places == sorted(places)
+
+
 @pytest.mark.parametrize(("state", "count"), [("active", 1), ("disabled", 0)])
 def test_a_delivery_has_a_button_while_its_endpoint_is_active(
     developer: Client, ada: User, state: str, count: int
