@@ -120,18 +120,19 @@ def test_outside_of_a_request_there_is_no_id(json_log: Log, api: httpx.Client) -
     assert [line["request_id"] for line in json_log.parse_lines()] == [REQUEST_ID, "-"]
 
 
-@pytest.mark.parametrize("end", LINE_BREAKS)
-def test_no_text_forges_a_line(text_log: Log, end: str) -> None:
-    logging.getLogger("books").warning("read %s", f"é{end}{FORGED_LINE}")
-    (line,) = text_log.split_lines()
-    assert line.isprintable()
-    assert "read é\\" in line
+def test_no_text_forges_a_line(text_log: Log) -> None:
+    for end in LINE_BREAKS:
+        logging.getLogger("books").warning("read %s", f"é{end}{FORGED_LINE}")
+    lines = text_log.split_lines()
+    assert len(lines) == len(LINE_BREAKS)
+    assert [line for line in lines if not line.isprintable() or "read é\\" not in line] == []
 
 
-@pytest.mark.parametrize("end", LINE_BREAKS)
-def test_no_text_forges_an_object(json_log: Log, end: str) -> None:
-    logging.getLogger("books").warning("read %s", f"é\ud800{end}{FORGED_LINE}")
-    assert [line["message"] for line in json_log.parse_lines()] == [f"read é\ud800{end}{FORGED_LINE}"]
+def test_no_text_forges_an_object(json_log: Log) -> None:
+    texts = [f"é\ud800{end}{FORGED_LINE}" for end in LINE_BREAKS]
+    for text in texts:
+        logging.getLogger("books").warning("read %s", text)
+    assert [line["message"] for line in json_log.parse_lines()] == [f"read {text}" for text in texts]
 
 
 @pytest.mark.parametrize("end", LINE_BREAKS)

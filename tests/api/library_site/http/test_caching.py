@@ -6,20 +6,15 @@ from typing import Any
 
 import httpx
 import pytest
-from django.contrib.auth.models import User
 from django.http import HttpResponse
 from django.test import RequestFactory
 
 from library_site.http.middleware import require_revalidation
 from tests.support.books import build_book
-from tests.support.forged_tokens import build_claims, forge_token
-from tests.support.oauth_flows import build_bearer_header, create_key_header, create_librarian
+from tests.support.credentials import create_token_header
+from tests.support.oauth_flows import create_key_header, create_librarian
 
 ADDRESSES = ["/api/books", "/api/v2/books", "/api/books/99999999", "/api/v2/events", "/api/v2/nothing"]
-
-
-def create_token_header(user: User) -> dict[str, str]:
-    return build_bearer_header(forge_token(build_claims(user.pk, scope="read write webhooks")))
 
 
 def get_vary(response: httpx.Response) -> list[str]:
