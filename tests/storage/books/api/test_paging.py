@@ -49,30 +49,28 @@ def shelf(api: httpx.Client) -> list[dict[str, Any]]:
     return books
 
 
-@pytest.mark.parametrize("order", SORT_ORDERS)
-def test_pages_hold_every_book_once_in_order(api: httpx.Client, shelf: list[dict[str, Any]], order: str) -> None:
+def test_pages_hold_every_book_once_in_order(api: httpx.Client, shelf: list[dict[str, Any]]) -> None:
     limit = 7
-    pages = list(walk_pages(api, f"{LIST_URL}?sort={order}&limit={limit}"))
-    expected = sort_books(shelf, order)
-    assert [page["results"] for page in pages] == [
-        expected[start : start + limit] for start in range(0, len(expected), limit)
-    ]
+    for order in SORT_ORDERS:
+        pages = list(walk_pages(api, f"{LIST_URL}?sort={order}&limit={limit}"))
+        expected = sort_books(shelf, order)
+        parts = [expected[start : start + limit] for start in range(0, len(expected), limit)]
+        assert (order, [page["results"] for page in pages]) == (order, parts)
 
 
-@pytest.mark.parametrize("order", SORT_ORDERS)
-def test_the_pages_are_the_same_backwards(api: httpx.Client, shelf: list[dict[str, Any]], order: str) -> None:
-    pages = list(walk_pages(api, f"{LIST_URL}?sort={order}&limit=7"))
-    pages_back = list(walk_pages(api, pages[-1]["previous"], "previous"))
-    assert [page["results"] for page in pages_back] == [page["results"] for page in reversed(pages[:-1])]
+def test_the_pages_are_the_same_backwards(api: httpx.Client, shelf: list[dict[str, Any]]) -> None:
+    for order in SORT_ORDERS:
+        pages = list(walk_pages(api, f"{LIST_URL}?sort={order}&limit=7"))
+        pages_back = list(walk_pages(api, pages[-1]["previous"], "previous"))
+        expected = [page["results"] for page in reversed(pages[:-1])]
+        assert (order, [page["results"] for page in pages_back]) == (order, expected)
 
 
-@pytest.mark.parametrize("order", SORT_ORDERS)
-def test_the_next_of_the_previous_page_is_the_same_page(
-    api: httpx.Client, shelf: list[dict[str, Any]], order: str
-) -> None:
-    for page in list(walk_pages(api, f"{LIST_URL}?sort={order}&limit=9"))[1:]:
-        before = api.get(page["previous"]).json()
-        assert api.get(before["next"]).json()["results"] == page["results"]
+def test_the_next_of_the_previous_page_is_the_same_page(api: httpx.Client, shelf: list[dict[str, Any]]) -> None:
+    for order in SORT_ORDERS:
+        for page in list(walk_pages(api, f"{LIST_URL}?sort={order}&limit=9"))[1:]:
+            before = api.get(page["previous"]).json()
+            assert (order, api.get(before["next"]).json()["results"]) == (order, page["results"])
 
 
 letters = st.sampled_from([*"aAbß s%_'é\u0301\u0130ıΣςΐ", "\u0345", "ﬁ", "\uffff", "𐐀", "𐐨", "\U0010ffff", LONG[:99]])
@@ -223,16 +221,16 @@ def test_a_page_of_any_length_takes_the_same_number_of_queries(
     assert len(list_ids(response)) == number
 
 
-@pytest.mark.parametrize("order", SORT_ORDERS)
 def test_every_page_takes_one_query(
-    api: httpx.Client, shelf: list[dict[str, Any]], order: str, django_assert_num_queries: DjangoAssertNumQueries
+    api: httpx.Client, shelf: list[dict[str, Any]], django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
-    addresses = [page["next"] for page in walk_pages(api, f"{LIST_URL}?sort={order}&limit=10") if page["next"]]
-    for address in addresses:
-        with django_assert_num_queries(1):
-            page = api.get(address).json()
-        with django_assert_num_queries(1):
-            api.get(page["previous"])
+    for order in SORT_ORDERS:
+        addresses = [page["next"] for page in walk_pages(api, f"{LIST_URL}?sort={order}&limit=10") if page["next"]]
+        for address in addresses:
+            with django_assert_num_queries(1):
+                page = api.get(address).json()
+            with django_assert_num_queries(1):
+                api.get(page["previous"])
 
 
 EXPLAIN = {"sqlite": "EXPLAIN QUERY PLAN", "postgresql": "EXPLAIN"}
@@ -263,15 +261,15 @@ def explain_page(api: httpx.Client, address: str) -> str:
         return "\n".join(str(row[-1]) for row in cursor.fetchall())
 
 
-@pytest.mark.parametrize("order", SORT_ORDERS)
-@pytest.mark.parametrize("relation", ["next", "previous"])
-def test_every_page_is_found_through_an_index(
-    api: httpx.Client, shelf: list[dict[str, Any]], order: str, relation: str
-) -> None:
-    second = api.get(api.get(f"{LIST_URL}?sort={order}&limit=10").json()["next"]).json()
-    steps = explain_page(api, second[relation])
-    assert SEARCH_MARKS[connection.vendor] in steps
-    assert SORT_MARKS[connection.vendor] not in steps
+def test_every_page_is_found_through_an_index(api: httpx.Client, shelf: list[dict[str, Any]]) -> None:
+    others = []
+    for order in SORT_ORDERS:
+        second = api.get(api.get(f"{LIST_URL}?sort={order}&limit=10").json()["next"]).json()
+        for relation in ("next", "previous"):
+            steps = explain_page(api, second[relation])
+            if SEARCH_MARKS[connection.vendor] not in steps or SORT_MARKS[connection.vendor] in steps:
+                others.append((order, relation, steps))
+    assert not others
 
 
 def test_a_count_is_one_query_more(

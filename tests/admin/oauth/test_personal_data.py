@@ -3,7 +3,6 @@
 import json
 import re
 from datetime import UTC, datetime
-from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,7 +14,6 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Group, User
 from django.contrib.sessions.models import Session
 from django.core.management import CommandError, call_command
-from django.db import transaction
 from django.test import Client
 from django.utils import timezone
 from oauth2_provider.models import AccessToken, Application, RefreshToken
@@ -31,7 +29,6 @@ from oauth.tokens.revocations import REVOCATION_LIST
 from tests.support import oauth_flows
 from tests.support.admin_pages import dump_database, submit_action
 from tests.support.books import build_book, build_isbn
-from tests.support.concurrency import start_concurrently
 from tests.support.endpoints import claim_deliveries, publish_event
 from tests.support.webhooks_admin import DELIVERIES, ENDPOINTS, attempt_deliveries, build_endpoint_form
 from webhooks.management.personal_data import ANONYMOUS_URL
@@ -245,37 +242,6 @@ def test_a_process_that_remembers_the_actor_brings_no_name_back(account: User) -
     book = changes.create_book(build_book(), actor, timezone.now())
     assert Change.objects.select_related("actor").get(book_id=book.id).actor.identity == f"forgotten {actor.id}"
     assert find_names() == []
-
-
-@pytest.mark.django_db(transaction=True)
-def test_a_first_change_at_the_same_time_brings_no_name_back() -> None:
-    user = create_account()
-    with transaction.atomic():
-        get_or_create_actor(Actor.Channel.ADMIN, user_id=user.pk)
-        end = start_concurrently(forget)
-    end.result()
-    assert find_names() == []
-
-
-@pytest.mark.django_db(transaction=True)
-def test_a_change_of_a_person_who_is_being_forgotten_is_nobodys() -> None:
-    user = create_account()
-    with transaction.atomic():
-        forget()
-        actor = start_concurrently(partial(get_or_create_actor, Actor.Channel.ADMIN, user_id=user.pk))
-    pk = actor.result().id
-    assert Actor.objects.values_list("pk", "identity", "user_id").get() == (pk, "admin - - - -", None)
-
-
-@pytest.mark.django_db(transaction=True)
-def test_of_two_superusers_one_stays() -> None:
-    for name in ("root", "second"):
-        User.objects.create_superuser(name)
-    with transaction.atomic():
-        forget("root")
-        second = start_concurrently(partial(forget, "second"))
-    with pytest.raises(CommandError, match="second is the last superuser"):
-        second.result()
 
 
 def export(name: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
