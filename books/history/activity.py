@@ -1,10 +1,11 @@
 """Counts the changes of the last days by actor."""
 
-from datetime import UTC, datetime, time, timedelta
+from collections import Counter
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from django.db.models import Count
-from django.db.models.functions import TruncDate
+from django.db.models import Count, DateTimeField
+from django.db.models.functions import TruncHour
 
 from books.models import Change
 
@@ -12,12 +13,20 @@ DAYS = 30
 
 
 def count_changes(now: datetime) -> dict[str, Any]:
-    """Returns `days`: the last DAYS days in UTC, each with its number of changes by actor id. `now` is in UTC."""
-    dates = [(now - timedelta(days=days)).date() for days in reversed(range(DAYS))]
-    first = datetime.combine(dates[0], time(), UTC)
-    days = Change.objects.filter(at__gte=first).values_list(TruncDate("at", tzinfo=UTC), "actor")
-    counts: dict[str, dict[str, int]] = {date.isoformat(): {} for date in dates}
-    for day, actor_id, changes in days.annotate(changes=Count("pk")).order_by():
+    """Returns the numbers of changes by actor id: `hours` in UTC, and `days` for the release before.
+
+    From hours a page adds up the days of any time zone. `now` is in UTC.
+    """
+    dates = [(now - timedelta(days=days)).date().isoformat() for days in reversed(range(DAYS))]
+    # The days of some time zones begin up to 14 hours earlier.
+    first = now - timedelta(days=DAYS + 1)
+    rows = Change.objects.filter(at__gte=first).values_list(
+        TruncHour("at", output_field=DateTimeField(), tzinfo=UTC), "actor"
+    )
+    hours: dict[str, dict[str, int]] = {}
+    days = {date: Counter[str]() for date in dates}
+    for hour, actor_id, changes in rows.annotate(changes=Count("pk")).order_by():
+        hours.setdefault(hour.isoformat(), {})[str(actor_id)] = changes
         # If a clock runs ahead, there are changes of tomorrow.
-        counts.get(day.isoformat(), {})[str(actor_id)] = changes
-    return {"days": counts}
+        days.get(hour.date().isoformat(), Counter[str]())[str(actor_id)] += changes
+    return {"hours": hours, "days": days}

@@ -25,6 +25,7 @@ from books.admin.list.filters import begin_day
 from books.admin.operations.descriptions import find_touched_books
 from books.admin.operations.views import describe_row
 from books.admin.views import BULK_EDIT, CHANGE_BOOK, MERGE_BOOKS, SEE_BOOKS, VIEW_HISTORY, has_any_permission
+from books.history.activity import DAYS
 from books.history.change_pages import ActorNames, Filters, read_actor_names
 from books.history.feed import read_feed
 from books.history.loans import find_loan
@@ -32,6 +33,7 @@ from books.models import Actor, Book
 from books.search.quality import MIN_PROBABLE_YEAR, QUALITIES
 from books.summaries import BOOKS, CHANGES, find_count_time, read_duplicates, read_summary
 from library_site.admin.badges import Tone
+from library_site.admin.moments import localize_moment
 from library_site.admin.paginator import BoundedCount, count_rows
 from library_site.db.keyset import Start
 
@@ -40,6 +42,8 @@ MAX_SHOWN_OPERATIONS = 5
 MAX_SHOWN_GENRES = 8
 # The chart has so many decades. The first column includes all earlier books.
 MAX_DECADES = 28
+# Fewer columns are no chart.
+MIN_CHART_DAYS = 3
 # So many users have a colour of their own in the chart. All others share the last colour.
 MAX_PEOPLE = 4
 
@@ -116,7 +120,7 @@ def describe_books(now: datetime, *, may_merge: bool) -> dict[str, Any]:
 
 
 def describe_changes(now: datetime) -> dict[str, Any]:
-    days = read_summary(CHANGES, now).numbers["days"]
+    days = sum_days(read_summary(CHANGES, now).numbers.get("hours", {}), now)
     names = name_actors({int(pk) for counts in days.values() for pk in counts})
     changes = [count_by_name(counts, names) for counts in days.values()]
     totals = sum(changes, Counter[Link]())
@@ -126,8 +130,20 @@ def describe_changes(now: datetime) -> dict[str, Any]:
         "series": list_series(totals, people),
         "days": build_days(days, changes, people),
         "changes_in_days": totals.total(),
+        "has_chart": sum(1 for counts in changes if counts) >= MIN_CHART_DAYS,
         "busiest_day": max(map(Counter.total, changes)),
     }
+
+
+def sum_days(hours: Mapping[str, Mapping[str, int]], now: datetime) -> dict[str, Counter[str]]:
+    """Returns the changes of the last days by actor. Days are those of the user's time zone."""
+    today = timezone.localdate(now)
+    days = {(today - timedelta(days=age)).isoformat(): Counter[str]() for age in reversed(range(DAYS))}
+    for hour, counts in hours.items():
+        day = localize_moment(datetime.fromisoformat(hour)).date().isoformat()
+        if day in days:
+            days[day].update(counts)
+    return days
 
 
 def list_address(**filters: Any) -> str:
@@ -154,10 +170,11 @@ def add_counts(counts: Sequence[int]) -> int:
 def build_genre_bars(genres: Sequence[tuple[str, int]], books: int) -> list[GenreBar]:
     shown = genres[:MAX_SHOWN_GENRES]
     others = books - sum(count for _name, count in shown)
-    highest = max([others, *(count for _name, count in shown)])
+    highest = max((count for _name, count in shown), default=0)
     bars = [GenreBar(name, count, scale(count, highest), list_address(genre=name)) for name, count in shown]
     if others > 0:
-        bars.append(GenreBar(_("Others"), others, scale(others, highest), reverse("admin:genres")))
+        # All others together are no genre, and would make the bars of the genres short.
+        bars.append(GenreBar(_("Others"), others, 0.0, reverse("admin:genres")))
     return bars
 
 

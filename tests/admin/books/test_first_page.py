@@ -1,7 +1,7 @@
 """The first page of the admin: find and lend, numbers, charts, and what changed last and by whom."""
 
 import re
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -181,7 +181,27 @@ def test_changes_are_counted_by_day_and_person(librarian: Client, monkeypatch: p
     days = context["days"]
     assert len(days) == 30
     assert [list(day.values) for day in days[-2:]] == [[0, 0, 0], [2, 1, 1]]
-    assert (context["changes_in_days"], context["busiest_day"]) == (4, 4)
+    assert (context["changes_in_days"], context["busiest_day"], context["has_chart"]) == (4, 4, False)
+
+
+@pytest.mark.parametrize(("zone", "ages"), [("UTC", [0]), ("Europe/Berlin", [0]), ("America/New_York", [1])])
+def test_days_are_those_of_the_readers_zone(
+    librarian: Client, monkeypatch: pytest.MonkeyPatch, zone: str, ages: list[int]
+) -> None:
+    now = datetime(2026, 1, 31, 3, 30, tzinfo=UTC)
+    create_book()
+    Change.objects.update(at=now - timedelta(hours=1))
+    librarian.cookies["time_zone"] = zone
+    monkeypatch.setattr("django.utils.timezone.now", lambda: now + timedelta(hours=12))
+    days = librarian.get(INDEX).context["days"]
+    assert [age for age, day in enumerate(reversed(days)) if day.total] == ages
+
+
+def test_the_chart_begins_when_three_days_have_changes(librarian: Client) -> None:
+    for age in range(3):
+        book = create_book()
+        Change.objects.filter(book_id=book.pk).update(at=timezone.now() - timedelta(days=age))
+        assert librarian.get(INDEX).context["has_chart"] == (age == 2)
 
 
 def test_changes_before_thirty_days_are_not_counted(librarian: Client) -> None:
