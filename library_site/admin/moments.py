@@ -24,7 +24,7 @@ def format_age(moment: datetime, now: datetime) -> str:
 
 
 def write_moment(local: datetime) -> str:
-    return f"{date_format(local, 'DATE_FORMAT')}, {date_format(local, 'H:i:s T')}"
+    return f"{format_date(local)}, {date_format(local, 'H:i:s T')}"
 
 
 def write_short(moment: datetime) -> str:

@@ -21,6 +21,7 @@ from books.admin.list.facets import (
     FacetCounts,
     FacetRow,
     count_facets,
+    find_known_count,
     hide_counts,
     list_chips,
     list_facets,
@@ -99,7 +100,18 @@ class BookList(ChangeList):
         if "exact" in request.GET:
             return int(self.queryset.order_by().count())
         count = len(self.facet_rows)
-        return BoundedCount(MAX_LISTED_COUNT) if count > MAX_LISTED_COUNT else count
+        if count <= MAX_LISTED_COUNT:
+            return count
+        is_known = self.known_count is not None and self.known_count > MAX_LISTED_COUNT
+        return self.known_count or 0 if is_known else BoundedCount(MAX_LISTED_COUNT)
+
+    @cached_property
+    def known_count(self) -> int | None:
+        """The number that the menus of the whole list show for this list, None if it is no choice of theirs."""
+        if self.query or not self.has_active_filters:
+            return None
+        values = self.filter_form.cleaned_data
+        return find_known_count(read_counts(self.summary.numbers), values)
 
     @cached_property
     def facet_rows(self) -> list[FacetRow]:
@@ -155,7 +167,8 @@ class BookList(ChangeList):
     @property
     def counted_at(self) -> datetime | None:
         """The time at which all books were counted, None if it is now."""
-        return None if self.is_narrowed else find_count_time(self.summary, self.now)
+        is_counted = not self.is_narrowed or (self.known_count is not None and self.result_count == self.known_count)
+        return find_count_time(self.summary, self.now) if is_counted else None
 
     def list_facets(self) -> Iterator[Facet]:
         return list_facets(self.count_facets(), self.filter_form.cleaned_data, self.build_address)

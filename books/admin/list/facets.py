@@ -9,6 +9,7 @@ from django.utils.translation import gettext as _
 
 from books.admin.list.filters import AVAILABILITY_CHOICES
 from books.admin.list.words import describe_filter_values, format_years
+from books.fields import fold
 from books.models import Book
 from books.search.quality import QUALITIES
 
@@ -52,6 +53,21 @@ def read_counts(numbers: Mapping[str, Any]) -> FacetCounts:
     """Reads the numbers of all books from their summary."""
     availability = {"available": numbers["books"] - numbers["lent"], "lent": numbers["lent"]}
     return FacetCounts(numbers["genres"], numbers["decades"], availability, numbers["qualities"])
+
+
+def find_known_count(counts: FacetCounts, values: Mapping[str, Any]) -> int | None:
+    """Returns the number of books of a single choice, None for other filters. `values` are the form's values."""
+    chosen = {name: value for name, value in values.items() if value not in (None, "")}
+    match chosen:
+        case {"genre": genre, **others} if not others:
+            return {fold(name): books for name, books in counts.genres}.get(fold(genre))
+        case {"availability": state, **others} if not others:
+            return counts.availability.get(state)
+        case {"quality": quality, **others} if not others:
+            return counts.qualities.get(quality)
+        case {"year_from": first, "year_to": last, **others} if not others and last == first + 9:
+            return dict(counts.decades).get(first)
+    return None
 
 
 def hide_counts(counts: FacetCounts) -> FacetCounts:

@@ -19,7 +19,7 @@ from books.admin.list.filters import (
 )
 from books.operations.selections import StoredFilter
 from books.search.quality import QUALITIES
-from library_site.admin.moments import localize_moment
+from library_site.admin.moments import format_date, localize_moment
 
 
 def describe_selection(selection: StoredFilter) -> str:
@@ -77,4 +77,4 @@ def describe_begin(begin: date | datetime) -> str:
     if not isinstance(begin, datetime):
         return date_format(begin, _("j M Y"))
     local = localize_moment(begin)
-    return f"{date_format(local, 'DATE_FORMAT')}, {date_format(local, 'H:i T')}"
+    return f"{format_date(local)}, {date_format(local, 'H:i T')}"

@@ -171,14 +171,24 @@ def test_a_large_library_is_counted_up_to_a_limit(librarian: Client) -> None:
     librarian.get(LIST)
     Summary.objects.update(seconds=1)
     with CaptureQueriesContext(connection) as queries:
-        every, narrowed = (read_text(librarian.get(LIST, query)) for query in ({}, {"availability": "available"}))
+        filters: list[dict[str, Any]] = [{}, {"availability": "available"}, {"year_to": "9999"}]
+        every, chosen, narrowed = (read_text(librarian.get(LIST, query)) for query in filters)
     assert not any("COUNT(*)" in query["sql"] for query in queries if "books_book" in query["sql"])
-    assert ["<h1>Books (1,001)</h1>" in every, "counted" in every, "over 1,000 books" in narrowed] == [True] * 3
+    # A choice of a menu has the number that the menu shows.
+    assert ["<h1>Books (1,001)</h1>" in page for page in (every, chosen, narrowed)] == [True, True, False]
+    assert ["counted" in every, "counted" in chosen, "over 1,000 books" in narrowed] == [True] * 3
+
+
+@pytest.mark.usefixtures("large_library")
+def test_each_choice_of_a_menu_has_its_number_on_the_page_it_opens(librarian: Client) -> None:
+    for facet in librarian.get(LIST).context["cl"].list_facets():
+        for choice in facet.choices:
+            assert librarian.get(f"{LIST}{choice.address}").context["cl"].result_count == choice.books
 
 
 @pytest.mark.usefixtures("large_library")
 def test_a_large_list_is_counted_for_who_asks(librarian: Client) -> None:
-    response = librarian.get(LIST, {"availability": "available"})
+    response = librarian.get(LIST, {"availability": "available", "year_to": "9999"})
     assert response.context["cl"].page_count is None
     counted = librarian.get(f"{LIST}{response.context['cl'].exact_address}")
     assert "<h1>Books (1,001)</h1>" in counted.content.decode()

@@ -42,7 +42,7 @@ def test_each_change_has_its_values_side_by_side(librarian: Client) -> None:
     assert creation.lines == []
     assert "Title: Ema → <strong>Emma &lt;3</strong>" in read_text(response)
     assert re.search(
-        r"Version 2 Changed \w+\.? \d+, \d{4}, \d\d:\d\d:\d\d UTC by user astrid through admin", read_words(response)
+        r"Version 2 Changed (now|a second ago|\d+ seconds ago) by user astrid through admin", read_words(response)
     )
 
 
@@ -54,21 +54,21 @@ def test_a_change_names_who_made_it_and_through_what(librarian: Client) -> None:
         ),
         "by API key Till through API, version 1": (Actor.Channel.V1, {"api_key_name": "Till"}),
         "by source North through mirroring": (Actor.Channel.MIRROR, {"source_name": "North"}),
-        "UTC through command line": (Actor.Channel.COMMAND, {}),
+        " through command line": (Actor.Channel.COMMAND, {}),
     }
     for words, (channel, names) in actors.items():
         book = create_book(actor=add_actor(channel, **names))
         assert words in read_words(librarian.get(history_address(book)))
     # An operation that says the same as its channel is named once.
     for channel, kind, words in (
-        (Actor.Channel.BULK, "bulk", "UTC · changes by a program"),
-        (Actor.Channel.IMPORT, "import", "UTC · import"),
+        (Actor.Channel.BULK, "bulk", " · changes by a program"),
+        (Actor.Channel.IMPORT, "import", " · import"),
     ):
         book = create_book(actor=record_operation(kind, get_or_create_actor(channel), timezone.now()))
         found = read_words(librarian.get(history_address(book)))
         assert (words in found, "through" in found) == (True, False)
     Operation.objects.all().delete()
-    assert "UTC through import" in read_words(librarian.get(history_address(book)))
+    assert " through import" in read_words(librarian.get(history_address(book)))
 
 
 def test_a_list_action_links_its_other_changes(librarian: Client) -> None:
@@ -128,7 +128,7 @@ def test_a_history_says_how_far_back_it_goes(librarian: Client) -> None:
     assert "The history goes back to the creation of the book." in read_words(librarian.get(history_address(book)))
     Change.objects.filter(book_id=book.pk, version=1).delete()
     words = read_words(librarian.get(history_address(book)))
-    added_at = f"{date_format(book.created_at, 'DATE_FORMAT')}, {book.created_at:%H:%M}"
+    added_at = f"{date_format(book.created_at, 'j M Y')}, {book.created_at:%H:%M}"
     assert f"goes back to version 2, but the book is older: it was added on {added_at}" in words
     Change.objects.all().delete()
     assert "The history has no changes of this book." in read_words(librarian.get(history_address(book)))

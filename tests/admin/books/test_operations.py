@@ -286,10 +286,10 @@ def test_the_progress_is_shown_and_an_operation_can_be_cancelled(head: Client, b
     assert (progress["done"], progress["matched"], progress["is_under_way"]) == (25, 100, True)
     assert progress["message"] in ("About 2 minutes left.", "About 3 minutes left.")
     index = read_text(head.get("/admin/"))
-    assert "Operations under way" in index
+    assert "Under way" in index
     assert 'value="25" max="100"' in index
     assert "cancelled" in list_badges(post(head, operation, "cancel"))
-    assert "Operations under way" not in read_text(head.get("/admin/"))
+    assert "Under way" not in read_text(head.get("/admin/"))
     assert "The operation has ended" not in read_text(post(head, operation, "cancel"))
 
 

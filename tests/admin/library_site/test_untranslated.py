@@ -28,7 +28,7 @@ WORD = re.compile(r"[^\W\d_]{2,}")
 # What people entered and what programs read, alone or in a title.
 DATA = re.compile(
     r"""(?:›\ |“)?(?:
-        English | Deutsch | UTC | [0-9]{4},\ [0-9:]+\ UTC
+        English | Deutsch | UTC | (?:[0-9]{4})?,\ [0-9:]+\ UTC
         | root | head | Librarians | Head\ librarians | Developers
         | books\.csv | (?:[0-9]+\ ×\ )?(?:title|author|year|isbn|genre|row):? | utf-16
         | UTF-8 | UTF-16 | [Ww]indows-1252   # of a file

@@ -30,6 +30,18 @@ with transaction.atomic():
 print(json.dumps([client.cookies["sessionid"].value, book.pk, deleted_book.pk]))
 """
 MAX_TABS = 60
+MANY_BOOKS = """
+from django.db import transaction
+from django.utils import timezone
+from books.history.actors import get_or_create_actor
+from books.models import Actor
+from books.writing import changes
+from tests.support.books import build_book
+
+actor = get_or_create_actor(Actor.Channel.COMMAND)
+with transaction.atomic():
+    changes.create_books([build_book(genre="Counted") for _ in range(60)], actor, now=timezone.now())
+"""
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +118,7 @@ def test_a_bulk_edit_shows_its_progress_until_it_is_done(
         expect(page.get_by_role("button", name="Undo")).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth") == 390
         page.get_by_role("button", name="Undo").click()
-        expect(page.get_by_text("It undoes bulk edit")).to_be_visible()
+        expect(page.get_by_text("It undoes 1 book edited")).to_be_visible()
         expect(page.locator("progress")).to_be_visible()
 
 
@@ -240,3 +252,55 @@ def test_the_keys_for_the_scan_box_and_the_list_of_shortcuts(
         expect(page.locator("#scan-code")).to_be_focused()
         page.keyboard.press("?")
         assert page.locator("#scan-code").input_value() == "?"
+
+
+@pytest.mark.parametrize("width", [390, 1024, 1280, 1600, 1920])
+def test_each_menu_opens_inside_the_screen(
+    browser: Browser, service: Service, prepared: tuple[str, int, int], width: int
+) -> None:
+    with open_page(browser, service, prepared[0], viewport={"width": width, "height": 800}) as page:
+        for address in ("/admin/", "/admin/books/book/", "/admin/books/book/genres/"):
+            page.goto(address)
+            menus = page.locator("details.menu:visible")
+            for number in range(menus.count()):
+                menu = menus.nth(number)
+                menu.locator("summary").first.click()
+                box = menu.locator(".menu-panel").bounding_box()
+                assert box, (address, number)
+                assert box["x"] >= 0, (address, number, box)
+                assert box["x"] + box["width"] <= width, (address, number, box)
+                for count in menu.locator(".count").all():
+                    assert count.is_visible()
+                page.keyboard.press("Escape")
+
+
+def test_the_first_book_is_three_keys_away_from_the_top(
+    browser: Browser, service: Service, prepared: tuple[str, int, int]
+) -> None:
+    with open_page(browser, service, prepared[0]) as page:
+        page.goto("/admin/books/book/")
+        first_book = page.locator("#result_list tbody th a").first
+        for key in ("Tab", "Tab", "Enter"):
+            page.keyboard.press(key)
+        expect(first_book).to_be_focused()
+        with page.expect_navigation():
+            page.keyboard.press("Enter")
+        assert page.url.split("?")[0].endswith("/change/")
+
+
+def test_all_books_of_the_list_are_marked_and_the_message_undoes_it(
+    browser: Browser, service: Service, prepared: tuple[str, int, int]
+) -> None:
+    run_in_shell(service.database_url, MANY_BOOKS)
+    with open_page(browser, service, prepared[0]) as page:
+        page.goto("/admin/books/book/?genre=Counted")
+        page.locator(".action-select").first.check()
+        page.get_by_role("button", name="Clear").click()
+        expect(page.get_by_label("all 60")).to_be_hidden()
+        page.locator(".action-select").first.check()
+        page.get_by_label("all 60").check()
+        page.get_by_role("button", name="Mark as lent").click()
+        page.get_by_role("button", name="Mark as lent: 60 books").first.click()
+        expect(page.locator(".messagelist")).to_contain_text("Books now lent: 60.")
+        page.get_by_role("button", name="Undo").click()
+        expect(page.get_by_role("heading", level=1)).to_have_text("Undo: 60 books marked as lent")
