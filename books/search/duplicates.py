@@ -2,7 +2,7 @@
 different books.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, combinations, islice
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ from books.fields import fold
 from books.isbn import normalize_isbn
 from books.match_keys import MatchKey, Work, build_match_key, build_work, compile_match_key
 from books.models import Book, DistinctBooks
-from library_site.db.sql import fetch_all
+from library_site.db.sql import fetch_all, id_list
 
 # So many pairs are counted. More appear when these are resolved.
 MAX_PAIRS = 1_000
@@ -46,13 +46,18 @@ class Compared(NamedTuple):
 
 
 def count_pairs() -> dict[str, Any]:
-    """Returns `pairs`: the first MAX_PAIRS, and one more if there are more. Reads all books: a million take seconds."""
+    """Returns `pairs`: the first MAX_PAIRS, and one more if there are more, each with the versions of its books.
+
+    Reads all books: a million take seconds.
+    """
     distinct = set(DistinctBooks.objects.values_list("first_id", "second_id"))
     pairs: set[Pair] = set()
     for key in ("isbn13", compile_match_key(connection.vendor, "title_folded", "author_folded")):
         found = (pair for pair in iter_pairs(read_groups(key)) if pair not in distinct)
         pairs |= set(islice(found, MAX_PAIRS + 1))
-    return {"pairs": list(map(list, sorted(pairs)[: MAX_PAIRS + 1]))}
+    first_pairs = sorted(pairs)[: MAX_PAIRS + 1]
+    versions = read_versions({pk for pair in first_pairs for pk in pair})
+    return {"pairs": [[*pair, *(versions.get(pk) for pk in pair)] for pair in first_pairs]}
 
 
 def read_groups(key: str) -> list[list[int]]:
@@ -81,13 +86,24 @@ def read_compared(pks: Iterable[int]) -> dict[int, Compared]:
     return {pk: Compared(isbn13, build_work(title, author)) for pk, isbn13, title, author in rows}
 
 
-def check_pairs(pairs: Iterable[Sequence[int]]) -> list[Pair]:
-    """Returns those that are still duplicates and are not marked as different, in the order of their ids."""
-    found = [Pair(first, second) for first, second in pairs]
-    firsts = {pair.first for pair in found}
-    distinct = set(DistinctBooks.objects.filter(first_id__in=firsts).values_list("first_id", "second_id"))
-    books = read_compared(firsts | {pair.second for pair in found})
-    return sorted(pair for pair in found if pair not in distinct and is_duplicate(books, pair))
+def read_versions(pks: Collection[int]) -> dict[int, int]:
+    """Returns the versions of the books that are there."""
+    return dict(fetch_all(f"SELECT id, version FROM books_book WHERE id IN ({id_list(pks)})"))
+
+
+def check_pairs(counted: Sequence[Sequence[int]]) -> list[Pair]:
+    """Returns those that are still duplicates and are not marked as different, in the order of their ids.
+
+    Only books with another version than when they were counted are compared.
+    """
+    pairs = {Pair(first, second): versions for first, second, *versions in counted}
+    versions = read_versions({pk for pair in pairs for pk in pair})
+    changed = {pair for pair, old in pairs.items() if old != [versions.get(pk) for pk in pair]}
+    books = read_compared({pk for pair in changed for pk in pair})
+    firsts = [pair.first for pair in pairs]
+    marks = DistinctBooks.objects.filter(first_id__range=(min(firsts, default=0), max(firsts, default=0)))
+    distinct = set(marks.values_list("first_id", "second_id"))
+    return sorted(pair for pair in pairs if pair not in distinct and (pair not in changed or is_duplicate(books, pair)))
 
 
 def find_same_isbn(isbn: str) -> Q:

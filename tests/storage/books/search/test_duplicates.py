@@ -8,8 +8,8 @@ from books.fields import fold
 from books.match_keys import MatchKey, build_match_key
 from books.models import Book
 from books.search import duplicates
-from books.search.duplicates import count_pairs, find_same_works
-from tests.support.books_admin import create_book
+from books.search.duplicates import check_pairs, count_pairs, find_same_works
+from tests.support.books_admin import change_book, create_book, delete_book
 
 pytestmark = pytest.mark.usefixtures("db")
 
@@ -43,10 +43,25 @@ def test_pairs_are_counted_in_many_groups(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(duplicates, "GROUPS_AT_ONCE", 2)
     monkeypatch.setattr(duplicates, "MAX_GROUP", 3)
     pks = [create_book(title=title).pk for title in ("A", "B", "C", "A: x", "C", "B", "B.", "B")]
-    assert count_pairs()["pairs"] == [
-        [pks[0], pks[3]],
-        [pks[1], pks[5]],
-        [pks[1], pks[6]],
-        [pks[2], pks[4]],
-        [pks[5], pks[6]],
+    found = count_pairs()["pairs"]
+    assert [tuple(pair[:2]) for pair in found] == [
+        (pks[0], pks[3]),
+        (pks[1], pks[5]),
+        (pks[1], pks[6]),
+        (pks[2], pks[4]),
+        (pks[5], pks[6]),
     ]
+    assert check_pairs(found) == [tuple(pair[:2]) for pair in found]
+
+
+def test_pairs_are_compared_again_once_their_books_change() -> None:
+    books = [create_book(title="Emma") for _ in range(3)]
+    pairs = count_pairs()["pairs"]
+    change_book(books[0], available=False)
+    assert len(check_pairs(pairs)) == 3
+    change_book(books[0], title="Persuasion")
+    assert check_pairs(pairs) == [(books[1].pk, books[2].pk)]
+    delete_book(books[1])
+    assert check_pairs(pairs) == []
+    # As an earlier release stored them.
+    assert check_pairs([[books[0].pk, books[2].pk], [books[2].pk, books[2].pk]]) == [(books[2].pk, books[2].pk)]
