@@ -12,9 +12,9 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.translation import gettext as _
 
-from books.admin.descriptions import Link, format_value, history_address, label_field, operation_address
+from books.admin.descriptions import Link, format_value, history_address, label_field
 from books.admin.pager import Pager
-from books.admin.views import find_librarian, render_page
+from books.admin.views import find_librarian, may_undo, render_page, report_done
 from books.book_fields import FIELDS
 from books.models import Book
 from books.search.duplicates import Pair, mark_distinct
@@ -160,8 +160,8 @@ def merge_and_report(request: HttpRequest, form: MergeForm) -> HttpResponse:
         messages.error(request, _("Nothing was changed. %(reason)s.") % {"reason": _(refusal.message)})
         return HttpResponseRedirect(request.get_full_path())
     title = Book.objects.filter(pk=kept).values_list("title", flat=True).get()
-    text = format_html(_("The two books are one now: {}."), Link(title, history_address(kept)))
-    messages.success(request, format_html('{} <a href="{}">{}</a>', text, operation_address(operation), _("Undo")))
+    text = format_html(_("The two books are one now: {}."), str(Link(title, history_address(kept))))
+    report_done(request, text, reverse("admin:operation_undo", args=[operation]) if may_undo(request) else "")
     return HttpResponseRedirect(find_next_address(form.pair, read_duplicates(now).pairs))
 
 
