@@ -11,7 +11,7 @@ from books.search.scans import ScanKind, read_scan
 
 # Codes that are not ISBNs.
 EXPLANATIONS = {
-    ScanKind.MISREAD: _("This ISBN was misread: a digit is wrong, missing or too many. Scan it again."),
+    ScanKind.MISREAD: _("In this ISBN a digit is wrong, missing or too many."),
     ScanKind.PERIODICAL: _("This is the code of a periodical (it begins with 977), not of a book."),
     ScanKind.MUSIC: _("This is the code of printed music (it begins with 979-0), not of a book."),
 }

@@ -64,7 +64,7 @@ def test_an_earlier_state_is_restored_with_one_save_and_warned_of(librarian: Cli
 @pytest.mark.parametrize(
     ("fields", "field", "words"),
     [
-        ({"isbn": "9780141439519"}, "isbn", "This ISBN was misread"),
+        ({"isbn": "9780141439519"}, "isbn", "In this ISBN a digit is wrong"),
         ({"isbn": "9771234567003"}, "isbn", "the code of a periodical"),
         ({"isbn": "LOC 17"}, "isbn", "This is no valid ISBN"),
         ({"title": "PERSUASION", "author": "jane austen"}, "title", "has the same title and author"),

@@ -65,7 +65,7 @@ def test_other_codes_are_explained(librarian: Client) -> None:
     create_book(title="Emma")
     messages = {
         "Emma": "Words lend no book",
-        "9780141439519": "This ISBN was misread",
+        "9780141439519": "In this ISBN a digit is wrong",
         "9771234567003": "the code of a periodical",
         "9790260000438": "the code of printed music",
         "#" + "9" * 30: "No book has the id",

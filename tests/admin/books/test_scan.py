@@ -64,7 +64,7 @@ def test_an_unknown_isbn_is_offered_to_be_added(librarian: Client) -> None:
 
 def test_what_is_no_new_book_is_explained_and_not_added(librarian: Client) -> None:
     explanations = {
-        "9780141439519": "This ISBN was misread",
+        "9780141439519": "In this ISBN a digit is wrong",
         "9771234567003": "the code of a periodical",
         "9790260000438": "the code of printed music",
         "#17": "No book has the id 17",

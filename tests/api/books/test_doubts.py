@@ -16,8 +16,8 @@ TODAY = date(2026, 12, 31)
     [
         ("9780141439518", ""),
         ("0-14-143951-3", ""),
-        ("9780141439519", "This ISBN was misread"),
-        ("0141439514", "This ISBN was misread"),
+        ("9780141439519", "In this ISBN a digit is wrong"),
+        ("0141439514", "In this ISBN a digit is wrong"),
         ("014143951", "This is no valid ISBN."),
         ("9771234567003", "This is the code of a periodical"),
         ("9790260000438", "This is the code of printed music"),

@@ -114,7 +114,7 @@ def test_why_nothing_was_found_is_said(
 
 @pytest.mark.parametrize(
     ("isbn", "words"),
-    [("", "This is no valid ISBN."), ("9780141439588", "This ISBN was misread"), ("Ema", "valid")],
+    [("", "This is no valid ISBN."), ("9780141439588", "In this ISBN a digit is wrong"), ("Ema", "valid")],
 )
 def test_what_is_no_isbn_is_not_asked_for(librarian: Client, catalogue: Catalogue, isbn: str, words: str) -> None:
     response = librarian.post(ASK, {"isbn": isbn})

@@ -114,7 +114,7 @@ def test_what_a_form_asks_about_is_doubtful_by_the_name_of_its_column(head: Clie
     file = upload(head, write_workbook(["Titel", "Autor", "Jahr", "Nr. (ISBN)", "Genre"], *rows), name="books.xlsx")
     shown = choose(head, file, column_isbn="Nr. (ISBN)").content.decode()
     for reason in (
-        "Nr. (ISBN): This ISBN was misread",
+        "Nr. (ISBN): In this ISBN a digit is wrong",
         "Jahr: This year is improbable for a book.",
         "Jahr: The text is “c1999”, which may mean 1999. Nr. (ISBN): This is no valid ISBN.",
     ):

@@ -77,7 +77,7 @@ def test_a_doubtful_isbn_is_corrected(head: Client) -> None:
     file, shown = check_rows(head, f"Lalka;Prus;1890;{MISREAD};Roman;", "Emma;Jane;19999;12345;Roman;")
     assert count_kinds(shown) == {"doubtful": 2}
     assert list_fields(shown) == ["cell-1-isbn", "cell-2-year", "cell-2-isbn"]
-    assert "This ISBN was misread" in shown.content.decode()
+    assert "In this ISBN a digit is wrong" in shown.content.decode()
     shown = correct(head, file, cell_1_isbn="978-0-306-40615-7", cell_2_year="1999", cell_2_isbn="0-306-40615-2")
     # The second one has the ISBN of the first in another writing.
     assert count_kinds(shown) == {"new": 1, "refused": 1}
