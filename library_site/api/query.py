@@ -1,5 +1,6 @@
 """Parses query parameters, and rejects unknown and repeated ones."""
 
+import re
 from collections.abc import Callable, Collection
 from typing import NamedTuple, TypeVar
 from urllib.parse import urlencode
@@ -19,6 +20,7 @@ T = TypeVar("T")
 DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE = 100, 500
 # In characters. Longer queries are parsed by QueryDict, which limits the number of parameters.
 MAX_PLAIN_QUERY = 2_000
+ARRAY_PATTERN = re.compile(r"\[[0-9]*\]\Z")
 NO_PARAMETERS: MultiValueDict[str, str] = MultiValueDict()
 FieldErrors = dict[str, list[ErrorDetail]]
 BOOLEANS = {"true": True, "false": False}
@@ -63,10 +65,14 @@ def check_parameters(query: Query | Request, known_names: Collection[str], list_
     `list_names` are the parameters with several values. `version` is always allowed, and already removed.
     """
     parameters = query.query_params
-    if not parameters.keys() <= set(known_names):
+    if not {get_list_name(name, list_names) for name in parameters} <= set(known_names):
         messages = suggest_names(list(parameters), [*known_names, "version"])
         raise UnknownParameter({name: [message] for name, message in messages.items()})
-    repeated = [name for name, values in parameters.lists() if len(values) > 1 and name not in list_names]
+    repeated = [
+        name
+        for name, values in parameters.lists()
+        if len(values) > 1 and get_list_name(name, list_names) not in list_names
+    ]
     if repeated:
         raise ValidationError({name: [REPEATED] for name in repeated})
 
@@ -84,11 +90,19 @@ def get_parameter(query: Query | Request, name: str) -> str | None:
     return str(query.query_params[name])
 
 
+def get_list_name(name: str, list_names: Collection[str]) -> str:
+    """Returns `fields` for `fields[]` and `fields[0]`, as axios and PHP write arrays, and other names unchanged."""
+    plain = ARRAY_PATTERN.sub("", name) if name.endswith("]") else name
+    return plain if plain in list_names else name
+
+
 def read_list(query: Query | Request, name: str) -> list[str] | None:
     """Returns the distinct values of a parameter that is repeated or comma-separated."""
-    if name not in query.query_params:
+    texts = [
+        text for key, values in query.query_params.lists() if get_list_name(key, [name]) == name for text in values
+    ]
+    if not texts:
         return None
-    texts = query.query_params.getlist(name)
     return list(dict.fromkeys(value for text in texts for value in text.split(",")))
 
 

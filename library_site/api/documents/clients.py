@@ -3,6 +3,7 @@
 Version 1's document stays as it was published.
 """
 
+import re
 from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any
@@ -11,6 +12,7 @@ from django.conf import settings
 from drf_spectacular.generators import SchemaGenerator
 
 Document = dict[str, Any]
+ANY_VALUE = "*"
 LICENCE = {"name": "MIT", "identifier": "MIT"}
 TAGS = {
     "API keys": "Credentials of programs.",
@@ -31,6 +33,8 @@ def name_schemas(result: Document, generator: SchemaGenerator, **_: Any) -> Docu
     result["info"]["license"] = LICENCE
     result["servers"] = [{"url": settings.PUBLIC_URL}]
     operations = [operation for methods in result["paths"].values() for operation in methods.values()]
+    schemes = result["components"].get("securitySchemes", {})
+    keys = {name for name, scheme in schemes.items() if scheme["type"] == "apiKey"}
     names = sorted({tag for operation in operations for tag in operation["tags"]})
     result["tags"] = [{"name": name, "description": TAGS.get(name, f"{name}.")} for name in names]
     for operation in operations:
@@ -38,6 +42,8 @@ def name_schemas(result: Document, generator: SchemaGenerator, **_: Any) -> Docu
     for operation in [*operations, *(methods["post"] for methods in result.get("webhooks", {}).values())]:
         # An operation without a credential must say so explicitly.
         operation.setdefault("security", [{}])
+        # Some clients take the first credential. A key needs nothing else.
+        operation["security"].sort(key=lambda requirement: (not requirement, not keys.issuperset(requirement)))
     schemas = result["components"]["schemas"]
     move_titled(result["paths"], schemas)
     for name, schema in schemas.items():
@@ -99,6 +105,9 @@ def name_enums(schemas: Document) -> None:
                 continue
             name = names.setdefault(tuple(sorted(values)), holder.get("title") or name_enum(component, field))
             schemas[name] = {"type": "string", "enum": values}
+            if ANY_VALUE in values:
+                # It has no letter of which generators could make a name.
+                schemas[name]["x-enum-varnames"] = [name_value(value) for value in values]
             reference = {"description": holder["description"]} if "description" in holder else {}
             reference |= {"readOnly": True} if holder.get("readOnly") else {}
             schema_of_choice = refer_to(name) | reference
@@ -106,6 +115,10 @@ def name_enums(schemas: Document) -> None:
                 schemas[component]["properties"][field] = schema_of_choice
             else:
                 schema["items"] = schema_of_choice
+
+
+def name_value(value: str) -> str:
+    return "ALL" if value == ANY_VALUE else re.sub(r"\W+", "_", value).upper()
 
 
 def name_enum(component: str, field: str) -> str:

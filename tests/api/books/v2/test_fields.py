@@ -26,6 +26,17 @@ def test_a_client_may_select_fields(
     assert (response.status_code, response.json()) == (200, {name: stored_book[name] for name in names})
 
 
+@pytest.mark.parametrize("array", ["fields[]=id&fields[]=title", "fields%5B0%5D=id&fields%5B1%5D=title"])
+def test_an_array_of_a_client_is_a_repeated_parameter(
+    api: httpx.Client, address: str, stored_book: dict[str, Any], array: str
+) -> None:
+    """As axios and PHP write one. A parameter of one value is no array."""
+    assert list(api.get(f"{address}?{array}").json()) == ["id", "title"]
+    assert list(api.get(f"/api/v2/books?{array}&limit=1").json()["results"][0]) == ["id", "title"]
+    assert api.get(f"/api/v2/books?{array.replace('fields', 'title')}").status_code == 400
+    assert api.get(f"{address}?{array.replace('fields', 'fields[x]')}").status_code == 400
+
+
 def test_a_field_named_twice_is_shown_once(api: httpx.Client, address: str, stored_book: dict[str, Any]) -> None:
     assert api.get(f"{address}?fields=id,title,id").text == api.get(f"{address}?fields=id,title").text
 

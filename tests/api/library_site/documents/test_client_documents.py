@@ -98,3 +98,24 @@ def test_version_1_is_as_it_was_published(api: httpx.Client) -> None:
     document = api.get("/openapi/v1.json").json()
     assert not {"servers", "tags"} & document.keys()
     assert "license" not in document["info"]
+
+
+def test_a_document_for_generators_has_no_webhooks(api: httpx.Client, document: dict[str, Any]) -> None:
+    """openapi-generator makes models of them that nothing uses, of which TypeScript once compiled none."""
+    assert document.pop("webhooks")
+    assert api.get("/openapi/v2.json?webhooks=false").json() == document
+    assert "webhooks" not in api.get("/openapi.json?webhooks=false").json()
+
+
+def test_a_key_comes_first_because_clients_take_the_first_credential(document: dict[str, Any]) -> None:
+    credentials = [operation["security"] for operation in list_operations(document)]
+    assert {next(iter(requirements[0]), "") for requirements in credentials} == {"APIKey", ""}
+    assert {} not in [requirement for requirements in credentials for requirement in requirements[:-1]]
+
+
+def test_every_value_of_a_choice_has_a_name(schemas: dict[str, Any]) -> None:
+    """Ruby does not load a constant without one."""
+    assert schemas["EventSelector"]["x-enum-varnames"] == ["BOOK_CREATED", "BOOK_UPDATED", "BOOK_DELETED", "ALL"]
+    values = [value for schema in schemas.values() for value in schema.get("enum", []) if value != "*"]
+    assert all(str(value)[0].isalpha() for value in values)
+    assert "events" not in schemas["OperationRequest"]["required"]

@@ -57,7 +57,7 @@ def test_every_webhook_operation_needs_the_scope(document: dict[str, Any]) -> No
     operations = {
         operation
         for operation, details in collect_operations(document).items()
-        if details.get("security") == [{"OAuth2": ["webhooks"]}, {"APIKey": []}]
+        if details.get("security") == [{"APIKey": []}, {"OAuth2": ["webhooks"]}]
     }
     assert operations == {
         *[("get", HOOKS), ("post", HOOKS), ("get", HOOK), ("patch", HOOK), ("delete", HOOK)],
