@@ -6,11 +6,11 @@ from functools import cache, partial
 from typing import Any, Literal, NamedTuple, cast
 
 import msgspec
-from django.utils.translation import get_language, gettext_noop
+from django.utils.translation import get_language
 from django.utils.translation import gettext as _
-from rest_framework.exceptions import ValidationError
+from rest_framework.exceptions import ErrorDetail, ValidationError
 
-from books.book_fields import BOOK_FIELDS, REQUIRED_FIELDS
+from books.book_fields import BOOK_FIELDS, MAX_LENGTHS, REQUIRED_FIELDS
 from books.files.columns.cells import (
     CellSource,
     find_reader,
@@ -20,9 +20,10 @@ from books.files.columns.cells import (
     read_cells,
     read_field,
 )
-from books.files.formats.records import Record, UnreadableFile, name_field
+from books.files.formats.records import Record, UnreadableFile, format_count, name_field
 from books.files.reasons import (
     FIELD_NAMES,
+    REASONS_BY_CODE,
     UNDECODABLE,
     UNKNOWN_AVAILABILITY,
     UNKNOWN_ID,
@@ -43,12 +44,6 @@ AVAILABLE_VALUES = {"true": True, "yes": True, "available": True, "false": False
 MAX_SHOWN_NAME = 64
 # Stands among the corrections of a record whose warnings the user accepts.
 ACCEPTED = "accepted"
-# Messages of REST framework. Its German translations are too informal for librarians.
-REWORDED_SENTENCES = (
-    gettext_noop("Ensure this field has no more than {max_length} characters."),
-    gettext_noop("Ensure this value is greater than or equal to {min_value}."),
-    gettext_noop("Ensure this value is less than or equal to {max_value}."),
-)
 
 
 class ImportedBookSerializer(NonBlankBookSerializer):
@@ -117,14 +112,22 @@ class ParsedRecord(NamedTuple):
         return name_cell(self.raw, self.sources, field, sentence)
 
 
+class MissingColumns(UnreadableFile):
+    """The file has no column for these fields, and no record can be imported without."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__(_("The first line names no column %(names)s.") % {"names": ", ".join(names)})
+        self.names = names
+
+
 def require_mapped_fields(rules: ImportRules) -> None:
-    """Raises UnreadableFile if no record of the file can be imported."""
+    """Raises MissingColumns if no record of the file can be imported."""
     has_key = "isbn" in rules.mapping or (rules.match_by == "id" and "id" in rules.mapping)
     only_changes = rules.on_none == "leave" and has_key
-    fields = [name for name in REQUIRED_FIELDS if name not in rules.defaults]
-    missing = [] if only_changes else [name for name in fields if name not in rules.mapping]
+    given = {*rules.mapping, *rules.defaults, *(["isbn"] if rules.use_number and "id" in rules.mapping else [])}
+    missing = [] if only_changes else [name for name in REQUIRED_FIELDS if name not in given]
     if missing:
-        raise UnreadableFile(_("The first line names no column %(names)s.") % {"names": ", ".join(missing)})
+        raise MissingColumns(missing)
 
 
 def parse_records(
@@ -240,14 +243,26 @@ def parse_id(cell: Any) -> int | None:
 
 
 def explain_errors(error: ValidationError, cells: Mapping[str, Any]) -> ValidationError:
-    """Explains errors about years, and about texts with lone surrogates, by the text of the cell."""
-    problems = cast("dict[str, list[str]]", error.detail)
-    if "year" in problems and isinstance(cells["year"], str):
-        problems = {**problems, "year": [describe_year(cells["year"])]}
-    elif "year" in problems and type(cells["year"]) in (int, float) and abs(cells["year"]) > date.max.year:
-        problems = {**problems, "year": [str(IMPROBABLE_YEAR)]}
-    undecodable = {name: [_(UNDECODABLE)] for name in problems if has_surrogates(cells.get(name))}
-    return ValidationError({**problems, **undecodable})
+    """Returns the errors in a person's words."""
+    problems = cast("dict[str, list[ErrorDetail]]", error.detail)
+    return ValidationError(
+        {
+            name: list(dict.fromkeys(explain_error(name, detail, cells.get(name)) for detail in details))
+            for name, details in problems.items()
+        }
+    )
+
+
+def explain_error(name: str, detail: ErrorDetail, cell: Any) -> str:
+    """Returns the reason by the text of the cell, or by the code of the error. Errors of our own have neither."""
+    if has_surrogates(cell):
+        return _(UNDECODABLE)
+    if name == "year" and isinstance(cell, str):
+        return describe_year(cell)
+    if name == "year" and type(cell) in (int, float) and abs(cell) > date.max.year:
+        return str(IMPROBABLE_YEAR)
+    reason = REASONS_BY_CODE.get(str(detail.code), "")
+    return _(reason) % {"count": format_count(MAX_LENGTHS.get(name, 0))} if reason else str(detail)
 
 
 def has_surrogates(text: Any) -> bool:

@@ -30,7 +30,19 @@ SAME_WORK = gettext_noop("Book %(id)s has the same title and author.")
 ABSENT = gettext_noop("It is missing.")
 UNKNOWN_AVAILABILITY = gettext_noop("It is neither true nor false.")
 UNKNOWN_ID = gettext_noop("It is no number of a book.")
+NO_NUMBER = gettext_noop("It is no whole number.")
 UNDECODABLE = gettext_noop("It has bytes that the encoding of the file does not know.")
+# The reasons for the errors of validators, by their codes.
+REASONS_BY_CODE = {
+    **dict.fromkeys(("blank", "null", "required"), ABSENT),
+    **dict.fromkeys(("int_type", "int_from_float"), NO_NUMBER),
+    "string_type": gettext_noop("It is no text."),
+    "max_length": gettext_noop("It is longer than %(count)s characters."),
+    "max_value": gettext_noop("It is too large."),
+    "min_value": gettext_noop("It is too small."),
+    "null_characters_not_allowed": gettext_noop("It has a NUL character."),
+    "surrogate_characters_not_allowed": UNDECODABLE,
+}
 # The parts that differ within a group of reasons: quoted texts, and numbers that do not belong to a field's name.
 VARIABLE_PARTS = re.compile(r"“[^”]*”|„[^“]*“|(?<![\w$])[0-9]+(?:[.,][0-9]+)*(?![\w$])")
 MAX_GROUPS, MAX_GROUP_LENGTH = 50, 300
@@ -72,7 +84,7 @@ def describe_year(text: str) -> str:
     if isinstance(text, UnknownDate):
         return _("The date is not known: Calibre writes 1 January 101 then.")
     if not text.strip():
-        return _("This field may not be blank.")
+        return _(ABSENT)
     return _("“%(text)s” is no year.") % {"text": text.strip()[:MAX_SHOWN_TEXT]}
 
 

@@ -37,6 +37,30 @@ CALIBRE = """\
 "Nobody","Nobody","","epub","18","","9780141439518","eng","0101-01-01T00:00:00+00:00","","","1","Unknown",\
 "2020-01-02T03:04:05+00:00","No date","No date","0f"
 """
+LIBIB = """\
+item_type,title,creators,first_name,last_name,ean_isbn13,upc_isbn10,publisher,publish_date,group,tags
+book,Emma,Jane Austen,Jane,Austen,9780141439587,0141439580,Penguin,2003-04-29,,"classics,romance"
+"""
+STORYGRAPH = """\
+Title,Authors,Contributors,ISBN/UID,Format,Read Status,Date Added,Last Date Read,Tags,Owned?
+Emma,Jane Austen,,9780141439587,paperback,read,2024/01/02,2024/02/03,"classics, romance",Yes
+"""
+KOHA = """\
+biblionumber,title,author,copyrightdate,publicationyear,isbn,itemtype
+17,Emma,"Austen, Jane",2003,,9780141439587,BK
+18,Dune,"Herbert, Frank",,1965,9780441013593,BK
+"""
+KOHA_CART = "Title,Main author,Publication date,ISBN,Subjects\nEmma,Austen,[2003],9780141439587,Love; England\n"
+ALMA = """\
+MMS Id,Title,Author,Publication Date,ISBN,Subjects
+9912,Emma,"Austen, Jane",[2016],9780141439587; 0141439580,Love stories; England
+"""
+OPEN_LIBRARY = """\
+Work ID,Title,Authors,First Publish Year,Edition ID,Subjects,Bookshelf
+OL66531W,Emma,Jane Austen,1815,OL7353617M,"Courtship, England",Already Read
+"""
+FRENCH = "Titre;Auteur;Année;ISBN;Sujet\nEmma;Jane Austen;c2001;9780141439587;Roman\n"
+SPANISH = "Título;Autor;Año;ISBN;Género\nEmma;Jane Austen;2001;9780141439587;Novela\n"
 PANDAS_CSV = """\
 ,title,author,year,isbn,genre
 0,Emma,Jane Austen,1815.0,9780141439587.0,Novel

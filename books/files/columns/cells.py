@@ -19,10 +19,13 @@ Reading = tuple[Any, str, bool]
 # Longer cells are not dates.
 MAX_DATE_LENGTH = 64
 
+# A certain year as catalogues write it: in brackets if it is not from the title page, or as a copyright year.
+SURE_YEAR = re.compile(r"\[?(?:c(?:op)?\.?|p\.?|©|℗|copyright)? ?(?P<year>[0-9]{4})\]?[ .,;:)]*", re.IGNORECASE)
 DAY, MONTH = "[0-9]{1,2}", "(?:0?[0-9]|1[0-2])"
 MONTH_NAME = r"(?:jan|feb|mar|mär|mrz|apr|may|mai|jun|jul|aug|sep|oct|okt|nov|dec|dez)[^\W\d_]*\.?"
 TIME = r"(?:[T ][0-9]{1,2}:[0-9:.,]+ ?(?:[AP]M)?(?:Z|UTC|[+-][0-9]{2}:?[0-9]{2})?)?"
 DATE_PATTERNS = [
+    SURE_YEAR,
     # 1999.0, as programs without integers write it.
     re.compile(r"(?P<year>-?[0-9]+)[.,]0+"),
     # 1969-03-01T00:00:00+00:00 (ISO 8601).

@@ -20,9 +20,12 @@ class TableDialect(NamedTuple):
     is_exact: bool = False
 
 
-def build_dialect(name: str, marks: Sequence[str], *columns: Sequence[str]) -> TableDialect:
-    """`columns` are in the order of REQUIRED_MEMBERS: title, author, year, isbn and genre."""
-    return TableDialect(name, marks, dict(zip(REQUIRED_FIELDS, columns, strict=True)))
+def build_dialect(name: str, marks: Sequence[str], *columns: Sequence[str], number: str = "") -> TableDialect:
+    """`columns` are in the order of REQUIRED_FIELDS: title, author, year, isbn and genre. `number` is the column with
+    the number of the record.
+    """
+    numbers = {"id": [number]} if number else {}
+    return TableDialect(name, marks, {**numbers, **dict(zip(REQUIRED_FIELDS, columns, strict=True))})
 
 
 TABLE_DIALECTS = (
@@ -67,6 +70,57 @@ TABLE_DIALECTS = (
         ["pubdate"],
         ["isbn", "identifiers"],
         ["tags"],
+    ),
+    build_dialect(
+        "Libib",
+        ["title", "creators", "ean_isbn13"],
+        ["title"],
+        ["creators"],
+        ["publish_date"],
+        ["ean_isbn13", "upc_isbn10"],
+        ["tags", "group"],
+    ),
+    # It exports no year.
+    build_dialect("StoryGraph", ["Title", "Authors", "ISBN/UID"], ["Title"], ["Authors"], [], ["ISBN/UID"], ["Tags"]),
+    build_dialect(
+        "Koha",
+        ["biblionumber", "title"],
+        ["title"],
+        ["author"],
+        ["copyrightdate", "publicationyear"],
+        ["isbn"],
+        ["subject", "itemtype"],
+        number="biblionumber",
+    ),
+    build_dialect(
+        "Koha",
+        ["Title", "Main author"],
+        ["Title"],
+        ["Main author"],
+        ["Publication date", "Copyright date"],
+        ["ISBN"],
+        ["Subjects", "Item type"],
+    ),
+    build_dialect(
+        "Alma",
+        ["MMS Id", "Title"],
+        ["Title"],
+        ["Author", "Creator"],
+        ["Publication Date", "Date"],
+        ["ISBN", "ISBN (13)"],
+        ["Subjects", "Material Type"],
+        number="MMS Id",
+    ),
+    # It exports no ISBN, but the numbers of editions.
+    build_dialect(
+        "Open Library",
+        ["Work ID", "Title", "Edition ID"],
+        ["Title"],
+        ["Authors"],
+        ["First Publish Year"],
+        [],
+        ["Subjects"],
+        number="Edition ID",
     ),
 )
 # For files of unknown programs.

@@ -16,7 +16,9 @@ PLACES = {
 }
 FIELDS_BY_PLACE = {place: field for field, places in PLACES.items() for place in places}
 # Columns with several values. The first value is used.
-SEVERAL_VALUES_COLUMNS = frozenset({"bookshelves", "tags", "manualtags", "automatictags"})
+SEVERAL_VALUES_COLUMNS = frozenset(
+    {"bookshelves", "tags", "manualtags", "automatictags", "keywords", "subjects", "schlagwörter"}
+)
 SIGNS_PATTERN = re.compile(r"[\W_]+")
 
 

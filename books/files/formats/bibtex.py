@@ -8,6 +8,7 @@ from typing import Any, BinaryIO
 from django.utils.translation import gettext as _
 
 from books.book_fields import BOOK_FIELDS
+from books.files.columns.cells import read_first_value
 from books.files.formats.encodings import find_encoding, iter_lines
 from books.files.formats.records import (
     AVAILABILITIES,
@@ -215,6 +216,8 @@ def read_entry_values(key: str, fields: Mapping[str, str]) -> dict[str, Any]:
     values["available"] = AVAILABILITIES.get(values["available"], "")
     if match := CITATION_KEY_PATTERN.fullmatch(key):
         values["id"] = match[1]
+    else:
+        values["genre"] = read_first_value(values["genre"])[0]
     return {field: value for field, value in values.items() if value != ""}
 
 

@@ -23,6 +23,7 @@ from books.files.formats.records import (
     Rejected,
     Table,
     UnreadableFile,
+    format_count,
     get_values,
     name_field,
 )
@@ -37,16 +38,12 @@ SEPARATORS = {
 }
 # Excel writes and reads the separator in this way, on a line before the others.
 SEPARATOR_LINE = re.compile(r'"?sep=(.*?)"?[\r\n]*', re.IGNORECASE)
-# Messages of Python's reader, and our messages for them.
-UNCLOSED_QUOTE = "unexpected end of data"
-READER_ERRORS = (
-    gettext_noop('a quotation mark (") is opened and never closed'),
-    gettext_noop("',' expected after '\"'"),
-    gettext_noop("';' expected after '\"'"),
-    gettext_noop("'\t' expected after '\"'"),
-    gettext_noop("'|' expected after '\"'"),
-    gettext_noop("field larger than field limit (131072)"),
-)
+# The beginnings of messages of Python's reader, and ours for them.
+READER_ERRORS = {
+    "unexpected end": gettext_noop('Line %(line)s: a quotation mark (") is opened and never closed.'),
+    "field larger": gettext_noop("Line %(line)s: a cell has more than %(count)s characters."),
+    "": gettext_noop('Line %(line)s: after a quotation mark (") a cell goes on.'),
+}
 
 # How values are written.
 FORMATS_BY_TYPE: dict[type, Callable[[Any], str]] = {
@@ -105,8 +102,9 @@ def iter_numbered_rows(lines: Iterator[str], separator: str) -> Iterator[tuple[i
                 yield line, cells
             line = reader.line_num + 1
     except csv.Error as error:
-        sentence = READER_ERRORS[0] if str(error) == UNCLOSED_QUOTE else str(error)
-        raise UnreadableFile(_("Line %(line)s: %(error)s.") % {"line": line, "error": _(sentence)}) from error
+        sentence = next(ours for begin, ours in READER_ERRORS.items() if str(error).startswith(begin))
+        limit = {"line": line, "count": format_count(csv.field_size_limit())}
+        raise UnreadableFile(_(sentence) % limit) from error
 
 
 def build_row_record(line: int, names: Sequence[str], cells: list[str]) -> Record:

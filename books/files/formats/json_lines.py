@@ -23,6 +23,8 @@ HEAD_RECORDS = 100
 # The process that requests the records cannot parse deeper values.
 MAX_NESTING = 32
 encoder = msgspec.json.Encoder()
+# Where an error of the decoder is.
+PLACE_PATTERN = re.compile("(?:byte|position) ([0-9]+)")
 # The first bytes of a file that contains one array.
 ARRAY_PATTERN = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[\s*[\[{\]]")
 
@@ -49,7 +51,9 @@ def iter_elements(stream: BinaryIO) -> Iterator[Record]:
     try:
         elements = msgspec.json.decode(content, type=list[msgspec.Raw])
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise UnreadableFile(_("The array is damaged. %(error)s") % {"error": error}) from error
+        place = PLACE_PATTERN.search(str(error))
+        line = content.count(b"\n", 0, int(place[1]) if place else None) + 1
+        raise UnreadableFile(_("The array is damaged on line %(line)s.") % {"line": line}) from error
     line, position = 1, 0
     for text in map(bytes, elements):
         start = content.index(text, position)
@@ -69,8 +73,8 @@ def iter_lines(stream: BinaryIO) -> Iterator[Record]:
 def parse_line(number: int, text: bytes) -> Record:
     try:
         values = msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        return Record(number, {}, problem=name_field("row", _("It is not JSON. %(error)s") % {"error": error}))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return Record(number, {}, problem=name_field("row", _("It is not JSON in UTF-8.")))
     if not isinstance(values, dict):
         return Record(number, {}, problem=name_field("row", _("It is no JSON object.")))
     if not is_flat(values):

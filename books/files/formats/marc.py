@@ -132,7 +132,7 @@ def read_record(data: bytes, chosen: Encoding | None) -> tuple[pymarc.Record, tu
     except UnicodeDecodeError as error:
         raise DamagedRecord(_("It is not in %(encoding)s.") % {"encoding": encoding.name}) from error
     except (PymarcException, ValueError, LookupError, TypeError) as error:
-        raise DamagedRecord(_("It cannot be read: %(error)s.") % {"error": type(error).__name__}) from error
+        raise DamagedRecord(_("It cannot be read.")) from error
     has_doubt = encoding is MARC_8 and (bool(messages.getvalue()) or bool(UNKNOWN_MARC_8.search(data)))
     return record, (_("It has characters that its encoding, MARC-8, does not know."),) if has_doubt else ()
 

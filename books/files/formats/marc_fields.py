@@ -12,6 +12,7 @@ from django.utils.translation import gettext_noop
 from pymarc import Field, Indicators, Record, Subfield
 
 from books.book_fields import BOOK_FIELDS
+from books.files.columns.cells import SURE_YEAR
 from books.files.formats.records import AVAILABILITIES, ExportedBook, UnreadableFile, iter_texts, name_field
 from books.files.formats.references import AMBIGUOUS, escape_characters, unescape_characters
 from books.isbn import build_record_number, find_isbn, normalize_isbn, split_record_number
@@ -27,8 +28,6 @@ SPACE_BEFORE_MARK = re.compile(r"\s+(?=[:;]\s)")
 OWN_STOP = re.compile(r"[\s.][A-Z]\.|\.\.")
 LONGEST_STOP = 3
 YEAR_PATTERN = re.compile(r"(?<![0-9])[0-9]{4}(?![0-9])")
-# A certain year as catalogues write it: in brackets if it is not from the title page, or as a copyright year.
-SURE_YEAR = re.compile(r"\[?(?:[cp]\.?|©|℗|copyright)? ?([0-9]{4})\]?[ .,;:)]*", re.IGNORECASE)
 INTEGER_PATTERN = re.compile(r"-?[0-9]{1,10}")
 QUALIFIER_PUNCTUATION = ":;"
 # The date on which the record was created, and the type of the publication date.
@@ -135,7 +134,7 @@ def find_year(record: Record) -> str:
         if INTEGER_PATTERN.fullmatch(text):
             return text
         if match := SURE_YEAR.fullmatch(text):
-            return match[1]
+            return match["year"]
     coded, dated = find_coded_year(record), list(filter(YEAR_PATTERN.search, texts))
     return coded if coded and (not dated or coded in dated[0]) else next(iter([*dated, *texts]), "")
 

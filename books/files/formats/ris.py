@@ -90,7 +90,7 @@ def read_tags(lines: list[str]) -> dict[str, list[str]]:
 def read_tag_values(fields: dict[str, list[str]]) -> dict[str, Any]:
     found = {field: next((fields[tag] for tag in tags if tag in fields), [""]) for field, tags in FIELD_TAGS.items()}
     values: dict[str, Any] = {field: unescape_characters(texts[0]) for field, texts in found.items()}
-    values["isbn"] = next(filter(find_isbn, map(unescape_characters, found["isbn"])), values["isbn"])
+    values["isbn"] = next(filter(None, map(find_isbn, map(unescape_characters, found["isbn"]))), values["isbn"])
     values["author"] = "; ".join(map(unescape_characters, found["author"]))
     match = YEAR_PATTERN.fullmatch(values["year"])
     values["year"] = match[1] if match else values["year"]

@@ -55,7 +55,7 @@ def report_damage() -> Iterator[None]:
     try:
         yield
     except (CalamineError, OSError) as error:
-        raise UnreadableFile(_("It is no workbook that can be read: %(error)s.") % {"error": error}) from error
+        raise UnreadableFile(_("It is no workbook that can be read.")) from error
 
 
 def iter_rows(workbook: CalamineWorkbook) -> Rows:

@@ -23,9 +23,9 @@ from books.files.formats.records import UnreadableFile
 from books.files.formats.registry import FORMATS
 from books.files.import_tasks import CHECK, IMPORT, count_numbered, get_counts, get_reasons, get_rules
 from books.files.matching import REJECTED_VERDICTS, Verdict
-from books.files.parsing import ImportRules, require_mapped_fields
+from books.files.parsing import ImportRules, MissingColumns, require_mapped_fields
 from books.files.progress import show_progress_bar
-from books.files.reasons import list_groups, name_place
+from books.files.reasons import ABSENT, list_groups, name_place
 from books.files.rejected_records import iter_rejected_file, iter_rejected_rows
 from books.files.sandbox.client import FilePreview, ReaderFailed, read_preview
 from books.files.uploads import build_source, store_stream
@@ -118,7 +118,11 @@ class Command(CheckedCommand):
         head = read_preview(build_source(file, options["encoding"], format=options["format"] or ""))
         rules = build_rules(head, options)
         self.describe_head(head, rules)
-        require_mapped_fields(rules)
+        try:
+            require_mapped_fields(rules)
+        except MissingColumns as error:
+            advice = "--column FIELD=COLUMN names a column, and --default"
+            raise CommandError(f"{NOTHING} {error} {advice} {error.names[0]}=TEXT fills a field of all.") from error
         return rules
 
     def describe_head(self, head: FilePreview, rules: ImportRules) -> None:
@@ -173,6 +177,8 @@ class Command(CheckedCommand):
         reasons = sum((get_reasons(operation, kind) for kind in REJECTED_VERDICTS), Counter())
         for count, reason in list_groups(reasons)[:MAX_SHOWN_GROUPS]:
             self.stderr.write(f"{count} × {reason}")
+        if any(ABSENT in reason for reason in reasons):
+            self.stderr.write("What records leave empty: --default genre=TEXT; an ISBN: --use-number.")
         return place
 
 

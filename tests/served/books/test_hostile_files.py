@@ -19,7 +19,7 @@ HOSTILE_RESULTS: dict[Callable[[int], bytes], int | str] = {
     hostile_files.add_json_members: "The file has more than 1,000 columns.",
     hostile_files.list_json_objects: 25_001,
     hostile_files.nest_json_array: LIMIT,
-    hostile_files.space_json_array: "The array is damaged. JSON is malformed: invalid character (byte 4)",
+    hostile_files.space_json_array: "The array is damaged on line 1.",
     hostile_files.pile_accents: LIMIT,
     hostile_files.nest_marc_xml: LIMIT,
     hostile_files.pad_title: 1,
@@ -38,7 +38,7 @@ HOSTILE_RESULTS: dict[Callable[[int], bytes], int | str] = {
     # What a document type defines is not read.
     hostile_files.define_entities: "The first row names no columns.",
     hostile_files.name_outside_entity: "The first row names no columns.",
-    hostile_files.pack_otherwise: "It is no workbook that can be read: Cannot detect file format.",
+    hostile_files.pack_otherwise: "It is no workbook that can be read.",
 }
 
 

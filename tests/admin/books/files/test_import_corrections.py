@@ -363,8 +363,8 @@ def test_the_records_of_one_reason_are_shown_in_pages(head: Client, monkeypatch:
     file, shown = check_rows(head, *rows)
     report = shown.context["report"]
     assert [(group.reason, group.total) for group in report.groups] == [
-        ("Gattung: This field may not be blank.", 5),
-        ("Jahr: … is no year. Gattung: This field may not be blank.", 5),
+        ("Gattung: It is missing.", 5),
+        ("Jahr: … is no year. Gattung: It is missing.", 5),
     ]
     address, positions = report.groups[1].address, []
     while address:

@@ -81,7 +81,7 @@ def test_a_file_is_checked_imported_and_undone(head: Client, berta: User) -> Non
     assert count_kinds(check) == {"new": 1, "changed": 1, "refused": 2}
     assert Book.objects.count() == 1
     assert [row.reason for row in check.context["report"].rows] == [
-        "Verfasser: This field may not be blank.",
+        "Verfasser: It is missing.",
         "Jahr: “MDCCC” is no year.",
     ]
     assert "<del>1815</del> 1816" in head.get(f"{page(file, 'check')}?kind=changed").content.decode()
@@ -93,7 +93,7 @@ def test_a_file_is_checked_imported_and_undone(head: Client, berta: User) -> Non
     assert returned["Content-Disposition"] == 'attachment; filename="books.failed.csv"'
     assert returned.getvalue().decode("utf-8-sig").splitlines() == [
         "line;reason;Titel;Verfasser;Jahr;ISBN;Gattung",
-        "4;Verfasser: This field may not be blank.;Quo vadis;;1896;other;Novel",
+        "4;Verfasser: It is missing.;Quo vadis;;1896;other;Novel",
         "5;Jahr: “MDCCC” is no year.;Dziady;Adam Mickiewicz;MDCCC;third;Drama",
     ]
     do_undo(import_operation, get_or_create_actor(Actor.Channel.OPERATION, user_id=berta.pk))

@@ -22,17 +22,17 @@ ROWS = [
     "Short;A;99999999999;5;Novel",
 ]
 GERMAN_REASONS = [
-    "author: Dieses Feld darf nicht leer sein.",
+    "author: Die Angabe fehlt.",
     "isbn: Das Buch in Zeile 2 hat sie.",
     "row: Sie hat 3 Zellen, die erste Zeile 5.",
-    "title: Dieses Feld darf nicht mehr als 1000 Zeichen haben.",
+    "title: Die Angabe ist länger als 1.000 Zeichen.",
     "year: Dieses Jahr ist für ein Buch unwahrscheinlich.",
 ]
 ENGLISH_REASONS = [
-    "author: This field may not be blank.",
+    "author: It is missing.",
     "isbn: The book on line 2 has it.",
     "row: It has 3 cells, and the first line 5.",
-    "title: Ensure this field has no more than 1000 characters.",
+    "title: It is longer than 1,000 characters.",
     "year: This year is improbable for a book.",
 ]
 

@@ -16,6 +16,7 @@ from tests.support.book_files import build_exported_book, write_books
 
 MARC = write_books("marc", [build_exported_book()])
 HEADER = b"title,author,year,isbn,genre\n"
+GOES_ON = 'Zeile 2: Nach einem Anführungszeichen (") geht eine Zelle weiter.'
 RULES = ImportRules({name: name for name in ("title", "author", "year", "isbn", "genre", "available", "id")}, "id")
 
 
@@ -53,16 +54,16 @@ def test_problems_of_records_are_german() -> None:
 
 def test_files_that_cannot_be_read_are_refused_in_german() -> None:
     reasons = {
-        ("csv", b'a;b\n"x"y;z\n'): 'Zeile 2: Nach " fehlt ein Semikolon.',
-        ("csv", b'a,b\n"x"y,z\n'): 'Zeile 2: Nach " fehlt ein Komma.',
-        ("csv", b'a\tb\n"x"y\tz\n'): 'Zeile 2: Nach " fehlt ein Tabulator.',
-        ("csv", b"a,b\n" + b"x" * 131_073 + b"\n"): "Zeile 2: Eine Zelle ist länger als 131072 Zeichen.",
+        ("csv", b'a;b\n"x"y;z\n'): GOES_ON,
+        ("csv", b'a,b\n"x"y,z\n'): GOES_ON,
+        ("csv", b'a\tb\n"x"y\tz\n'): GOES_ON,
+        ("csv", b"a,b\n" + b"x" * 131_073 + b"\n"): "Zeile 2: Eine Zelle hat mehr als 131.072 Zeichen.",
         ("csv", b"\xff\xfea\0\n\0\x00\xd8"): "Zeile 2 ist nicht in UTF-16.",
         ("marcxml", b"<a>\n</b>"): "Das XML hat einen Fehler in Zeile 2, Spalte 3, nach 0 Datensätzen.",
         ("marcxml", b"<!DOCTYPE a [<!ENTITY b 'c'>]><a/>"): (
             "Das XML definiert einen Dokumenttyp oder Entitäten. Solche Dateien werden nicht gelesen."
         ),
-        ("xlsx", b"PK\x03\x04"): ("Das ist keine Arbeitsmappe, die gelesen werden kann: Cannot detect file format."),
+        ("xlsx", b"PK\x03\x04"): "Das ist keine Arbeitsmappe, die gelesen werden kann.",
     }
     assert {file: find_refusal(*file) for file in reasons} == reasons
 

@@ -1,16 +1,23 @@
 """Reasons are in the words of a file, and those that differ only in its texts and numbers are counted together."""
 
 from collections import Counter
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pymarc
 import pytest
 from django.core.management import CommandError, call_command
+from django.utils.translation import gettext as _
 from django.utils.translation import override
 
+from books.book_fields import REQUIRED_FIELDS
+from books.files.formats.records import Record
+from books.files.parsing import ImportedBookSerializer, ImportRules, parse_records
 from books.files.reasons import (
     MAX_GROUP_LENGTH,
     MAX_GROUPS,
+    REASONS_BY_CODE,
     add_reasons,
     describe_earlier,
     describe_other_writing,
@@ -19,6 +26,7 @@ from books.files.reasons import (
     list_groups,
     name_place,
 )
+from books.search.doubts import IMPROBABLE_YEAR
 from tests.support.book_files import build_exported_book, write_books
 
 RECORDS = [{"isbn": "9780141439587"}, {}, {}, {"isbn": "0141439580"}, {"isbn": "LOC 17"}, {"isbn": "9780141439587"}]
@@ -58,7 +66,39 @@ def test_the_command_names_fields_and_records_and_counts_the_reasons(
         "1 × 020$a: The book of record … has it in another writing.",
         "1 × 020$a: This is no valid ISBN.",
         "1 × 020$a: The book of record … has it.",
+        "What records leave empty: --default genre=TEXT; an ISBN: --use-number.",
     }
+
+
+def test_no_sentence_of_a_validator_reaches_a_person() -> None:
+    """Each error that a cell can cause has a reason of our own, in both languages."""
+    cells: list[Any] = [
+        None,
+        "",
+        " ",
+        "x" * 1_001,
+        "a\0b",
+        "a\ud800b",
+        5,
+        1.5,
+        10**30,
+        -(10**30),
+        True,
+        [],
+        "MCM",
+        2**31,
+    ]
+    for language in ("en", "de"):
+        with override(language):
+            reasons = [str(_(reason)).partition("%")[0] for reason in REASONS_BY_CODE.values()]
+            reasons += [str(IMPROBABLE_YEAR), "“", "„"]
+            for name, cell in product(REQUIRED_FIELDS, cells):
+                [record] = parse_records([Record(1, {name: cell})], ImportRules({name: name}))
+                sentence = record.problem.removeprefix(f"{name}: ")
+                assert not sentence or any(map(sentence.startswith, reasons)), (name, cell, sentence)
+    fields = ImportedBookSerializer().fields.values()
+    validators = [validator for field in fields for validator in field.validators]
+    assert {str(getattr(validator, "code", "")) for validator in validators} <= REASONS_BY_CODE.keys()
 
 
 def test_a_line_is_named_only_where_there_are_lines() -> None:

@@ -31,9 +31,9 @@ from tests.support.books_admin import find_anybody
 from webhooks.models import Event
 
 OUT_OF_BOUNDS = (
-    "title: Ensure this field has no more than 1000 characters."
+    "title: It is longer than 1,000 characters."
     " year: This year is improbable for a book."
-    " isbn: Ensure this field has no more than 64 characters."
+    " isbn: It is longer than 64 characters."
 )
 HEADER = "title,author,year,isbn,genre\n"
 # What a spreadsheet takes for the beginning of a formula, and what may stand before it.

@@ -257,9 +257,7 @@ def test_all_problems_of_a_record_are_named_together() -> None:
     mapping = {name: name for name in ("title", "year", "isbn")}
     raw = Record(7, {"title": " ", "year": "MCM", "isbn": []}, None)
     [record] = parse_records([raw], ImportRules(mapping))
-    assert record.problem == (
-        "title: This field may not be blank. year: “MCM” is no year. isbn: Input should be a valid string."
-    )
+    assert record.problem == ("title: It is missing. year: “MCM” is no year. isbn: It is no text.")
 
 
 @pytest.mark.usefixtures("db")

@@ -12,5 +12,6 @@ const book = await books.createBook({ bookCreate });
 assert.equal(book.title, bookCreate.title);
 const filter = { author: "nobody at all" };
 const operationRequest = { kind: OperationRequestKind.Delete, filter };
-await new OperationsApi(configuration).beginOperation({ operationRequest });
+const preview = await new OperationsApi(configuration).beginOperation({ operationRequest, dryRun: true });
+assert.equal(preview.matched, 0);
 assert.deepEqual(Object.values(EventSelector).at(-1), "*");
