@@ -12,12 +12,13 @@ from books.book_fields import MAX_LENGTHS
 from books.files.columns.dialects import find_dialect
 from books.files.columns.mapping import guess_mapping, list_ignored
 from books.files.columns.names import COLUMN_NAMES, FIELDS_BY_PLACE
-from books.files.formats.records import UnreadableFile
-from books.files.parsing import ImportRules, require_mapped_fields
+from books.files.parsing import ImportRules, MissingColumns, require_mapped_fields
 
 FIELD_LABELS = {"id": _("ID"), **FORM_LABELS}
 # Many files have a second column of ISBNs, with any name.
 ALWAYS_SHOWN = ("isbn_2",)
+# The fields that the form can fill in for all records.
+DEFAULTS = ("genre", "year")
 # The rules about records without an ISBN, by the choices of the form.
 WITHOUT_ISBN_RULES = {"leave": "leave_without_isbn", "number": "use_number"}
 
@@ -34,6 +35,7 @@ class ImportRulesForm(forms.Form):
     default_genre = forms.CharField(
         label=_("Genre of records that have none"), required=False, max_length=MAX_LENGTHS["genre"]
     )
+    default_year = forms.IntegerField(label=_("Year of records that have none"), required=False)
     on_match = forms.ChoiceField(
         label=_("If the library has the book"),
         choices=[
@@ -92,6 +94,10 @@ class ImportRulesForm(forms.Form):
         return [self[f"column_{place}"] for place in self.places]
 
     @property
+    def default_fields(self) -> list[forms.BoundField]:
+        return [self[f"default_{name}"] for name in DEFAULTS]
+
+    @property
     def rule_fields(self) -> list[forms.BoundField]:
         return [self[name] for name, field in self.base_fields.items() if isinstance(field, forms.ChoiceField)]
 
@@ -104,8 +110,10 @@ class ImportRulesForm(forms.Form):
         if not self.errors:
             try:
                 require_mapped_fields(self.build_rules())
-            except UnreadableFile as error:
-                raise forms.ValidationError(str(error), "columns") from error
+            except MissingColumns as error:
+                labels = [f"“{self[f'default_{name}'].label}”" for name in error.names if name in DEFAULTS]
+                advice = gettext("Choose its column, or fill in %(labels)s.") % {"labels": ", ".join(labels)}
+                raise forms.ValidationError(f"{error} {advice if labels else ''}".strip(), "columns") from error
         return self.cleaned_data
 
     def build_rules(self) -> ImportRules:
@@ -115,7 +123,7 @@ class ImportRulesForm(forms.Form):
             match_by=values["match_by"],
             on_match=values["on_match"],
             on_none=values["on_none"],
-            defaults={"genre": values["default_genre"]} if values["default_genre"] else {},
+            defaults={name: str(values[f"default_{name}"]) for name in DEFAULTS if values[f"default_{name}"]},
             is_exact=self.profile.is_exact,
             format=self.format,
             **{rule: values["without_isbn"] == choice for choice, rule in WITHOUT_ISBN_RULES.items()},

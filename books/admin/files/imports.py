@@ -15,7 +15,7 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_POST
 
 from books.admin.descriptions import operation_address
-from books.admin.files.forms import WITHOUT_ISBN_RULES, ImportRulesForm
+from books.admin.files.forms import DEFAULTS, WITHOUT_ISBN_RULES, ImportRulesForm
 from books.admin.files.results import build_report, read_fields
 from books.admin.operations.descriptions import (
     describe_outcome,
@@ -235,7 +235,7 @@ def describe_rules(rules: Mapping[str, Any]) -> dict[str, Any]:
     without_isbn = [choice for choice, rule in WITHOUT_ISBN_RULES.items() if rules.get(rule)]
     return {
         **rules,
-        "default_genre": rules["defaults"].get("genre", ""),
+        **{f"default_{name}": rules["defaults"].get(name, "") for name in DEFAULTS},
         "without_isbn": "".join(without_isbn),
     }
 

@@ -12,7 +12,7 @@ from books.models import Book, Operation
 from tests.support import program_files
 from tests.support.book_files import build_exported_book, write_books
 from tests.support.books_admin import delete_book
-from tests.support.imports import choose, confirm, page, upload
+from tests.support.imports import choose, confirm, count_kinds, page, upload
 from tests.support.program_files import write_workbook
 
 HEADER = ["title", "author", "year", "isbn", "genre"]
@@ -120,3 +120,16 @@ def test_what_a_form_asks_about_is_doubtful_by_the_name_of_its_column(head: Clie
     ):
         assert reason in shown
     assert not Book.objects.exists()
+
+
+def test_a_year_that_a_program_does_not_export_is_asked_for_once(head: Client) -> None:
+    """StoryGraph has none. The refusal names the field that fills it in."""
+    file = upload(head, program_files.STORYGRAPH.encode())
+    page_again = choose(head, file)
+    assert page_again.context["form"].non_field_errors() == [
+        "The first line names no column year. Choose its column, or fill in “Year of records that have none”."
+    ]
+    assert count_kinds(choose(head, file, default_year="1815")) == {"new": 1}
+    assert head.get(page(file, "mapping")).context["form"]["default_year"].value() == "1815"
+    confirm(head, file)
+    assert Book.objects.get().year == 1815
