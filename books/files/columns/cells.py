@@ -10,7 +10,7 @@ from stdnum import issn
 from books import isbn as isbns
 from books.book_fields import BOOK_FIELDS
 from books.files.columns.names import FIELDS_BY_PLACE, SEVERAL_VALUES_COLUMNS, simplify_name
-from books.files.formats.records import NumberText, name_field
+from books.files.formats.records import SURE_YEAR, VALUE_SEPARATORS, NumberText, name_field
 from books.isbn import normalize_isbn
 from library_site.db.integers import BIGINT_MAX, parse_integer
 
@@ -19,8 +19,6 @@ Reading = tuple[Any, str, bool]
 # Longer cells are not dates.
 MAX_DATE_LENGTH = 64
 
-# A certain year as catalogues write it: in brackets if it is not from the title page, or as a copyright year.
-SURE_YEAR = re.compile(r"\[?(?:c(?:op)?\.?|p\.?|©|℗|copyright)? ?(?P<year>[0-9]{4})\]?[ .,;:)]*", re.IGNORECASE)
 DAY, MONTH = "[0-9]{1,2}", "(?:0?[0-9]|1[0-2])"
 MONTH_NAME = r"(?:jan|feb|mar|mär|mrz|apr|may|mai|jun|jul|aug|sep|oct|okt|nov|dec|dez)[^\W\d_]*\.?"
 TIME = r"(?:[T ][0-9]{1,2}:[0-9:.,]+ ?(?:[AP]M)?(?:Z|UTC|[+-][0-9]{2}:?[0-9]{2})?)?"
@@ -47,7 +45,6 @@ WHOLE_NUMBER = re.compile(r"([0-9]{9,13})[.,]0+")
 SCIENTIFIC_NUMBER = re.compile(r"([0-9])[.,]([0-9]+)E\+([0-9]+)", re.IGNORECASE)
 WRAPPED_TEXT = re.compile(r'\s*(?:\[(.*)\]|="(.*)")\s*', re.DOTALL)
 TEXT_FIELDS = frozenset(field.name for field in BOOK_FIELDS if isinstance(field.example, str))
-VALUE_SEPARATORS = re.compile("[,;]")
 ISSN_PATTERN = re.compile("[0-9]{4}-?[0-9]{3}[0-9X]", re.IGNORECASE)
 # The text around an ISSN: `ISSN: 0317-8471 (Print)`.
 ISSN_LABEL = re.compile(r"e?-?ISSN:?|\([^)]*\)", re.IGNORECASE)

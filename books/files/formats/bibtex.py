@@ -8,11 +8,11 @@ from typing import Any, BinaryIO
 from django.utils.translation import gettext as _
 
 from books.book_fields import BOOK_FIELDS
-from books.files.columns.cells import read_first_value
 from books.files.formats.encodings import find_encoding, iter_lines
 from books.files.formats.records import (
     AVAILABILITIES,
     COLUMNS,
+    VALUE_SEPARATORS,
     ExportedBook,
     Pages,
     Record,
@@ -217,7 +217,7 @@ def read_entry_values(key: str, fields: Mapping[str, str]) -> dict[str, Any]:
     if match := CITATION_KEY_PATTERN.fullmatch(key):
         values["id"] = match[1]
     else:
-        values["genre"] = read_first_value(values["genre"])[0]
+        values["genre"] = next(filter(None, map(str.strip, VALUE_SEPARATORS.split(values["genre"]))), "")
     return {field: value for field, value in values.items() if value != ""}
 
 

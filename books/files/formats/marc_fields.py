@@ -12,8 +12,7 @@ from django.utils.translation import gettext_noop
 from pymarc import Field, Indicators, Record, Subfield
 
 from books.book_fields import BOOK_FIELDS
-from books.files.columns.cells import SURE_YEAR
-from books.files.formats.records import AVAILABILITIES, ExportedBook, UnreadableFile, iter_texts, name_field
+from books.files.formats.records import AVAILABILITIES, SURE_YEAR, ExportedBook, UnreadableFile, iter_texts, name_field
 from books.files.formats.references import AMBIGUOUS, escape_characters, unescape_characters
 from books.isbn import build_record_number, find_isbn, normalize_isbn, split_record_number
 

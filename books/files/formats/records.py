@@ -1,5 +1,6 @@
 """The types that the readers of all formats return, and that the writers take."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -18,6 +19,10 @@ get_values = attrgetter(*COLUMNS)
 REPORT_COLUMNS = ("line", "reason")
 # The number of bytes that a reader reads at once.
 CHUNK_BYTES = 2**16
+# A certain year as catalogues write it: in brackets if it is not from the title page, or as a copyright year.
+SURE_YEAR = re.compile(r"\[?(?:c(?:op)?\.?|p\.?|©|℗|copyright)? ?(?P<year>[0-9]{4})\]?[ .,;:)]*", re.IGNORECASE)
+# Between keywords.
+VALUE_SEPARATORS = re.compile("[,;]")
 # Longer texts are shortened when invalid records are shown.
 MAX_SHOWN_TEXT = 200
 

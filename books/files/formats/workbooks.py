@@ -4,10 +4,11 @@ A small file may need much memory or time, so the process that reads it has limi
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import date, time, timedelta
 from itertools import count
 from typing import Any, BinaryIO
+from zipfile import BadZipFile, ZipFile
 
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -17,9 +18,8 @@ from books.files.formats.headers import TableHeader, build_header
 from books.files.formats.records import NumberText, Record, Table, UnreadableFile
 
 OLD_WORKBOOK = b"\xd0\xcf\x11\xe0"
-# The first file in the archive contains it, uncompressed (OpenDocument 1.3, part 2, 3.3).
-OPEN_DOCUMENT = b"mimetypeapplication/vnd.oasis.opendocument"
-HEAD_BYTES = 100
+# Every archive of it has this file (OpenDocument 1.3, part 2, 3.1).
+OPEN_DOCUMENT = "content.xml"
 # The cells of a row, and its number.
 Rows = Iterator[tuple[list[str], int]]
 
@@ -27,7 +27,7 @@ Rows = Iterator[tuple[list[str], int]]
 def read_workbook(stream: BinaryIO, encoding_name: str = "") -> Table:
     """Reads all sheets with the same columns as the first one. Raises UnreadableFile."""
     stream.seek(0)
-    kind = name_kind(stream.read(HEAD_BYTES))
+    kind = name_kind(stream)
     stream.seek(0)
     with report_damage():
         workbook = CalamineWorkbook.from_filelike(stream)
@@ -43,10 +43,12 @@ def describe_workbook(kind: str, sheets: int) -> str:
     return sentence % {"kind": kind, "count": sheets} if sheets > 1 else kind
 
 
-def name_kind(head: bytes) -> str:
-    if head.startswith(OLD_WORKBOOK):
+def name_kind(stream: BinaryIO) -> str:
+    if stream.read(len(OLD_WORKBOOK)) == OLD_WORKBOOK:
         return "XLS"
-    return "ODS" if OPEN_DOCUMENT in head else "XLSX"
+    with suppress(BadZipFile):
+        return "ODS" if OPEN_DOCUMENT in ZipFile(stream).namelist() else "XLSX"
+    return "XLSX"
 
 
 @contextmanager

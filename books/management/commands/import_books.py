@@ -1,10 +1,11 @@
 """Imports a file. The command stores it, and runs in its own process the operation that the admin page would start."""
 
+import signal
 import time
 from argparse import ArgumentParser
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from threading import Event
@@ -106,7 +107,7 @@ class Command(CheckedCommand):
             raise CommandError("--failed names the file itself.")
         now = timezone.now()
         try:
-            with file.open("rb") as stream, store_stream(file.name, stream, now) as stored_file:
+            with interrupt_on_sigterm(), file.open("rb") as stream, store_stream(file.name, stream, now) as stored_file:
                 rules = self.read_rules(stored_file, options)
                 operation = begin_import(CHECK if dry_run else IMPORT, stored_file, rules, now, options)
                 self.import_file(stored_file, operation, file, failed)
@@ -180,6 +181,16 @@ class Command(CheckedCommand):
         if any(ABSENT in reason for reason in reasons):
             self.stderr.write("What records leave empty: --default genre=TEXT; an ISBN: --use-number.")
         return place
+
+
+@contextmanager
+def interrupt_on_sigterm() -> Iterator[None]:
+    """Lets SIGTERM cancel the import, as Ctrl-C does. It would end the process in the middle of a batch."""
+    previous = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)
 
 
 def build_rules(head: FilePreview, options: Mapping[str, Any]) -> ImportRules:

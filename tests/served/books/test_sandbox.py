@@ -28,7 +28,7 @@ LIMITS = {
     "RLIMIT_CORE": (0, 0),
     "RLIMIT_CPU": (20, 21),
     "RLIMIT_AS": (3 * 2**29, 3 * 2**29),
-    "RLIMIT_FSIZE": (4 * 2**30, 4 * 2**30),
+    "RLIMIT_FSIZE": (0, 0),
     "RLIMIT_NOFILE": (64, 64),
 }
 
@@ -146,7 +146,7 @@ def test_large_records_come_in_small_batches(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_columns_that_would_fill_pages_are_refused() -> None:
     allowed = b",".join(b"c%d" % number for number in range(1_000))
-    assert len(client.read_preview(build_source(allowed)).columns) == 1_000
+    assert len(client.read_preview(build_source(allowed + b"\n" + allowed)).columns) == 1_000
     for header, reason in ((allowed + b",x", "more than 1,000 columns"), (b"x" * 100_001, "names of the columns")):
         with pytest.raises(UnreadableFile, match=reason):
             client.read_preview(build_source(header))

@@ -4,7 +4,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from io import BytesIO
 from pathlib import Path
-from zipfile import ZipFile
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
 from hypothesis import given, settings
@@ -173,7 +173,7 @@ def write_open_document(values: Mapping[str, str]) -> bytes:
     )
     file = BytesIO()
     with ZipFile(file, "w") as archive:
-        archive.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
+        archive.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet", ZIP_DEFLATED)
         archive.writestr("META-INF/manifest.xml", "<manifest/>")
         archive.writestr("content.xml", content)
     return file.getvalue()

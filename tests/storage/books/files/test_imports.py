@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import signal
 from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
@@ -324,7 +325,7 @@ def test_an_interrupted_command_cancels_its_operation(
 
     def interrupt() -> None:
         if Operation.objects.get().cursor == 2:
-            raise KeyboardInterrupt
+            signal.raise_signal(signal.SIGINT if dry_run else signal.SIGTERM)
 
     call_between_batches(monkeypatch, interrupt)
     rows = ["First,A,MCM,1,G", "Second,A,1,2,G", "Third,A,MCM,3,G"]
