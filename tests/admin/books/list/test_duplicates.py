@@ -124,6 +124,7 @@ def test_each_pair_leads_to_the_next(head: Client) -> None:
     assert "The two books are one now: Emma " in read_words(page)
     assert page.context["books"] == [first, third]
     assert "3 pairs to look at" in read_words(page)
+    assert page.context["next_address"].endswith(f"={first.pk}-{fourth.pk}")
     page = head.post(merge_address(first, third), {"distinct": "yes"}, follow=True)
     assert page.context["books"] == [first, fourth]
     page = head.post(merge_address(third, fourth), {"distinct": "yes"}, follow=True)

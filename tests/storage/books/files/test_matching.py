@@ -112,11 +112,20 @@ def test_a_new_record_of_the_same_work_is_doubtful(emma: int, tmp_path: Path) ->
     assert Book.objects.filter(isbn=other).exists()
 
 
-def test_records_of_the_same_work_in_one_file_are_new_ones(db: None, tmp_path: Path) -> None:
-    """Also in two batches: the check sees none of them in the library."""
+def test_records_of_the_same_work_in_one_file_are_new_ones(
+    db: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also in several batches: the check sees none of them in the library."""
+    monkeypatch.setattr("books.operations.worker.FIRST_BATCH_SIZE", 1)
     rows = [f",Emma,Jane Austen,1815,{isbn},Novel," for isbn in ("9780141439587", "9780141439518", "9780141439600")]
     import_file(write_file(tmp_path, *rows), take_doubtful=False)
     assert Book.objects.count() == 3
+
+
+def test_the_work_of_a_book_that_the_file_changes_is_free(emma: int, tmp_path: Path) -> None:
+    rows = [f",Persuasion,Jane Austen,1815,{ISBN},Novel,", ",Emma,Jane Austen,1815,9780141439587,Novel,"]
+    import_file(write_file(tmp_path, *rows), take_doubtful=False, on_match="replace")
+    assert Book.objects.count() == 2
 
 
 def test_by_isbn_alone_another_writing_is_another_book(emma: int, tmp_path: Path) -> None:
