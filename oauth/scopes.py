@@ -59,7 +59,7 @@ def describe_scopes(scopes: Iterable[str]) -> list[Any]:
     return [SCOPES[name].sentence for name in format_scopes(scopes).split()]
 
 
-def write_scopes(text: str) -> str:
+def format_scope_sentences(text: str) -> str:
     """Returns the sentences of a space-separated text as one text."""
     return "; ".join(str(sentence) for sentence in describe_scopes(text.split()))
 

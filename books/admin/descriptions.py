@@ -96,7 +96,7 @@ def list_operations() -> QuerySet[Operation]:
 
 
 def list_shown_operations() -> QuerySet[Operation]:
-    """Returns the operations that lists show: looks at a file are none of them."""
+    """Returns the operations that lists show. Previews and checks of files change no book."""
     return list_operations().exclude(kind__in=list_unlisted_kinds())
 
 

@@ -53,7 +53,7 @@ from oauth.credentials import Credential
 from oauth.permissions import LibraryAccess, get_required_scope, require_permission
 from oauth.throttling import CallerThrottle, count_request
 
-# By an example, the paths of a route. The id must fit into the column.
+# The paths of each route, by an example of them. The id must fit into the column.
 PATHS = {"/books": re.compile("/books"), "/books/1": re.compile(r"/books/(0|[1-9][0-9]{0,17})")}
 JSON_ACCEPTS = {"", "*/*", "application/json"}
 # Clients can cause many different statements. The cache keeps so many.

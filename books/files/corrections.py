@@ -136,7 +136,7 @@ def store_rows(rows: Sequence[ImportCorrection]) -> None:
     )
 
 
-def pass_corrections_on(file: ImportFile, former_id: int | None, check_id: int) -> None:
+def move_corrections(file: ImportFile, former_id: int | None, check_id: int) -> None:
     """Moves the corrections of a check, and those since, to the next one, in the transaction that starts it."""
     cells = {(position, field): value for position, field, value in list_latest(file, former_id or UNCHECKED)}
     rows = [build_correction(file, check_id, cell, value) for cell, value in cells.items() if value]
@@ -144,7 +144,7 @@ def pass_corrections_on(file: ImportFile, former_id: int | None, check_id: int) 
     ImportCorrection.objects.filter(file=file).exclude(operation_id=check_id).delete()
 
 
-def use_accepted(file: ImportFile, check_id: int) -> None:
+def move_accepted(file: ImportFile, check_id: int) -> None:
     """Adds the records whose warnings are accepted to the check, in the transaction that starts its import."""
     accepted = list_accepted(file)
     store_rows([build_correction(file, check_id, (row.position, ACCEPTED), row.value) for row in accepted])

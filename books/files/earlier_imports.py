@@ -13,15 +13,15 @@ class EarlierImport:
     """An import, which has done the records that it reached and did not reject."""
 
     def __init__(self, file_id: int, operation: Operation) -> None:
-        self.last = operation.cursor or 0
-        self.rejected = iter_rejected(file_id, operation.pk)
+        self.last_position = operation.cursor or 0
+        self.rejected = iter_rejected_positions(file_id, operation.pk)
         self.next_rejected = next(self.rejected, None)
 
     def has_done(self, position: int) -> bool:
         """Takes the positions of the file in their order."""
         while self.next_rejected is not None and self.next_rejected < position:
             self.next_rejected = next(self.rejected, None)
-        return position <= self.last and position != self.next_rejected
+        return position <= self.last_position and position != self.next_rejected
 
 
 def mark_done(records: Iterable[ParsedRecord], file_id: int, import_ids: Sequence[int]) -> Iterator[ParsedRecord]:
@@ -32,7 +32,7 @@ def mark_done(records: Iterable[ParsedRecord], file_id: int, import_ids: Sequenc
         yield record._replace(is_done=True) if is_done else record
 
 
-def iter_rejected(file_id: int, operation_id: int) -> Iterator[int]:
+def iter_rejected_positions(file_id: int, operation_id: int) -> Iterator[int]:
     """Yields the positions of the records that the import rejected."""
     findings = ImportFinding.objects.filter(file=file_id, operation_id=operation_id, kind__in=REJECTED_VERDICTS)
     rows = findings.order_by("position").values_list("position", flat=True)

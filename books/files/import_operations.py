@@ -13,9 +13,9 @@ from books.files.corrections import (
     count_accepted,
     find_changes,
     forget_accepted,
-    pass_corrections_on,
+    move_accepted,
+    move_corrections,
     store_changes,
-    use_accepted,
 )
 from books.files.import_tasks import (
     CHECK,
@@ -116,7 +116,7 @@ def store_check(file: ImportFile, rules: ImportRules, encoding: str, actor: Acto
     stored_rules = msgspec.to_builtins(msgspec.structs.replace(rules, take_doubtful=False))
     parameters = {"file": file.pk, "encoding": encoding, "rules": stored_rules, "earlier": list_earlier_ids(file)}
     operation = store_operation(CHECK, parameters, actor, now, IMPORT_PERMISSIONS)
-    pass_corrections_on(file, file.check_operation_id, operation.pk)
+    move_corrections(file, file.check_operation_id, operation.pk)
     ImportFile.objects.filter(pk=file.pk).update(rules=stored_rules, check_operation=operation)
 
 
@@ -185,7 +185,7 @@ def begin_import(
     if not count_writable(file, shown, take_doubtful=take_doubtful):
         raise NothingToImport
     check_id = get_check_id(shown)
-    use_accepted(file, check_id)
+    move_accepted(file, check_id)
     rules = msgspec.structs.replace(get_rules(shown), take_doubtful=take_doubtful)
     parameters = {
         "file": file.pk,

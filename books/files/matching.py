@@ -87,7 +87,7 @@ def decide_records(
     matches = find_matches([record for record in records if not (record.problem or record.is_left_out)], rules, earlier)
     done = {record.position for record in records if record.is_done}
     books = load_books({match.pk for position, match in matches.items() if position not in done})
-    earlier.begin_books(books)
+    earlier.load_written_books(books)
     works = find_works([record for record in records if record.position not in matches], rules, earlier)
     return [
         decide_record(
@@ -140,7 +140,7 @@ def decide_record(
     isbn13 = find_isbn13(record, rules)
     if repetition := find_repetition(record, isbn13, book, earlier):
         return Decision(record, Verdict.REFUSED, repetition, members=("isbn",))
-    if book and book.id in earlier.written:
+    if book and book.id in earlier.written_ids:
         return Decision(record, Verdict.REFUSED, describe_owner(record), book=book, members=("isbn",))
     if line := earlier.find(RecordKey.ISBN13, isbn13):
         record = record._replace(

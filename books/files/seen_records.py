@@ -46,7 +46,7 @@ class SeenRecords:
         self.position = 0
         self.has_changes = False
         self.batch: dict[tuple[RecordKey, str | int], int] = {}
-        self.written: set[int] = set()
+        self.written_ids: set[int] = set()
 
     def begin_batch(self, position: int) -> None:
         """`position` is the position of the batch's first record."""
@@ -96,8 +96,8 @@ class SeenRecords:
         rows = Change.objects.filter(book_id__in=pks, version=1).values_list("book_id", "operation")
         return {pk for pk, operation_id in rows if operation_id == self.operation_id}
 
-    def begin_books(self, pks: Collection[int]) -> None:
+    def load_written_books(self, pks: Collection[int]) -> None:
         """Finds out which books of a batch an earlier import of the file has added or changed."""
         if self.earlier_ids and pks:
             rows = Change.objects.filter(book_id__in=pks, operation__in=self.earlier_ids)
-            self.written = set(rows.values_list("book_id", flat=True))
+            self.written_ids = set(rows.values_list("book_id", flat=True))

@@ -57,11 +57,11 @@ def list_items(condition: Q, loan: Q, start: Start, limit: int) -> Sequence[int]
     changes = Change.objects.values("pk")
     parts = {
         "first": steps.filter(beyond & step_condition)[:1],
-        "next": steps.filter(is_true(IS_NEXT), step_condition)[:1],
-        "earlier": steps.filter(is_true(IS_EARLIER), step_condition)[:1],
-        "same": changes.filter(is_true(IS_SAME), loan),
+        "next": steps.filter(build_sql_condition(IS_NEXT), step_condition)[:1],
+        "earlier": steps.filter(build_sql_condition(IS_EARLIER), step_condition)[:1],
+        "same": changes.filter(build_sql_condition(IS_SAME), loan),
         # PostgreSQL would answer NOT EXISTS by reading the table if one operation has most of the changes.
-        "newer": changes.filter(is_true(IS_NEWER), condition).order_by("pk")[:1],
+        "newer": changes.filter(build_sql_condition(IS_NEWER), condition).order_by("pk")[:1],
     }
     statements = {name: compile_query(rows) for name, rows in parts.items()}
     sql = STEPS_SQL.format(**{name: text for name, (text, _values) in statements.items()})
@@ -69,7 +69,7 @@ def list_items(condition: Q, loan: Q, start: Start, limit: int) -> Sequence[int]
     return [pk for (pk,) in fetch_all(sql, [*values, limit])]
 
 
-def is_true(sql: str) -> RawSQL:
+def build_sql_condition(sql: str) -> RawSQL:
     return RawSQL(sql, (), BooleanField())  # noqa: S611  # our own SQL
 
 

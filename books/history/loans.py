@@ -1,5 +1,6 @@
 """Lends and returns: changes of the availability and of nothing else."""
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,9 +14,9 @@ from books.models import Change
 LENT, TAKEN_BACK, NO_LOAN = gettext_noop("lent"), gettext_noop("taken back"), "no loan"
 STATES = {LENT: {"available": False}, TAKEN_BACK: {"available": True}}
 # `after` as PostgreSQL writes it, with a blank, and as SQLite has stored it.
+SEPARATORS = [(", ", ": "), (",", ":")]
 TEXTS = {
-    LENT: ['{"available": false}', '{"available":false}'],
-    TAKEN_BACK: ['{"available": true}', '{"available":true}'],
+    loan: [json.dumps(values, separators=separators) for separators in SEPARATORS] for loan, values in STATES.items()
 }
 
 

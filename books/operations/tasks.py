@@ -77,7 +77,7 @@ class Kind:
     # What is being done, and what was done with `number` books.
     label: ClassVar[Any] = _("change of many books")
     title: ClassVar[Any] = CHANGED_TITLE
-    # Whether it is listed: a look at a file that changes nothing is not.
+    # Whether lists show it. They leave out what changes no book.
     is_listed: ClassVar[bool] = True
     # The sentences for its numbers.
     sentences: ClassVar[Sentences] = CHANGED

@@ -35,13 +35,13 @@ class Pair(NamedTuple):
     second: int
 
 
-class Compared(NamedTuple):
+class BookIdentity(NamedTuple):
     """What two books are compared by."""
 
     isbn13: str | None
     work: Work
 
-    def is_same(self, other: "Compared") -> bool:
+    def is_same(self, other: "BookIdentity") -> bool:
         return self.work == other.work or (self.isbn13 is not None and self.isbn13 == other.isbn13)
 
 
@@ -70,20 +70,20 @@ def iter_pairs(groups: Sequence[Sequence[int]]) -> Iterator[Pair]:
     """Yields the pairs in each group that are duplicates."""
     for start in range(0, len(groups), GROUPS_AT_ONCE):
         some = groups[start : start + GROUPS_AT_ONCE]
-        books = read_compared(chain.from_iterable(some))
+        books = read_identities(chain.from_iterable(some))
         for first, second in chain.from_iterable(combinations(group, 2) for group in some):
             if is_duplicate(books, Pair(first, second)):
                 yield Pair(first, second)
 
 
-def is_duplicate(books: Mapping[int, Compared], pair: Pair) -> bool:
+def is_duplicate(books: Mapping[int, BookIdentity], pair: Pair) -> bool:
     """Whether both books are there, and are still duplicates."""
     return books.keys() >= set(pair) and books[pair.first].is_same(books[pair.second])
 
 
-def read_compared(pks: Iterable[int]) -> dict[int, Compared]:
+def read_identities(pks: Iterable[int]) -> dict[int, BookIdentity]:
     rows = Book.objects.filter(pk__in=pks).values_list("pk", *COMPARED_COLUMNS)
-    return {pk: Compared(isbn13, build_work(title, author)) for pk, isbn13, title, author in rows}
+    return {pk: BookIdentity(isbn13, build_work(title, author)) for pk, isbn13, title, author in rows}
 
 
 def read_versions(pks: Collection[int]) -> dict[int, int]:
@@ -99,7 +99,7 @@ def check_pairs(counted: Sequence[Sequence[int]]) -> list[Pair]:
     pairs = {Pair(first, second): versions for first, second, *versions in counted}
     versions = read_versions({pk for pair in pairs for pk in pair})
     changed = {pair for pair, old in pairs.items() if old != [versions.get(pk) for pk in pair]}
-    books = read_compared({pk for pair in changed for pk in pair})
+    books = read_identities({pk for pair in changed for pk in pair})
     firsts = [pair.first for pair in pairs]
     marks = DistinctBooks.objects.filter(first_id__range=(min(firsts, default=0), max(firsts, default=0)))
     distinct = set(marks.values_list("first_id", "second_id"))

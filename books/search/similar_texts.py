@@ -53,14 +53,14 @@ def iter_candidates(searched: str) -> Iterator[str]:
     is_found = False
     for word in long_words:
         other = next((other for other in words if other != word and len(other) >= MIN_HALF), None)
-        for found in iter_texts(word, *([other] if other else [])):
+        for found in iter_half_matches(word, *([other] if other else [])):
             is_found = True
             yield found
     if not is_found and len(words) > 1 and long_words:
-        yield from iter_texts(long_words[0])
+        yield from iter_half_matches(long_words[0])
 
 
-def iter_texts(word: str, *others: str) -> Iterator[str]:
+def iter_half_matches(word: str, *others: str) -> Iterator[str]:
     """Yields titles and authors with the first or the last half of the word, and with the others."""
     length = max(MIN_HALF, (len(word) + 1) // 2)
     for field in SEARCHED_FIELDS:

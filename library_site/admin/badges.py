@@ -13,6 +13,6 @@ def format_badge(word: object, tone: Tone = "") -> str:
     return format_html('<span class="{}">{}</span>', f"badge {tone}".strip(), word)
 
 
-def format_state(word: object, tone: Tone, note: object) -> str:
+def format_badge_with_note(word: object, tone: Tone, note: object) -> str:
     """Returns a badge and what one wants to know beside it, such as a date, as HTML."""
     return format_html('{} <span class="quiet date">{}</span>', format_badge(word, tone), note)

@@ -27,7 +27,7 @@ def write_moment(local: datetime) -> str:
     return f"{format_date(local)}, {date_format(local, 'H:i:s T')}"
 
 
-def write_short(moment: datetime) -> str:
+def format_short_moment(moment: datetime) -> str:
     """Returns date and time as text, for headings."""
     return f"{format_date(moment)}, {date_format(localize_moment(moment), 'H:i')}"
 

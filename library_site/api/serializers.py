@@ -82,7 +82,7 @@ class StrictChoiceField(serializers.ChoiceField):
 
 
 class RejectUnknownMixin(serializers.Serializer[Any]):
-    """Refuses unknown fields, but for those of `ignored_fields`."""
+    """Rejects unknown fields, except those of `ignored_fields`."""
 
     ignored_fields: frozenset[str] = frozenset()
 

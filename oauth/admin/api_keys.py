@@ -9,13 +9,13 @@ from django.utils import timezone
 from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 
-from library_site.admin.badges import format_badge, format_state
+from library_site.admin.badges import format_badge, format_badge_with_note
 from library_site.admin.model_admins import MomentFilter, OwnedAdmin
 from library_site.admin.moments import format_age, format_date
 from oauth import api_keys
-from oauth.admin.forms import MAY, APIKeyForm
+from oauth.admin.forms import MAY_LABEL, APIKeyForm
 from oauth.models import APIKey
-from oauth.scopes import DEFAULT_SCOPE, write_scopes
+from oauth.scopes import DEFAULT_SCOPE, format_scope_sentences
 
 
 class RevocationFilter(MomentFilter):
@@ -58,17 +58,17 @@ class APIKeyAdmin(OwnedAdmin):
     @admin.display(description=_("state"))
     def state(self, key: APIKey) -> str:
         if key.revoked_at:
-            return format_state(gettext("Revoked"), "bad", format_date(key.revoked_at))
+            return format_badge_with_note(gettext("Revoked"), "bad", format_date(key.revoked_at))
         if not key.expires_at:
             return format_badge(gettext("Active"), "good")
         if key.expires_at <= timezone.now():
-            return format_state(gettext("Expired"), "warning", format_date(key.expires_at))
+            return format_badge_with_note(gettext("Expired"), "warning", format_date(key.expires_at))
         until = gettext("until %(date)s") % {"date": format_date(key.expires_at)}
-        return format_state(gettext("Active"), "good", until)
+        return format_badge_with_note(gettext("Active"), "good", until)
 
-    @admin.display(description=MAY)
+    @admin.display(description=MAY_LABEL)
     def may(self, key: APIKey) -> str:
-        return write_scopes(key.scopes)
+        return format_scope_sentences(key.scopes)
 
     @admin.display(description=_("last used"))
     def used(self, key: APIKey) -> str:

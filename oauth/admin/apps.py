@@ -15,7 +15,7 @@ from library_site.admin.model_admins import OwnedAdmin
 from library_site.admin.moments import format_age
 from oauth.admin.forms import AppForm
 from oauth.models import Authorization
-from oauth.scopes import DEFAULT_SCOPE, write_scopes
+from oauth.scopes import DEFAULT_SCOPE, format_scope_sentences
 from oauth.server import registration
 
 # The toolkit has no German translation: our catalog translates the texts that the pages show.
@@ -74,7 +74,7 @@ class AppAdmin(OwnedAdmin):
     @admin.display(description=_("may ask to"))
     def may_ask(self, app: Any) -> str:
         scopes = app.allowance.scopes if hasattr(app, "allowance") else DEFAULT_SCOPE
-        return write_scopes(scopes)
+        return format_scope_sentences(scopes)
 
     @admin.display(description=_("registered"))
     def registered(self, app: Any) -> str:

@@ -8,11 +8,11 @@ from django.utils.html import format_html
 from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 
-from library_site.admin.badges import format_badge, format_state
+from library_site.admin.badges import format_badge, format_badge_with_note
 from library_site.admin.model_admins import MomentFilter, OwnedAdmin, ReadOnlyAdmin
 from library_site.admin.moments import format_age, format_date
 from oauth.models import CONSENT_LIFETIME, Authorization
-from oauth.scopes import write_scopes
+from oauth.scopes import format_scope_sentences
 from oauth.server import registration
 from oauth.tokens import revocations
 
@@ -49,7 +49,7 @@ class AuthorizationAdmin(ReadOnlyAdmin, OwnedAdmin):
         return format_html(
             '{} <span class="quiet">{}</span>',
             (gettext("%(app)s acts for itself") if is_own else gettext("%(user)s lets %(app)s in")) % names,
-            write_scopes(authorization.scopes),
+            format_scope_sentences(authorization.scopes),
         )
 
     @admin.display(description=_("given"))
@@ -64,7 +64,7 @@ class AuthorizationAdmin(ReadOnlyAdmin, OwnedAdmin):
     @admin.display(description=_("state"))
     def state(self, authorization: Authorization) -> str:
         if authorization.ended_at:
-            return format_state(gettext("Ended"), "", format_date(authorization.ended_at))
+            return format_badge_with_note(gettext("Ended"), "", format_date(authorization.ended_at))
         is_expired = authorization.created_at <= timezone.now() - CONSENT_LIFETIME
         return format_badge(gettext("Expired"), "warning") if is_expired else format_badge(gettext("Active"), "good")
 

@@ -13,12 +13,12 @@ from django.http import HttpRequest
 
 from library_site.admin.model_admins import ValidatingAdmin
 from oauth.accounts.roles import list_permissions
-from oauth.admin.forms import MAY, PermissionsWidget, RolesField, RowsField
+from oauth.admin.forms import MAY_LABEL, PermissionsWidget, RolesField, RowsField
 
 # How the form shows the groups of a user, and the permissions of a user or group.
-FIELDS: dict[Any, dict[str, Any]] = {
+FIELD_OPTIONS: dict[Any, dict[str, Any]] = {
     Group: {"form_class": RolesField, "widget": CheckboxSelectMultiple},
-    Permission: {"form_class": RowsField, "widget": PermissionsWidget, "label": MAY},
+    Permission: {"form_class": RowsField, "widget": PermissionsWidget, "label": MAY_LABEL},
 }
 
 
@@ -41,7 +41,10 @@ class DelegatingAdmin(ValidatingAdmin):
         self, db_field: "ManyToManyField[Any, Any]", request: Any = None, **options: Any
     ) -> ModelMultipleChoiceField | None:
         # Django's two lists have no accessible names, and do not fit on a phone.
-        options |= {"queryset": list_manageable(db_field.related_model, request.user), **FIELDS[db_field.related_model]}
+        options |= {
+            "queryset": list_manageable(db_field.related_model, request.user),
+            **FIELD_OPTIONS[db_field.related_model],
+        }
         return super().formfield_for_manytomany(db_field, request, **options)
 
 

@@ -107,7 +107,7 @@ class APIKeyForm(forms.ModelForm):
 GROUP_NAMES = [gettext_noop("Librarians"), gettext_noop("Developers"), gettext_noop("Head librarians")]
 
 
-MAY = pgettext_lazy("what a person may do", "May")
+MAY_LABEL = pgettext_lazy("what a person may do", "May")
 
 
 class RowsField(forms.ModelMultipleChoiceField):
@@ -179,7 +179,7 @@ class InvitationForm(forms.ModelForm):
         help_text=_("The invitation goes there."),
     )
     groups = RolesField(
-        label=MAY,
+        label=MAY_LABEL,
         required=False,
         help_text=_("Without any, the person reads books and lets apps read them."),
     )

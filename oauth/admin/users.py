@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy as _
 from library_site.admin.badges import format_badge
 from oauth.accounts import mails, roles
 from oauth.admin.delegation import DelegatingAdmin, list_manageable
-from oauth.admin.forms import MAY, InvitationForm
+from oauth.admin.forms import MAY_LABEL, InvitationForm
 
 # Django's German translation lacks these texts or uses another term: our catalog translates them.
 DJANGO_TEXTS = [
@@ -70,7 +70,7 @@ class LibraryUserAdmin(DelegatingAdmin, UserAdmin):
     list_select_related = ("second_factor",)
     fieldsets = (
         (None, {"fields": ("username", "password", "first_name", "last_name", "email")}),
-        (MAY, {"fields": ("is_active", "is_superuser", "groups")}),
+        (MAY_LABEL, {"fields": ("is_active", "is_superuser", "groups")}),
         (_("May besides"), {"fields": ("user_permissions",), "classes": ("collapse",)}),
         (_("Details"), {"fields": ("is_staff", "last_login", "date_joined"), "classes": ("collapse",)}),
     )
@@ -95,8 +95,8 @@ class LibraryUserAdmin(DelegatingAdmin, UserAdmin):
         return (*fieldsets, (None, {"fields": ("is_superuser",)}))
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        times = ("last_login", "date_joined", "may_sentences")
-        return times if request.user.is_superuser else (*times, "is_superuser")
+        names = ("last_login", "date_joined", "may_sentences")
+        return names if request.user.is_superuser else (*names, "is_superuser")
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any) -> Any:
         if obj:
@@ -119,13 +119,13 @@ class LibraryUserAdmin(DelegatingAdmin, UserAdmin):
     def full_name(self, user: User) -> str:
         return user.get_full_name()
 
-    @admin.display(description=MAY)
+    @admin.display(description=MAY_LABEL)
     def may(self, user: User) -> str:
         """Names the groups; the page of the person has the sentences."""
         names = [gettext(group.name) for group in user.groups.all()]
         return gettext("Everything") if user.is_superuser else ", ".join(names) or gettext("Read books")
 
-    @admin.display(description=MAY)
+    @admin.display(description=MAY_LABEL)
     def may_sentences(self, user: User) -> str:
         return "; ".join(roles.describe_user(user))
 
@@ -185,7 +185,7 @@ class LibraryGroupAdmin(DelegatingAdmin, GroupAdmin):
     def role(self, group: Group) -> str:
         return gettext(group.name)
 
-    @admin.display(description=MAY)
+    @admin.display(description=MAY_LABEL)
     def may(self, group: Group) -> str:
         return "; ".join(roles.describe_group(group))
 

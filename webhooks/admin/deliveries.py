@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy as _
 
 from library_site.admin.badges import Tone, format_badge
 from library_site.admin.model_admins import OwnedAdmin, ReadOnlyAdmin
-from library_site.admin.moments import format_age, format_moment, write_short
+from library_site.admin.moments import format_age, format_moment, format_short_moment
 from webhooks import endpoints
 from webhooks.admin.action_buttons import (
     MAX_URL_SHOWN,
@@ -93,7 +93,7 @@ class DeliveryAdmin(ReadOnlyAdmin, ActionButtonsAdmin, OwnedAdmin):
 
     def get_headline(self, row: Any) -> str:
         moment = row.finished_at or row.created_at
-        return str(HEADLINES[row.state]) % {"kind": row.event.kind, "time": write_short(moment)}
+        return str(HEADLINES[row.state]) % {"kind": row.event.kind, "time": format_short_moment(moment)}
 
     @admin.display(description=_("event"))
     def headline(self, delivery: Delivery) -> str:

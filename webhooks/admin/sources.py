@@ -16,7 +16,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 
 from library_site.admin.badges import Tone, format_badge
 from library_site.admin.model_admins import ReadOnlyAdmin
-from library_site.admin.moments import format_age, format_date, format_moment, write_short
+from library_site.admin.moments import format_age, format_date, format_moment, format_short_moment
 from webhooks import inbox
 from webhooks.admin.action_buttons import (
     ActionButtonsAdmin,
@@ -173,7 +173,7 @@ class ReceivedAdmin(ReadOnlyAdmin, ActionButtonsAdmin):
         return format_badge(event.get_state_display(), RECEIVED_TONES[event.state])
 
     def get_headline(self, row: Any) -> str:
-        values = {"kind": row.kind, "source": row.source, "time": write_short(row.received_at)}
+        values = {"kind": row.kind, "source": row.source, "time": format_short_moment(row.received_at)}
         return gettext("%(kind)s of %(source)s, %(time)s") % values
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:

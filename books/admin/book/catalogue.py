@@ -60,13 +60,13 @@ def show_entry(request: HttpRequest) -> HttpResponse:
     context = {
         "message": message or _("Found at %(host)s:") % {"host": entry and entry.host},
         "problems": lookup.problems,
-        "values": [(name, label_field(name), value) for name, value in write_values(entry).items()] if entry else [],
+        "values": [(name, label_field(name), value) for name, value in format_values(entry).items()] if entry else [],
         "missing": [label_field(name) for name in COMPLETED_FIELDS if entry and name not in entry.values],
     }
     return TemplateResponse(request, "admin/books/book/catalogue_entry.html", context, status=status, headers=headers)
 
 
-def write_values(entry: CatalogueEntry) -> dict[str, Any]:
+def format_values(entry: CatalogueEntry) -> dict[str, Any]:
     """Catalogues write "Le Guin, Ursula K."; the name is turned round if the newest books have names in that order."""
     values = dict(entry.values)
     surname, comma, given_names = values.get("author", "").partition(", ")

@@ -9,7 +9,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from books.admin.descriptions import describe_entries
-from books.admin.operations.descriptions import find_touched_books
+from books.admin.operations.descriptions import find_changed_books
 from books.admin.pager import PAGE_SIZE, Pager
 from books.admin.views import render_page
 from books.history.change_pages import CHANGE_KINDS, Entry, Filters, read_recent_page
@@ -62,13 +62,15 @@ def show_recent_changes(request: HttpRequest) -> HttpResponse:
     form = ChangeFilterForm(request.GET)
     pager = Pager(request.GET, TimeCursor, is_newest_first=True)
     entries: Sequence[Entry] = []
-    is_folded = False
+    joins_operations = False
     if form.is_valid():
         filters = form.build_filters()
-        is_folded = filters.operation is None
-        entries = pager.read(partial(read_feed if is_folded else read_recent_page, filters), PAGE_SIZE)
+        joins_operations = filters.operation is None
+        entries = pager.read(partial(read_feed if joins_operations else read_recent_page, filters), PAGE_SIZE)
     changes = describe_entries(entries)
-    books = find_touched_books({entry.operation_id for entry in entries if entry.operation_id}) if is_folded else {}
+    books = (
+        find_changed_books({entry.operation_id for entry in entries if entry.operation_id}) if joins_operations else {}
+    )
     return render_page(
         request,
         "recent_changes",

@@ -22,7 +22,7 @@ from books.admin.descriptions import (
 )
 from books.admin.first_page.charts import Column, build_chart_columns, find_largest, scale
 from books.admin.list.filters import begin_day
-from books.admin.operations.descriptions import find_touched_books
+from books.admin.operations.descriptions import find_changed_books
 from books.admin.operations.views import describe_row
 from books.admin.views import BULK_EDIT, CHANGE_BOOK, MERGE_BOOKS, SEE_BOOKS, VIEW_HISTORY, has_any_permission
 from books.history.activity import DAYS
@@ -91,7 +91,7 @@ def describe_first_page(request: HttpRequest) -> dict[str, Any]:
         "may_view": may_view,
         "may_lend": request.user.has_perm(CHANGE_BOOK),
         "may_view_history": may_view_history,
-        "operations": list_operations() if has_any_permission(request, (VIEW_HISTORY, BULK_EDIT)) else [],
+        "operations": list_running_operations() if has_any_permission(request, (VIEW_HISTORY, BULK_EDIT)) else [],
         **(describe_books(now, may_merge=request.user.has_perm(MERGE_BOOKS)) if may_view else {}),
         **(describe_changes(now) if may_view_history else {}),
     }
@@ -111,7 +111,7 @@ def describe_books(now: datetime, *, may_merge: bool) -> dict[str, Any]:
             count_new(now),
         ],
         "counts": qualities,
-        "to_look_at": add_counts([quality.books for quality in qualities]),
+        "to_look_at": sum_counts([quality.books for quality in qualities]),
         "genres": build_genre_bars(numbers["genres"], numbers["books"]),
         "decades": decades,
         "fullest_decade": max((column.total for column in decades), default=0),
@@ -162,7 +162,7 @@ def list_qualities(counts: Mapping[str, int]) -> list[Number]:
     return [Number(str(QUALITIES[name]), books, list_address(quality=name)) for name, books in counts.items()]
 
 
-def add_counts(counts: Sequence[int]) -> int:
+def sum_counts(counts: Sequence[int]) -> int:
     is_bounded = any(isinstance(count, BoundedCount) for count in counts)
     return BoundedCount(sum(counts)) if is_bounded else sum(counts)
 
@@ -238,7 +238,7 @@ def format_day(day: date) -> str:
 
 def list_feed() -> list[FeedItem]:
     entries = read_feed(Filters(), Start(), MAX_CHANGES).rows
-    books = find_touched_books({entry.operation_id for entry in entries if entry.operation_id})
+    books = find_changed_books({entry.operation_id for entry in entries if entry.operation_id})
     return [
         describe_item(change, books.get(change.entry.operation_id or 0, ())) for change in describe_entries(entries)
     ]
@@ -262,7 +262,7 @@ def describe_changed_values(change: Description) -> str:
     return first if len(lines) == 1 else f"{first}, …"
 
 
-def list_operations() -> list[dict[str, Any]]:
+def list_running_operations() -> list[dict[str, Any]]:
     """Returns the running operations, oldest first."""
     operations = list_shown_operations().exclude(next_at=None).order_by("pk")
     return [describe_row(operation) for operation in operations[:MAX_SHOWN_OPERATIONS]]

@@ -33,17 +33,12 @@ class GenreCursor(PageCursor):
     folded: Annotated[str, Meta(max_length=MAX_FOLDED_LENGTH, pattern="^[^\\0]+$")]
 
 
-class PreservingRedirect(HttpResponseRedirect):
-    """The browser sends the same form to the other address."""
-
-    status_code = 307
-
-
 def show_genres(request: HttpRequest) -> HttpResponse:
     """Lists genres. A POST leads to the preview of a bulk edit, which gives the books of several genres one name."""
     if request.method == "POST" and (names := request.POST.getlist("genres")):
         query = urlencode({"genres": json.dumps(names, ensure_ascii=False)})
-        return PreservingRedirect(f"{reverse('admin:bulk_edit')}?{query}")
+        address = f"{reverse('admin:bulk_edit')}?{query}"
+        return HttpResponseRedirect(address, preserve_request=True)
     if request.method == "POST":
         messages.error(request, _("Tick the genres that get the name."))
     pager = Pager(request.GET, GenreCursor)

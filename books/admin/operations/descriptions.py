@@ -73,7 +73,7 @@ def describe_outcome(operation: Operation) -> list[str]:
     return [format_sentence(kind.sentences[name], numbers.get(name) or 0) for name in names]
 
 
-def find_touched_books(operation_ids: Collection[int], limit: int = SHOWN_BOOKS) -> dict[int, list[Link]]:
+def find_changed_books(operation_ids: Collection[int], limit: int = SHOWN_BOOKS) -> dict[int, list[Link]]:
     """Returns the first books that each operation changed, with links to their histories. Takes three queries."""
     changes = Change.objects.filter(operation=OuterRef("pk")).order_by("pk").values("book_id")
     firsts = [Subquery(changes[number : number + 1]) for number in range(limit)]

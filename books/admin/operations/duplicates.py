@@ -26,7 +26,7 @@ from library_site.db.keyset import Page, Start, cut_page
 from library_site.http.api_errors import APIError
 
 PAIRS_OF_A_PAGE = 25
-SHOWN_FIELDS = ("title", "author", "year", "isbn", "genre")
+SHOWN_FIELDS = [name for name in FIELDS if name != "available"]
 CELL_KINDS = {"year": "number", "isbn": "isbn"}
 
 

@@ -25,7 +25,7 @@ from books.admin.operations.descriptions import (
     count_problems,
     describe_edit,
     describe_progress,
-    find_touched_books,
+    find_changed_books,
     format_state,
     is_under_way,
     list_problems,
@@ -55,7 +55,7 @@ MAX_BOOKS = 10
 def show_operations(request: HttpRequest) -> HttpResponse:
     pager = Pager(request.GET, is_newest_first=True)
     operations = pager.read_rows(list_shown_operations(), PAGE_SIZE)
-    books = find_touched_books([operation.pk for operation in operations])
+    books = find_changed_books([operation.pk for operation in operations])
     return render_page(
         request,
         "operations/list",
@@ -94,7 +94,7 @@ def show_operation(request: HttpRequest, operation_id: int) -> HttpResponse:
         "operations/operation",
         title,
         **describe_row(operation),
-        books=find_touched_books([operation.pk], MAX_BOOKS)[operation.pk],
+        books=find_changed_books([operation.pk], MAX_BOOKS)[operation.pk],
         has_filter="filter" in parameters,
         filter=describe_selection(read_stored_filter(parameters["filter"])) if "filter" in parameters else "",
         is_silent=not parameters.get("events", True),

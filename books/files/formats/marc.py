@@ -18,7 +18,7 @@ from django.utils.translation import ngettext
 from pymarc.exceptions import PymarcException
 
 from books.files.formats.encodings import ENCODINGS, MARC_8, UTF_8, Encoding
-from books.files.formats.marc_fields import build_record, describe_other_kind, read_number, read_values
+from books.files.formats.marc_fields import build_record, describe_other_kind, read_record_number, read_values
 from books.files.formats.records import (
     CHUNK_BYTES,
     COLUMNS,
@@ -98,7 +98,7 @@ def iter_records(stream: BinaryIO, encoding: Encoding | None = None) -> Iterator
             yield Record(number, {}, raw, name_field("record", str(error)))
         else:
             problem = describe_other_kind(record, number)
-            yield Record(number, read_values(record), raw, problem, doubts, read_number(record))
+            yield Record(number, read_values(record), raw, problem, doubts, read_record_number(record))
 
 
 def iter_pieces(stream: BinaryIO) -> Iterator[bytes]:

@@ -80,7 +80,7 @@ def read_values(record: Record) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value != ""}
 
 
-def read_number(record: Record) -> str:
+def read_record_number(record: Record) -> str:
     """Returns the control number with its source."""
     return build_record_number(find_data(record, "001"), find_data(record, "003"))
 

@@ -11,7 +11,7 @@ from defusedxml.ElementTree import iterparse
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from books.files.formats.marc_fields import build_record, describe_other_kind, read_number, read_values
+from books.files.formats.marc_fields import build_record, describe_other_kind, read_record_number, read_values
 from books.files.formats.records import (
     COLUMNS,
     Pages,
@@ -88,7 +88,7 @@ def parse_element(number: int, element: Element) -> Record:
     try:
         record = build_pymarc_record(element)
         problem = describe_other_kind(record, number)
-        return Record(number, read_values(record), raw, problem, number=read_number(record))
+        return Record(number, read_values(record), raw, problem, number=read_record_number(record))
     except ValueError as error:
         return Record(number, {}, raw, name_field("record", str(error)))
 

@@ -94,7 +94,7 @@ def require_storable_columns(table: Table) -> None:
         raise UnreadableFile(_("The names of the columns are too long."))
 
 
-def send_head(source: PartSource) -> Iterator[bytes]:
+def send_preview(source: PartSource) -> Iterator[bytes]:
     format, table = source.read_table()
     records = list(islice(table.records, SHOWN_RECORDS))
     if not records:
@@ -188,7 +188,7 @@ def iter_rejected(source: PartSource, table: Table) -> Iterator[tuple[Record, st
 
 
 READER_TASKS: dict[str, Callable[[PartSource], Iterator[bytes]]] = {
-    "head": send_head,
+    "head": send_preview,
     "count": send_count,
     "records": read_records,
     "rejected": write_rejected,

@@ -40,7 +40,7 @@ class ErrorDocument:
 
 
 def document_error(error: type[APIError], description: str = "", *errors: FieldError) -> dict[int, ErrorDocument]:
-    """Describes a APIError with its status. Without a description, the first line of its docstring is used."""
+    """Describes an APIError with its status. Without a description, the first line of its docstring is used."""
     content = ErrorContent(error.status, error.message, errors)
     return {error.status: ErrorDocument(description or (error.__doc__ or "").partition("\n")[0], content)}
 
