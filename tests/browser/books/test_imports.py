@@ -38,18 +38,18 @@ ISBNS = [build_isbn(2_000_000 + number) for number in range(500)]
 MENDED = ISBNS[489:]
 # Eleven kinds of faults: the rows, and the field and the text that mend each. A row that cannot be read has none.
 FAULTS = {
-    f";Zoë;1900;{MENDED[0]};Lyrik;": ("title", "Café"),
-    f"Café; ;1900;{MENDED[1]};Lyrik;": ("author", "Zoë"),
-    f"Café;Zoë;MCM;{MENDED[2]};Lyrik;": ("year", "1900"),
-    f"Café;Zoë;99999999999;{MENDED[3]};Lyrik;": ("year", "1999"),
-    f"{'é' * 1001};Zoë;1900;{MENDED[4]};Lyrik;": ("title", "Café"),
-    f"Café;Zoë;1900;{'6' * 65};Lyrik;": ("isbn", MENDED[5]),
-    f"Café;Zoë;1900;{MENDED[7]};Lyrik;vielleicht": ("available", "lent"),
-    f"Café;Zoë;1900;{ISBNS[1]};Lyrik;": ("isbn", MENDED[8]),
-    "Café;Zoë;1900;in-use;Lyrik;": ("isbn", MENDED[9]),
-    "Café;Zoë;1900;0141439513;Lyrik;": ("isbn", MENDED[10]),
+    f";Zoë;1900;{MENDED[0]};Lyrik;": ("title", "Café A"),
+    f"Café B; ;1900;{MENDED[1]};Lyrik;": ("author", "Zoë"),
+    f"Café C;Zoë;MCM;{MENDED[2]};Lyrik;": ("year", "1900"),
+    f"Café D;Zoë;99999999999;{MENDED[3]};Lyrik;": ("year", "1999"),
+    f"{'é' * 1001};Zoë;1900;{MENDED[4]};Lyrik;": ("title", "Café E"),
+    f"Café F;Zoë;1900;{'6' * 65};Lyrik;": ("isbn", MENDED[5]),
+    f"Café G;Zoë;1900;{MENDED[7]};Lyrik;vielleicht": ("available", "lent"),
+    f"Café H;Zoë;1900;{ISBNS[1]};Lyrik;": ("isbn", MENDED[8]),
+    "Café I;Zoë;1900;in-use;Lyrik;": ("isbn", MENDED[9]),
+    "Café J;Zoë;1900;0141439513;Lyrik;": ("isbn", MENDED[10]),
 }
-UNREADABLE, MISREAD = "Café;Zoë;1900", f"Café;Zoë;1900;{ISBNS[0][:-1]}x;Lyrik;"
+UNREADABLE, MISREAD = "Café K;Zoë;1900", f"Café L;Zoë;1900;{ISBNS[0][:-1]}x;Lyrik;"
 FINE_ROWS = [f"Übermut {number};Zoë;1900;{isbn};Lyrik;" for number, isbn in enumerate(ISBNS[:489])]
 
 
