@@ -9,9 +9,11 @@ from django.utils.translation import gettext as _
 
 from books.book_fields import REQUIRED_FIELDS
 from books.book_values import BookValues
+from books.fields import fold
 from books.files.parsing import ImportRules, ParsedRecord
 from books.files.reasons import (
     ABSENT,
+    NUMBER_OF_OTHER_WORK,
     OWNED,
     OWNED_IN_OTHER_WRITING,
     SAME_WORK,
@@ -21,7 +23,8 @@ from books.files.reasons import (
 )
 from books.files.seen_records import RecordKey, SeenRecords
 from books.history.actors import ActorRef
-from books.isbn import normalize_isbn
+from books.isbn import normalize_isbn, split_record_number
+from books.match_keys import build_work
 from books.models import FIELD_DEFAULTS, Book
 from books.operations.selection_tasks import write_pairs
 from books.search.doubts import warn_isbn, warn_year
@@ -244,7 +247,10 @@ def decide_new(record: ParsedRecord, rules: ImportRules, today: date) -> Decisio
 
 
 def decide_match(record: ParsedRecord, match: BookMatch, book: BookValues, rules: ImportRules, today: date) -> Decision:
-    if rules.on_match == "refuse":
+    is_other = has_number_of_other_work(record, book)
+    if is_other:
+        match = match._replace(doubt=record.name_reason("isbn", _(NUMBER_OF_OTHER_WORK) % {"id": book.id}))
+    if rules.on_match == "refuse" or (is_other and rules.on_match != "replace"):
         return Decision(record, Verdict.REFUSED, match.doubt or describe_owner(record), book=book, members=("isbn",))
     if rules.on_match == "leave":
         return Decision(record, Verdict.LEFT, book=book)
@@ -256,6 +262,18 @@ def decide_match(record: ParsedRecord, match: BookMatch, book: BookValues, rules
     if "isbn" in values and match.owner is not None:
         return Decision(record, Verdict.REFUSED, describe_owner(record), values, book, ("isbn",))
     return mark_doubtful(Decision(record, Verdict.CHANGED, values=values, book=book), rules, today, match.doubt)
+
+
+def has_number_of_other_work(record: ParsedRecord, book: BookValues) -> bool:
+    """Whether another work has the number of a record: without a source, two files can give theirs the same one."""
+    title, author, isbn = (record.values.get(name, "") for name in ("title", "author", "isbn"))
+    is_matched_by_number = record.has_number and record.pk != book.id and not split_record_number(isbn)[0]
+    return bool(
+        is_matched_by_number
+        and title
+        and author
+        and build_work(fold(title), fold(author)) != build_work(fold(book.title), fold(book.author))
+    )
 
 
 def describe_owner(record: ParsedRecord) -> str:

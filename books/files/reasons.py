@@ -27,6 +27,7 @@ MAX_SHOWN_TEXT = 64
 OWNED = gettext_noop("Another book has it.")
 OWNED_IN_OTHER_WRITING = gettext_noop("Book %(id)s has it in another writing.")
 SAME_WORK = gettext_noop("Book %(id)s has the same title and author.")
+NUMBER_OF_OTHER_WORK = gettext_noop("Book %(id)s has this number, and another title or author.")
 ABSENT = gettext_noop("It is missing.")
 UNKNOWN_AVAILABILITY = gettext_noop("It is neither true nor false.")
 UNKNOWN_ID = gettext_noop("It is no number of a book.")

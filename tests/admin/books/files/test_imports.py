@@ -491,6 +491,32 @@ def test_records_without_an_isbn_are_left_out_or_use_their_numbers(head: Client)
     assert [book.title for book in Book.objects.all()] == ["Emma"]
 
 
+@pytest.mark.parametrize("on_match", ["leave", "replace", "fill"])
+def test_another_file_with_the_same_numbers_changes_no_book_unasked(head: Client, on_match: str) -> None:
+    header = "id;title;author;year;isbn;genre\n"
+    found = {"leave": {"left": 1}, "fill": {"same": 1}, "replace": {"changed": 1}}[on_match]
+    for row, kinds in [
+        ("5;Emma;Jane Austen;1815;;Novel", {"new": 1}),
+        # The same work is the same record again, in any writing.
+        ("5;Emma: a novel;Austen, Jane;1815;;Novel", found),
+        ("5;Ulysses;Joyce;1922;;", {"doubtful": 1} if on_match == "replace" else {"refused": 1}),
+        # A source makes the number unique.
+        ("(DE-101)5;Emma;Jane;1815;;Novel", {"new": 1}),
+        ("(DE-101)5;Persuasion;Jane;1817;;Novel", found),
+        # So is the id of a book.
+        ("BOOK;Persuasion;Jane;1817;no. 5;Novel", found),
+    ]:
+        file = upload(head, f"{header}{row.replace('BOOK', str(getattr(Book.objects.first(), 'pk', '')))}\n".encode())
+        rules = {"on_match": on_match, "match_by": "id" if "BOOK" in row else "isbn13", "default_genre": "Novel"}
+        page = choose(head, file, without_isbn="number", **rules)
+        assert count_kinds(page) == kinds, row
+        if "Ulysses" in row:
+            assert "has this number, and another title or author" in page.content.decode()
+        elif kinds == {"new": 1}:
+            confirm(head, file)
+    assert list(Book.objects.order_by("pk").values_list("title", "isbn")) == [("Emma", "no. 5"), ("Emma", "(DE-101)5")]
+
+
 def test_columns_are_remembered_by_their_header(head: Client) -> None:
     content = b"a,b,c,d,e\nLalka,Prus,1890,9780306406157,Novel\n"
     columns = dict(zip(["title", "author", "year", "isbn", "genre"], "abcde", strict=True))
