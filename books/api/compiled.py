@@ -5,7 +5,7 @@ changes no response.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
 from inspect import unwrap
@@ -15,7 +15,8 @@ from typing import Any, cast
 
 from django.core.exceptions import EmptyResultSet, FullResultSet
 from django.db.models import F, QuerySet
-from django.urls import Resolver404, resolve
+from django.urls import Resolver404, URLPattern, URLResolver, resolve
+from django.urls.resolvers import RoutePattern
 from django.utils import timezone
 from django.utils.functional import cached_property
 from django_filters.rest_framework.backends import DjangoFilterBackend
@@ -53,8 +54,11 @@ from oauth.credentials import Credential
 from oauth.permissions import LibraryAccess, get_required_scope, require_permission
 from oauth.throttling import CallerThrottle, count_request
 
-# The paths of each route, by an example of them. The id must fit into the column.
-PATHS = {"/books": re.compile("/books"), "/books/1": re.compile(r"/books/(0|[1-9][0-9]{0,17})")}
+# By route, an example of its paths, and those that are compiled. The id must fit into the column.
+PATHS = {
+    "books": ("books", re.compile("/books")),
+    "books/<str:book_id>": ("books/1", re.compile(r"/books/(0|[1-9][0-9]{0,17})")),
+}
 JSON_ACCEPTS = {"", "*/*", "application/json"}
 # Clients can cause many different statements. The cache keeps so many.
 CACHED_STATEMENTS = 1_000
@@ -92,13 +96,20 @@ OWN_FILTERS = {
 def compile_routes(home: str, urlconf: Any = None) -> list[CompiledRoute]:
     """Returns the compiled routes of the version with this home, for the viewsets that Django finds at its addresses.
 
-    There are none for a viewset with its own hooks. `urlconf` is ROOT_URLCONF by default.
+    There are none for a viewset with its own hooks, and where other patterns come first that can match some of the
+    addresses. `urlconf` is ROOT_URLCONF by default.
     """
     routes = []
-    for example, path in PATHS.items():
+    for route, (example, path) in PATHS.items():
         try:
-            match = resolve(f"{home}{example}", urlconf)
+            match = resolve(f"{home}/{example}", urlconf)
         except Resolver404:
+            continue
+        whole_route = f"{home}/{route}".removeprefix("/")
+        base, parameter, _ = whole_route.partition("<")
+        # The last one is the match itself.
+        earlier = (match.tried or [])[:-1] if parameter else []
+        if match.route != whole_route or any(can_match_number(patterns, base) for patterns in earlier):
             continue
         callback = cast("Any", match.func)
         if is_compilable(getattr(callback, "cls", object)):
@@ -111,6 +122,17 @@ def compile_routes(home: str, urlconf: Any = None) -> list[CompiledRoute]:
                 if action in responders and method != "head" and method in callback.cls.http_method_names
             ]
     return routes
+
+
+def can_match_number(patterns: Sequence[URLPattern | URLResolver], base: str) -> bool:
+    """Whether a pattern, after those of its `include`, can match the base and a number; true if that is not certain."""
+    routes = [part.pattern for part in patterns]
+    text = "".join(str(route) if isinstance(route, RoutePattern) else "<>" for route in routes)
+    literal, converter, _ = text.partition("<")
+    if not literal.startswith(base):
+        return bool(converter) and base.startswith(literal)
+    number = literal.removeprefix(base) + (text.rpartition(">")[2] if converter else "")
+    return number.isdigit() or (bool(converter) and not number)
 
 
 def is_compilable(view: Any) -> bool:

@@ -10,7 +10,8 @@ import pytest
 from django import forms
 from django.db.models import QuerySet
 from django.http import HttpResponse
-from django.urls import path
+from django.urls import include, path, re_path, register_converter
+from django.urls.converters import IntConverter
 from django_filters import BaseInFilter, CharFilter, MultipleChoiceFilter, NumberFilter, OrderingFilter, RangeFilter
 from rest_framework import serializers
 from rest_framework.exceptions import PermissionDenied
@@ -134,6 +135,49 @@ def is_compiled(view: type[BookViewSet], version: type[BookViewSet]) -> bool:
 def list_compiled_methods(view: Any) -> list[str]:
     patterns = (path("books", view.as_view({"get": "list", "post": "create"}), name="books"),)
     return [route.method for route in compile_routes("", patterns)]
+
+
+class DigitsConverter(IntConverter):
+    regex = "[0-9]{4}"
+
+
+register_converter(DigitsConverter, "digits")
+
+
+def other_view(request: Any, **_: Any) -> HttpResponse:
+    return HttpResponse("other")
+
+
+@with_each_version
+@pytest.mark.parametrize(
+    ("first", "is_compiled"),
+    [
+        # They match no number, or none without more behind it.
+        ([path("books/bulk", other_view), path("books/<int:pk>/loans", other_view)], True),
+        ([path("shelves/<int:pk>", other_view), path("books", include([path("/7/x", other_view)]))], True),
+        ([path("books/7", other_view)], False),
+        ([path("books/<digits:pk>", other_view)], False),
+        ([path("books/1<int:pk>7", other_view)], False),
+        ([path("books/", include([path("42", other_view)]))], False),
+        ([path("books/4", include([path("2", other_view)]))], False),
+        ([path("<path:rest>/42", other_view)], False),
+        ([re_path("^books/[0-9]{3}$", other_view)], False),
+    ],
+)
+def test_an_address_that_comes_first_is_not_bypassed(
+    version: type[BookViewSet], first: list[Any], is_compiled: bool
+) -> None:
+    home = HOMES[version].removeprefix("/")
+    patterns = (path(f"{home}/", include([*first, *MODULES[version].urlpatterns])),)
+    compiled = {route.pattern.pattern.partition("/(")[2] != "" for route in compile_routes(HOMES[version], patterns)}
+    assert compiled == ({False, True} if is_compiled else {False})
+
+
+@with_each_version
+def test_a_route_with_fewer_addresses_is_not_compiled(version: type[BookViewSet]) -> None:
+    retrieve = version.as_view({"get": "retrieve"})
+    for first in (path("books/1", retrieve), re_path("^books/(?P<book_id>[0-9]{1,3})$", retrieve)):
+        assert compile_routes("", (first,)) == []
 
 
 @with_each_version
