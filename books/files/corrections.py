@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 from django.utils.translation import gettext_noop
 
 from books.book_fields import FIELDS, MAX_LENGTHS
-from books.files.matching import REJECTED_VERDICTS, Decision, Verdict
+from books.files.matching import REJECTED_VERDICTS, Outcome, Verdict
 from books.files.parsing import ACCEPTED
 from books.models import ImportCorrection, ImportFile
 from library_site.db.texts import make_storable
@@ -40,20 +40,20 @@ class TooLongCorrection(APIError):
     message = gettext_noop("A correction is too long.")
 
 
-def list_correctable(decision: Decision) -> list[str]:
+def list_correctable(outcome: Outcome) -> list[str]:
     """Returns the fields that the reason of a rejected record is about; none if the record cannot be read.
 
     Warnings can also be accepted.
     """
-    if decision.verdict not in REJECTED_VERDICTS or decision.record.raw.problem:
+    if outcome.verdict not in REJECTED_VERDICTS or outcome.record.raw.problem:
         return []
-    fields = [field for field in FIELDS if field in decision.members]
-    return [*fields, ACCEPTED] if decision.verdict == Verdict.DOUBTFUL else fields
+    fields = [field for field in FIELDS if field in outcome.members]
+    return [*fields, ACCEPTED] if outcome.verdict == Verdict.DOUBTFUL else fields
 
 
-def ask_for_corrections(file: ImportFile, check_id: int, decisions: Sequence[Decision]) -> None:
+def ask_for_corrections(file: ImportFile, check_id: int, outcomes: Sequence[Outcome]) -> None:
     """Stores the cells that the user can correct on the page of the check, for the first rejected records."""
-    cells = [(decision.record.position, field) for decision in decisions for field in list_correctable(decision)]
+    cells = [(outcome.record.position, field) for outcome in outcomes for field in list_correctable(outcome)]
     asked = ImportCorrection.objects.filter(file=file, operation_id=check_id).count() if cells else 0
     rows = [build_correction(file, check_id, cell) for cell in cells[: max(0, MAX_ASKED_CELLS - asked)]]
     # Cells that were corrected but are still wrong are already stored.

@@ -18,7 +18,7 @@ from books.files.earlier_imports import mark_done
 from books.files.formats.encodings import TEXT_ENCODINGS, is_probably_windows_1252, show_storable
 from books.files.formats.records import MAX_SHOWN_TEXT, UnreadableFile
 from books.files.formats.registry import FORMATS
-from books.files.matching import REJECTED_VERDICTS, Decision, Verdict, decide_records, read_books, write_decisions
+from books.files.matching import REJECTED_VERDICTS, Outcome, Verdict, decide_records, read_books, write_outcomes
 from books.files.parsing import ImportRules, ParsedRecord, parse_records
 from books.files.reasons import add_reasons
 from books.files.sandbox.client import FilePreview, StoredFile, count_records, iter_file_records, read_preview
@@ -34,7 +34,7 @@ from library_site.jobs.leases import renew_lease
 PREVIEW, CHECK, IMPORT = "import preview", "import check", "import"
 # At most so many records of each kind are shown. All rejected records are stored.
 MAX_SHOWN_RECORDS = 100
-# The number of records in a batch when a worker repeats decisions to continue with a file.
+# The number of records in a batch when a worker repeats outcomes to continue with a file.
 DECIDED_AGAIN = 500
 WRITTEN_KINDS = (Verdict.NEW, Verdict.CHANGED)
 UNCHANGED_KINDS = (Verdict.SAME, Verdict.LEFT, Verdict.WITHOUT_ISBN)
@@ -92,18 +92,18 @@ class FileTask(Task):
         raise NotImplementedError
 
     def write_batch(self, operation: Operation, batch: Batch, actor: ActorRef, now: datetime) -> BatchCounts:
-        decisions = self.decide(operation, get_rules(operation), batch.items, actor, now)
-        counts = Counter(decision.verdict for decision in decisions)
-        self.store_decisions(operation, decisions)
-        Operation.objects.filter(pk=operation.pk).update(result=add_counts(operation, decisions))
+        outcomes = self.decide(operation, get_rules(operation), batch.items, actor, now)
+        counts = Counter(outcome.verdict for outcome in outcomes)
+        self.store_outcomes(operation, outcomes)
+        Operation.objects.filter(pk=operation.pk).update(result=add_counts(operation, outcomes))
         changed = self.count_changed(counts)
         refused = sum(counts[verdict] for verdict in REJECTED_VERDICTS)
-        return BatchCounts(changed, len(decisions) - changed - refused, refused)
+        return BatchCounts(changed, len(outcomes) - changed - refused, refused)
 
-    def store_decisions(self, operation: Operation, decisions: Sequence[Decision]) -> None:
+    def store_outcomes(self, operation: Operation, outcomes: Sequence[Outcome]) -> None:
         file = get_file(operation)
-        store_findings(file, operation, decisions)
-        ask_for_corrections(file, get_check_id(operation), decisions)
+        store_findings(file, operation, outcomes)
+        ask_for_corrections(file, get_check_id(operation), outcomes)
 
     @classmethod
     def read_numbers(cls, operation: Operation) -> dict[str, int | None]:
@@ -126,7 +126,7 @@ class FileTask(Task):
         records: Sequence[ParsedRecord],
         actor: ActorRef,
         now: datetime,
-    ) -> list[Decision]:
+    ) -> list[Outcome]:
         raise NotImplementedError
 
     def count_changed(self, counts: Counter[Verdict]) -> int:
@@ -157,7 +157,7 @@ class CheckTask(FileTask):
         records: Sequence[ParsedRecord],
         actor: ActorRef,
         now: datetime,
-    ) -> list[Decision]:
+    ) -> list[Outcome]:
         return decide_records(records, rules, read_books, self.earlier, get_day(operation))
 
     def count_changed(self, counts: Counter[Verdict]) -> int:
@@ -186,9 +186,9 @@ class ImportTask(FileTask):
         records: Sequence[ParsedRecord],
         actor: ActorRef,
         now: datetime,
-    ) -> list[Decision]:
-        decisions = decide_records(records, rules, lock_books, self.earlier, get_day(operation))
-        return write_decisions(decisions, actor, now, is_announced(operation))
+    ) -> list[Outcome]:
+        outcomes = decide_records(records, rules, lock_books, self.earlier, get_day(operation))
+        return write_outcomes(outcomes, actor, now, is_announced(operation))
 
     def count_changed(self, counts: Counter[Verdict]) -> int:
         return sum(counts[kind] for kind in WRITTEN_KINDS)
@@ -293,19 +293,19 @@ def get_counts(operation: Operation) -> Counter[str]:
     return Counter((operation.result or {}).get("counts", {}))
 
 
-def add_counts(operation: Operation, decisions: Sequence[Decision]) -> dict[str, Any]:
-    """Returns the operation's result with these decisions added."""
-    counts = get_counts(operation) + Counter(str(decision.verdict) for decision in decisions)
+def add_counts(operation: Operation, outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """Returns the operation's result with these outcomes added."""
+    counts = get_counts(operation) + Counter(str(outcome.verdict) for outcome in outcomes)
     reasons = {
         str(kind): add_reasons(
             get_reasons(operation, kind),
             # A file may contain texts that a database cannot store.
-            [show_storable(decision.reason) for decision in decisions if decision.verdict == kind],
+            [show_storable(outcome.reason) for outcome in outcomes if outcome.verdict == kind],
         )
         for kind in REJECTED_VERDICTS
     }
-    written = (decision for decision in decisions if decision.verdict in WRITTEN_KINDS)
-    numbered = count_numbered(operation) + sum(decision.record.has_number for decision in written)
+    written = (outcome for outcome in outcomes if outcome.verdict in WRITTEN_KINDS)
+    numbered = count_numbered(operation) + sum(outcome.record.has_number for outcome in written)
     return {"counts": dict(counts), "reasons": reasons, "numbered": numbered}
 
 
@@ -319,39 +319,39 @@ def get_reasons(operation: Operation, kind: str) -> Counter[str]:
     return Counter((operation.result or {}).get("reasons", {}).get(kind, {}))
 
 
-def store_findings(file: ImportFile, operation: Operation, decisions: Sequence[Decision]) -> None:
+def store_findings(file: ImportFile, operation: Operation, outcomes: Sequence[Outcome]) -> None:
     """Stores all rejected records, and of the others as many as are shown."""
     counts = get_counts(operation)
     findings = []
-    for decision in decisions:
-        counts[decision.verdict] += 1
-        if decision.verdict in REJECTED_VERDICTS or counts[decision.verdict] <= MAX_SHOWN_RECORDS:
-            findings.append(build_finding(file, operation, decision))
+    for outcome in outcomes:
+        counts[outcome.verdict] += 1
+        if outcome.verdict in REJECTED_VERDICTS or counts[outcome.verdict] <= MAX_SHOWN_RECORDS:
+            findings.append(build_finding(file, operation, outcome))
     ImportFinding.objects.bulk_create(findings)
 
 
-def build_finding(file: ImportFile, operation: Operation, decision: Decision) -> ImportFinding:
-    record, book = decision.record, decision.book
-    values = describe_values(decision)
+def build_finding(file: ImportFile, operation: Operation, outcome: Outcome) -> ImportFinding:
+    record, book = outcome.record, outcome.book
+    values = describe_values(outcome)
     return ImportFinding(
         file=file,
         operation_id=operation.pk,
-        kind=decision.verdict,
+        kind=outcome.verdict,
         position=record.position,
         line=record.raw.line,
-        reason=show_storable(decision.reason),
+        reason=show_storable(outcome.reason),
         book_id=book.id if book else None,
         before={name: getattr(book, name) for name in values if hasattr(book, name)} if book else None,
         after=values,
     )
 
 
-def describe_values(decision: Decision) -> dict[str, Any]:
+def describe_values(outcome: Outcome) -> dict[str, Any]:
     """Returns the values to show for a record. If it changes a book, these are the book's new values."""
-    record, book = decision.record, decision.book
-    if book and decision.values:
-        return {name: decision.values.get(name, getattr(book, name)) for name in FIELDS}
-    return dict(decision.values or record.values) or describe_cells(record.cells or record.raw.values)
+    record, book = outcome.record, outcome.book
+    if book and outcome.values:
+        return {name: outcome.values.get(name, getattr(book, name)) for name in FIELDS}
+    return dict(outcome.values or record.values) or describe_cells(record.cells or record.raw.values)
 
 
 def describe_cells(cells: Mapping[str, Any]) -> dict[str, Any]:

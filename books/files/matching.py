@@ -1,4 +1,4 @@
-"""Decides what the import does with each record. The check shows the same decisions that the import writes."""
+"""Decides what the import does with each record. The check shows the same outcomes that the import writes."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import date, datetime
@@ -27,8 +27,8 @@ from books.isbn import normalize_isbn, split_record_number
 from books.match_keys import build_work
 from books.models import FIELD_DEFAULTS, Book
 from books.operations.selection_tasks import write_pairs
-from books.search.doubts import warn_isbn, warn_year
 from books.search.duplicates import find_same_works
+from books.search.value_warnings import warn_isbn, warn_year
 from books.writing import changes
 
 # Returns the books with these ids. An import locks them.
@@ -36,7 +36,7 @@ LoadBooks = Callable[[Collection[int]], Mapping[int, BookValues]]
 
 
 class Verdict(StrEnum):
-    """The decision about a record. With LEFT, the book exists or should not be added.
+    """The outcome of a record. With LEFT, the book exists or should not be added.
 
     With WITHOUT_ISBN, the rules leave out records without an ISBN. With DONE, an earlier import has done the record.
     """
@@ -64,11 +64,11 @@ class BookMatch(NamedTuple):
     """The id of the matching book, the warning about the match, and the id of the book that has its isbn."""
 
     pk: int
-    doubt: str = ""
+    warning: str = ""
     owner: int | None = None
 
 
-class Decision(NamedTuple):
+class Outcome(NamedTuple):
     """`values` are the values to write; `book` is the matching book as it is now.
 
     `fields` are the fields that the reason is about.
@@ -84,7 +84,7 @@ class Decision(NamedTuple):
 
 def decide_records(
     records: Sequence[ParsedRecord], rules: ImportRules, load_books: LoadBooks, earlier: SeenRecords, today: date
-) -> list[Decision]:
+) -> list[Outcome]:
     """Returns a decision for each record, in order, and remembers the records. `today` is in UTC."""
     earlier.begin_batch(records[0].position)
     matches = find_matches([record for record in records if not (record.problem or record.is_left_out)], rules, earlier)
@@ -121,7 +121,7 @@ def warn_same_work(
     if pk is None:
         return record
     warning = record.name_reason("title", _(SAME_WORK) % {"id": pk})
-    return record._replace(doubts=(*record.doubts, warning), members=(*record.members, "title"))
+    return record._replace(warnings=(*record.warnings, warning), members=(*record.members, "title"))
 
 
 def decide_record(
@@ -131,23 +131,23 @@ def decide_record(
     rules: ImportRules,
     earlier: SeenRecords,
     today: date,
-) -> Decision:
+) -> Outcome:
     if record.is_done:
         remember_record(record, find_isbn13(record, rules), match.pk if match else None, earlier)
-        return Decision(record, Verdict.DONE)
+        return Outcome(record, Verdict.DONE)
     if record.problem:
-        return Decision(record, Verdict.REFUSED, record.problem, members=record.members)
+        return Outcome(record, Verdict.REFUSED, record.problem, members=record.members)
     if record.is_left_out:
-        return Decision(record, Verdict.WITHOUT_ISBN)
+        return Outcome(record, Verdict.WITHOUT_ISBN)
     book = books.get(match.pk) if match else None
     isbn13 = find_isbn13(record, rules)
     if repetition := find_repetition(record, isbn13, book, earlier):
-        return Decision(record, Verdict.REFUSED, repetition, members=("isbn",))
+        return Outcome(record, Verdict.REFUSED, repetition, members=("isbn",))
     if book and book.id in earlier.written_ids:
-        return Decision(record, Verdict.REFUSED, describe_owner(record), book=book, members=("isbn",))
+        return Outcome(record, Verdict.REFUSED, describe_owner(record), book=book, members=("isbn",))
     if line := earlier.find(RecordKey.ISBN13, isbn13):
         record = record._replace(
-            doubts=(*record.doubts, record.name_reason("isbn", describe_other_writing(record.format, line))),
+            warnings=(*record.warnings, record.name_reason("isbn", describe_other_writing(record.format, line))),
             members=(*record.members, "isbn"),
         )
     remember_record(record, isbn13, book.id if book else None, earlier)
@@ -156,10 +156,10 @@ def decide_record(
     if earlier.find(RecordKey.FORMER_ISBN, record.values.get("isbn")) is not None:
         # An earlier record gives that book another isbn, so this isbn is free.
         match = match._replace(owner=None)
-    decision = decide_match(record, match, book, rules, today)
-    if decision.verdict == Verdict.CHANGED and "isbn" in decision.values:
+    outcome = decide_match(record, match, book, rules, today)
+    if outcome.verdict == Verdict.CHANGED and "isbn" in outcome.values:
         earlier.remember_former(book.id, book.isbn)
-    return decision
+    return outcome
 
 
 def find_isbn13(record: ParsedRecord, rules: ImportRules) -> str | None:
@@ -213,8 +213,8 @@ def find_matches(records: Sequence[ParsedRecord], rules: ImportRules, earlier: S
     for record, isbn13 in others:
         if isbn13 in isbn13s:
             pk = isbn13s[isbn13]
-            doubt = _(OWNED_IN_OTHER_WRITING) % {"id": pk}
-            matches[record.position] = BookMatch(pk, record.name_reason("isbn", doubt))
+            warning = _(OWNED_IN_OTHER_WRITING) % {"id": pk}
+            matches[record.position] = BookMatch(pk, record.name_reason("isbn", warning))
     return matches
 
 
@@ -236,32 +236,32 @@ def find_ids_by_text(key: RecordKey, texts: Collection[str | None], earlier: See
     return books
 
 
-def decide_new(record: ParsedRecord, rules: ImportRules, today: date) -> Decision:
+def decide_new(record: ParsedRecord, rules: ImportRules, today: date) -> Outcome:
     missing = [name for name in REQUIRED_FIELDS if name not in record.values]
     if rules.on_none == "leave":
-        return Decision(record, Verdict.LEFT)
+        return Outcome(record, Verdict.LEFT)
     if missing:
         reasons = [record.name_reason(name, _(ABSENT)) for name in missing]
-        return Decision(record, Verdict.REFUSED, " ".join(reasons), members=tuple(missing))
-    return mark_doubtful(Decision(record, Verdict.NEW, values={**FIELD_DEFAULTS, **record.values}), rules, today)
+        return Outcome(record, Verdict.REFUSED, " ".join(reasons), members=tuple(missing))
+    return mark_doubtful(Outcome(record, Verdict.NEW, values={**FIELD_DEFAULTS, **record.values}), rules, today)
 
 
-def decide_match(record: ParsedRecord, match: BookMatch, book: BookValues, rules: ImportRules, today: date) -> Decision:
+def decide_match(record: ParsedRecord, match: BookMatch, book: BookValues, rules: ImportRules, today: date) -> Outcome:
     is_other = has_number_of_other_work(record, book)
     if is_other:
-        match = match._replace(doubt=record.name_reason("isbn", _(NUMBER_OF_OTHER_WORK) % {"id": book.id}))
+        match = match._replace(warning=record.name_reason("isbn", _(NUMBER_OF_OTHER_WORK) % {"id": book.id}))
     if rules.on_match == "refuse" or (is_other and rules.on_match != "replace"):
-        return Decision(record, Verdict.REFUSED, match.doubt or describe_owner(record), book=book, members=("isbn",))
+        return Outcome(record, Verdict.REFUSED, match.warning or describe_owner(record), book=book, members=("isbn",))
     if rules.on_match == "leave":
-        return Decision(record, Verdict.LEFT, book=book)
+        return Outcome(record, Verdict.LEFT, book=book)
     values = {name: value for name, value in record.values.items() if getattr(book, name) != value}
     if rules.on_match == "fill":
         values = {name: value for name, value in values.items() if is_gap(getattr(book, name))}
     if not values:
-        return Decision(record, Verdict.SAME, book=book)
+        return Outcome(record, Verdict.SAME, book=book)
     if "isbn" in values and match.owner is not None:
-        return Decision(record, Verdict.REFUSED, describe_owner(record), values, book, ("isbn",))
-    return mark_doubtful(Decision(record, Verdict.CHANGED, values=values, book=book), rules, today, match.doubt)
+        return Outcome(record, Verdict.REFUSED, describe_owner(record), values, book, ("isbn",))
+    return mark_doubtful(Outcome(record, Verdict.CHANGED, values=values, book=book), rules, today, match.warning)
 
 
 def has_number_of_other_work(record: ParsedRecord, book: BookValues) -> bool:
@@ -284,57 +284,55 @@ def is_gap(value: Any) -> bool:
     return isinstance(value, str) and not value.strip()
 
 
-def mark_doubtful(decision: Decision, rules: ImportRules, today: date, doubt: str = "") -> Decision:
-    """Returns the decision for a record to write. With warnings the record is not written, unless the rules or the
+def mark_doubtful(outcome: Outcome, rules: ImportRules, today: date, warning: str = "") -> Outcome:
+    """Returns the outcome of a record to write. With warnings the record is not written, unless the rules or the
     user accept them.
     """
-    doubts = [*decision.record.doubts, *find_warnings_of_values(decision.record, decision.values, today), doubt]
-    reason = " ".join(filter(None, doubts))
-    if not reason or rules.take_doubtful or decision.record.is_accepted:
-        return decision._replace(reason=reason)
-    warned_fields = doubt_values(decision.record, decision.values, today)
-    fields = (*decision.record.members, *warned_fields, *(["isbn"] if doubt else []))
-    return decision._replace(reason=reason, verdict=Verdict.DOUBTFUL, members=fields)
+    warnings = [*outcome.record.warnings, *iter_value_warnings(outcome.record, outcome.values, today), warning]
+    reason = " ".join(filter(None, warnings))
+    if not reason or rules.take_doubtful or outcome.record.is_accepted:
+        return outcome._replace(reason=reason)
+    warned_fields = warn_of_values(outcome.record, outcome.values, today)
+    fields = (*outcome.record.members, *warned_fields, *(["isbn"] if warning else []))
+    return outcome._replace(reason=reason, verdict=Verdict.DOUBTFUL, members=fields)
 
 
-def find_warnings_of_values(record: ParsedRecord, values: Mapping[str, Any], today: date) -> Iterator[str]:
+def iter_value_warnings(record: ParsedRecord, values: Mapping[str, Any], today: date) -> Iterator[str]:
     """Yields the warnings about values to be written."""
-    for field, doubt in doubt_values(record, values, today).items():
-        yield record.name_reason(field, doubt)
+    for field, warning in warn_of_values(record, values, today).items():
+        yield record.name_reason(field, warning)
 
 
-def doubt_values(record: ParsedRecord, values: Mapping[str, Any], today: date) -> dict[str, str]:
+def warn_of_values(record: ParsedRecord, values: Mapping[str, Any], today: date) -> dict[str, str]:
     """Returns the warnings about values, by field."""
-    doubts = {
+    warnings = {
         "isbn": warn_isbn(values["isbn"]) if "isbn" in values and not record.has_number else "",
         "year": warn_year(values["year"], today) if "year" in values else "",
     }
-    return {field: doubt for field, doubt in doubts.items() if doubt}
+    return {field: warning for field, warning in warnings.items() if warning}
 
 
-def write_decisions(
-    decisions: Sequence[Decision], actor: ActorRef, now: datetime, announce: bool = True
-) -> list[Decision]:
+def write_outcomes(outcomes: Sequence[Outcome], actor: ActorRef, now: datetime, announce: bool = True) -> list[Outcome]:
     """Writes new and changed books in the caller's transaction, in which the books are locked.
 
     Returns the decisions. A record whose isbn another book got in the meantime is rejected. Raises ConcurrentChange.
     """
-    new_values = [decision.values for decision in decisions if decision.verdict == Verdict.NEW]
+    new_values = [outcome.values for outcome in outcomes if outcome.verdict == Verdict.NEW]
     new_isbns = changes.create_books(new_values, actor, now, announce)
     pairs = [
-        (decision.book, decision.book._replace(**decision.book.find_changes(decision.values, now)))
-        for decision in decisions
-        if decision.verdict == Verdict.CHANGED and decision.book
+        (outcome.book, outcome.book._replace(**outcome.book.find_changes(outcome.values, now)))
+        for outcome in outcomes
+        if outcome.verdict == Verdict.CHANGED and outcome.book
     ]
-    refused_ids = set(write_pairs(pairs, actor, now, announce))
-    return [refuse_conflict(decision, new_isbns, refused_ids) for decision in decisions]
+    rejected_ids = set(write_pairs(pairs, actor, now, announce))
+    return [reject_conflict(outcome, new_isbns, rejected_ids) for outcome in outcomes]
 
 
-def refuse_conflict(decision: Decision, new_isbns: Collection[str], refused_ids: Collection[int]) -> Decision:
-    is_lost = decision.verdict == Verdict.NEW and decision.values["isbn"] not in new_isbns
-    is_taken = decision.verdict == Verdict.CHANGED and decision.book is not None and decision.book.id in refused_ids
+def reject_conflict(outcome: Outcome, new_isbns: Collection[str], rejected_ids: Collection[int]) -> Outcome:
+    is_lost = outcome.verdict == Verdict.NEW and outcome.values["isbn"] not in new_isbns
+    is_taken = outcome.verdict == Verdict.CHANGED and outcome.book is not None and outcome.book.id in rejected_ids
     return (
-        decision._replace(verdict=Verdict.REFUSED, reason=describe_owner(decision.record), members=("isbn",))
+        outcome._replace(verdict=Verdict.REFUSED, reason=describe_owner(outcome.record), members=("isbn",))
         if is_lost or is_taken
-        else decision
+        else outcome
     )

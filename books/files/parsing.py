@@ -30,7 +30,7 @@ from books.files.reasons import (
     describe_year,
 )
 from books.isbn import build_record_number, is_record_number
-from books.search.doubts import IMPROBABLE_YEAR
+from books.search.value_warnings import IMPROBABLE_YEAR
 from books.serializers import NonBlankBookSerializer
 from library_site.api.serializers import make_optional
 from library_site.db.integers import BIGINT_MAX, parse_integer
@@ -97,7 +97,7 @@ class ParsedRecord(NamedTuple):
     values: Mapping[str, Any]
     pk: int | None = None
     problem: str = ""
-    doubts: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     sources: Mapping[str, Sequence[CellSource]] = {}
     is_left_out: bool = False
     format: str = ""
@@ -153,7 +153,7 @@ def parse_record(
     )
     if record.problem:
         return build({}, problem=record.problem)
-    cells, doubts = read_corrected(record, sources, fields, is_exact=rules.is_exact)
+    cells, warnings = read_corrected(record, sources, fields, is_exact=rules.is_exact)
     cells |= {field: text for field, text in rules.defaults.items() if is_blank(cells.get(field))}
     if rules.leave_without_isbn and has_no_isbn(cells.get("isbn")):
         return build({}, is_left_out=True)
@@ -161,7 +161,7 @@ def parse_record(
     if rules.use_number and has_no_number(cells.get("isbn")) and (number := find_number(record, cells, rules.format)):
         # Then it is not the number of a book.
         cells |= {"isbn": number, "id": None}
-        doubts.pop("isbn", None)
+        warnings.pop("isbn", None)
     try:
         values = parse_values(cells)
         pk = parse_id(cells.get("id")) if rules.match_by == "id" else None
@@ -170,7 +170,9 @@ def parse_record(
         problem = format_errors(explained, partial(name_cell, record, sources))
         return build({}, problem=problem, members=tuple(map(str, explained.detail)), cells=cells)
     has_number = rules.use_number and is_record_number(values.get("isbn", ""))
-    return build(values, pk, doubts=(*record.doubts, *doubts.values()), members=tuple(doubts), has_number=has_number)
+    return build(
+        values, pk, warnings=(*record.warnings, *warnings.values()), members=tuple(warnings), has_number=has_number
+    )
 
 
 def find_number(record: Record, cells: Mapping[str, Any], format: str) -> str:
@@ -184,13 +186,13 @@ def read_corrected(
     record: Record, sources: Mapping[str, Sequence[CellSource]], corrections: Mapping[str, str], *, is_exact: bool
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Returns the cells of a record and the warnings about them, by field. A correction is parsed like a cell."""
-    cells, doubts = read_cells(record.values, sources)
+    cells, warnings = read_cells(record.values, sources)
     for field, text in corrections.items():
-        cells[field], doubt, _is_enough = find_reader(field, "", is_exact=is_exact)(text)
-        doubts.pop(field, None)
-        if doubt:
-            doubts[field] = name_cell(record, sources, field, doubt)
-    return cells, doubts
+        cells[field], warning, _is_enough = find_reader(field, "", is_exact=is_exact)(text)
+        warnings.pop(field, None)
+        if warning:
+            warnings[field] = name_cell(record, sources, field, warning)
+    return cells, warnings
 
 
 def name_cell(record: Record, sources: Mapping[str, Sequence[CellSource]], field: str, sentence: str) -> str:

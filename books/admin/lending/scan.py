@@ -13,9 +13,9 @@ from books.admin.list.did_you_mean import list_similar_searches
 from books.admin.views import render_page
 from books.isbn import hyphenate_isbn
 from books.models import Book
-from books.search.doubts import EXPLANATIONS
 from books.search.matches import find_first
 from books.search.scans import Scan, ScanKind, read_scan
+from books.search.value_warnings import EXPLANATIONS
 
 # One match for each digit key.
 MAX_NUMBERED_BOOKS = 9

@@ -96,12 +96,12 @@ def read_cells(
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Returns the values of a record and the warnings, both by field. A warning begins with the name of its column."""
     cells: dict[str, Any] = {}
-    doubts: dict[str, str] = {}
+    warnings: dict[str, str] = {}
     for field, columns in sources.items():
-        heading, (cells[field], doubt, _is_enough) = read_field(values, columns)
-        if doubt:
-            doubts[field] = name_field(heading, doubt)
-    return cells, doubts
+        heading, (cells[field], warning, _is_enough) = read_field(values, columns)
+        if warning:
+            warnings[field] = name_field(heading, warning)
+    return cells, warnings
 
 
 def read_field(values: Mapping[str, Any], sources: Sequence[CellSource]) -> tuple[str, Reading]:
@@ -175,8 +175,8 @@ def read_date(text: str) -> Reading:
             if match := pattern.fullmatch(text):
                 return int(match["year"]), "", True
     if match := FOUR_DIGITS.search(text):
-        doubt = _("The text is “%(text)s”, which may mean %(year)s.")
-        return int(match[0]), doubt % {"text": text[:MAX_DATE_LENGTH], "year": match[0]}, True
+        warning = _("The text is “%(text)s”, which may mean %(year)s.")
+        return int(match[0]), warning % {"text": text[:MAX_DATE_LENGTH], "year": match[0]}, True
     return text, "", False
 
 
@@ -192,8 +192,8 @@ def read_isbn(cell: Any) -> Reading:
     if not isinstance(text, str):
         return text, "", False
     is_text = not isinstance(text, NumberText) and normalize_isbn(text) is None
-    isbn, doubt = repair_isbn(extract_isbn(text) if is_text else text)
-    return isbn, doubt, not doubt and normalize_isbn(isbn) is not None
+    isbn, warning = repair_isbn(extract_isbn(text) if is_text else text)
+    return isbn, warning, not warning and normalize_isbn(isbn) is not None
 
 
 def extract_isbn(text: str) -> str:
@@ -222,8 +222,8 @@ def repair_isbn(text: str) -> tuple[str, str]:
         return text, ""
     whole_text = text.zfill(ISBN_10_LENGTH)
     if MIN_ISBN_DIGITS <= len(text) < ISBN_10_LENGTH and normalize_isbn(whole_text):
-        doubt = _("A spreadsheet has made it %(number)s, which may be %(isbn)s.")
-        return whole_text, doubt % {"number": text, "isbn": whole_text}
+        warning = _("A spreadsheet has made it %(number)s, which may be %(isbn)s.")
+        return whole_text, warning % {"number": text, "isbn": whole_text}
     if len(text) == ISBN_13_LENGTH and not normalize_isbn(text):
         return str(text), _("It is no ISBN. A spreadsheet may have rounded the number.")
     return str(text), ""

@@ -93,12 +93,12 @@ def iter_records(stream: BinaryIO, encoding: Encoding | None = None) -> Iterator
     """Yields a record for each part of the file that ends like one. Raises UnreadableFile."""
     for number, raw in enumerate(iter_pieces(stream), 1):
         try:
-            record, doubts = read_record(raw.lstrip(PADDING), encoding)
+            record, warnings = read_record(raw.lstrip(PADDING), encoding)
         except DamagedRecord as error:
             yield Record(number, {}, raw, name_field("record", str(error)))
         else:
             problem = describe_other_kind(record, number)
-            yield Record(number, read_values(record), raw, problem, doubts, read_record_number(record))
+            yield Record(number, read_values(record), raw, problem, warnings, read_record_number(record))
 
 
 def iter_pieces(stream: BinaryIO) -> Iterator[bytes]:
@@ -133,8 +133,8 @@ def read_record(data: bytes, chosen: Encoding | None) -> tuple[pymarc.Record, tu
         raise DamagedRecord(_("It is not in %(encoding)s.") % {"encoding": encoding.name}) from error
     except (PymarcException, ValueError, LookupError, TypeError) as error:
         raise DamagedRecord(_("It cannot be read.")) from error
-    has_doubt = encoding is MARC_8 and (bool(messages.getvalue()) or bool(UNKNOWN_MARC_8.search(data)))
-    return record, (_("It has characters that its encoding, MARC-8, does not know."),) if has_doubt else ()
+    has_unknown_characters = encoding is MARC_8 and (bool(messages.getvalue()) or bool(UNKNOWN_MARC_8.search(data)))
+    return record, (_("It has characters that its encoding, MARC-8, does not know."),) if has_unknown_characters else ()
 
 
 def find_marc_encoding(data: bytes) -> Encoding:

@@ -51,7 +51,7 @@ class Record(NamedTuple):
     """A record of a file, about one book.
 
     `line` is its first line; in a spreadsheet its row, in MARC 21 its number. `values` are by column. `problem` says
-    why there are none. `doubts` are warnings about uncertain values. `raw` is the record of a MARC file, or the cells
+    why there are none. `warnings` are warnings about uncertain values. `raw` is the record of a MARC file, or the cells
     of a CSV row with too many or too few cells. `number` is the number of the record (`books.isbn`) in formats without
     columns.
     """
@@ -60,7 +60,7 @@ class Record(NamedTuple):
     values: Mapping[str, Any]
     raw: Any = None
     problem: str = ""
-    doubts: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     number: str = ""
 
 

@@ -57,7 +57,7 @@ def read_exactly(connection: socket, size: int, wait: Callable[[], None]) -> byt
 def encode_records(records: Iterable[Record]) -> bytes:
     """Python's own JSON module keeps lone surrogates and long integers. The raw records stay in the reader."""
     rows = [
-        (record.line, record.values, list_numbers(record.values), record.problem, record.doubts, record.number)
+        (record.line, record.values, list_numbers(record.values), record.problem, record.warnings, record.number)
         for record in records
     ]
     return json.dumps(rows).encode()
@@ -69,6 +69,6 @@ def list_numbers(values: Mapping[str, Any]) -> list[str]:
 
 
 def decode_records(content: bytes) -> Iterator[Record]:
-    for line, values, numbers, problem, doubts, number in json.loads(content):
+    for line, values, numbers, problem, warnings, number in json.loads(content):
         marked = {name: NumberText(values[name]) for name in numbers}
-        yield Record(line, {**values, **marked}, None, problem, tuple(doubts), number)
+        yield Record(line, {**values, **marked}, None, problem, tuple(warnings), number)

@@ -33,6 +33,12 @@ NAMES = {
     "has_given_way": "is_contention",
     "hold_doubtful": "mark_doubtful",
     "doubt_isbn": "warn_isbn",
+    "doubt": "warning",
+    "doubts": "warnings",
+    "Decision": "Outcome",
+    "refused_ids": "rejected_ids",
+    "find_touched_books": "find_changed_books",
+    "pass_corrections_on": "move_corrections",
     "end_made": "disable_issued",
     "announce_end": "revoke_issued",
 }

@@ -16,7 +16,7 @@ from books.files.columns.mapping import guess_mapping
 from books.files.formats.csv_files import format_rows
 from books.files.formats.records import ExportedBook, NumberText, UnreadableFile
 from books.files.formats.registry import FORMATS, find_format
-from books.files.matching import find_warnings_of_values
+from books.files.matching import iter_value_warnings
 from books.files.parsing import ImportRules, ParsedRecord, parse_records
 from books.models import Book
 from tests.support import program_files
@@ -36,15 +36,15 @@ def parse_file(name: str, data: bytes, encoding_name: str = "") -> list[ParsedRe
 
 def describe(record: ParsedRecord) -> tuple[Any, ...]:
     """Returns the title, the author, the year, the isbn and the genre, then what is wrong or doubtful about them."""
-    texts = [record.problem, *record.doubts, *find_warnings_of_values(record, record.values, TODAY)]
+    texts = [record.problem, *record.warnings, *iter_value_warnings(record, record.values, TODAY)]
     return (*(record.values.get(name) for name in HEADER), " ".join(filter(None, texts)))
 
 
 def read_cell(name: str, cell: Any, **others: Any) -> tuple[Any, str]:
     """Returns the value and the doubt of a cell in a column of the field's name, followed by other columns."""
     mapping = guess_mapping([name, *others])
-    cells, doubts = read_cells({name: cell, **others}, list_sources(mapping, is_exact=False))
-    return cells[name], " ".join(doubts.values())
+    cells, warnings = read_cells({name: cell, **others}, list_sources(mapping, is_exact=False))
+    return cells[name], " ".join(warnings.values())
 
 
 PROGRAM_FILES: list[tuple[str, str, str, list[tuple[Any, ...]]]] = [
@@ -171,7 +171,7 @@ ISBN_CELLS: list[tuple[Any, str, str]] = [
 
 def test_the_first_valid_isbn_of_a_cell_counts() -> None:
     assert [(cell, *read_cell("isbn", cell)) for cell, _isbn, _doubt in ISBN_CELLS] == ISBN_CELLS
-    doubtful = [cell for cell, _isbn, doubt in ISBN_CELLS if doubt]
+    doubtful = [cell for cell, _isbn, warning in ISBN_CELLS if warning]
     other = ("9780141439518", "")
     assert [read_cell("isbn", cell, isbn13=other[0]) for cell in doubtful] == [other] * len(doubtful)
 
@@ -215,9 +215,9 @@ OTHER_YEARS: list[tuple[Any, Any]] = [
 
 def test_the_year_of_a_date_is_read_and_that_of_another_text_is_doubtful() -> None:
     assert [(cell, read_cell("year", cell)) for cell in DATES] == [(cell, (1969, "")) for cell in DATES]
-    doubt = "year: The text is “{}”, which may mean 1969."
+    warning = "year: The text is “{}”, which may mean 1969."
     assert {cell: read_cell("year", cell) for cell in DOUBTFUL_YEARS} == {
-        cell: (1969, doubt.format(cell)) for cell in DOUBTFUL_YEARS
+        cell: (1969, warning.format(cell)) for cell in DOUBTFUL_YEARS
     }
     assert [(cell, read_cell("year", cell)) for cell, _value in OTHER_YEARS] == [
         (cell, (value, "")) for cell, value in OTHER_YEARS

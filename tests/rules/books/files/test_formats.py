@@ -57,7 +57,7 @@ def test_what_is_exported_is_read_again(name: str, books: list[ExportedBook]) ->
     assert [get_fields(record) for record in records] == [
         {field: getattr(book, field) for field in FIELDS} for book in books
     ]
-    assert not any(record.problem or record.doubts for record in records)
+    assert not any(record.problem or record.warnings for record in records)
 
 
 @every_format

@@ -131,7 +131,7 @@ def test_what_marc_8_does_not_know_is_doubtful(
     title: bytes, expected: str, is_doubtful: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     record = read_one(write_marc_8(title))
-    assert (record.values.get("title", ""), bool(record.doubts)) == (expected, is_doubtful)
+    assert (record.values.get("title", ""), bool(record.warnings)) == (expected, is_doubtful)
     assert capsys.readouterr().err == ""
 
 
@@ -212,7 +212,7 @@ def test_a_chosen_encoding_counts_more_than_the_leader() -> None:
     for coding, title, choice, expected in CODINGS:
         [record] = read_records("marc", name_encoding(write_marc_8(title), coding), choice)
         problem = "" if expected else f"record: It is not in {ENCODINGS[choice or 'utf-8'].name}."
-        assert (record.values.get("title"), record.problem, record.doubts) == (expected, problem, ())
+        assert (record.values.get("title"), record.problem, record.warnings) == (expected, problem, ())
 
 
 def test_leaders_that_name_another_encoding_are_counted() -> None:

@@ -17,7 +17,7 @@ from books.files.import_tasks import get_day
 from books.files.parsing import ImportRules, parse_records
 from books.files.reasons import FIELD_NAMES
 from books.models import Book, Change, Operation
-from books.search.doubts import warn_isbn
+from books.search.value_warnings import warn_isbn
 from tests.support.book_files import build_exported_book, write_books
 from tests.support.books import build_book
 
@@ -88,11 +88,11 @@ def test_a_new_book_needs_all_fields(emma: int, tmp_path: Path) -> None:
 
 def test_the_same_isbn_in_another_writing_is_doubtful(emma: int, tmp_path: Path) -> None:
     file = write_file(tmp_path, f",Emma,Jane Austen,1815,{SAME_ISBN},Novel,")
-    doubt = f"isbn: Book {emma} has it in another writing."
+    warning = f"isbn: Book {emma} has it in another writing."
     for on_match in ("refuse", "replace"):
         with pytest.raises(CommandError, match="1 record not imported"):
             import_file(file, on_match=on_match, take_doubtful=False)
-        assert list_failures(file) == [f"2,{doubt},,Emma,Jane Austen,1815,{SAME_ISBN},Novel,"]
+        assert list_failures(file) == [f"2,{warning},,Emma,Jane Austen,1815,{SAME_ISBN},Novel,"]
     import_file(file, on_match="replace", take_doubtful=True)
     assert read_book(emma, "isbn", "year") == (SAME_ISBN, 1815)
 
@@ -246,8 +246,8 @@ def test_export_books_writes_what_matches_filters(
     ],
 )
 def test_isbns_that_became_numbers_are_mended_or_doubtful(text: str, expected: str, is_doubtful: bool) -> None:
-    isbn, doubt = repair_isbn(text)
-    assert (isbn, type(isbn), bool(doubt)) == (expected, str, is_doubtful)
+    isbn, warning = repair_isbn(text)
+    assert (isbn, type(isbn), bool(warning)) == (expected, str, is_doubtful)
 
 
 def test_columns_are_guessed_by_their_names() -> None:

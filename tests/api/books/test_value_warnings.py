@@ -6,7 +6,7 @@ import pytest
 from django.utils import translation
 
 from books.admin.book.warnings import find_warnings
-from books.search.doubts import warn_isbn, warn_year
+from books.search.value_warnings import warn_isbn, warn_year
 
 TODAY = date(2026, 12, 31)
 
@@ -27,9 +27,9 @@ TODAY = date(2026, 12, 31)
     ],
 )
 def test_what_is_no_valid_isbn_is_doubtful(isbn: str, beginning: str) -> None:
-    doubt = warn_isbn(isbn)
-    assert doubt.startswith(beginning)
-    assert bool(doubt) == bool(beginning)
+    warning = warn_isbn(isbn)
+    assert warning.startswith(beginning)
+    assert bool(warning) == bool(beginning)
 
 
 @pytest.mark.parametrize(
@@ -47,6 +47,6 @@ def test_a_form_says_the_same_of_what_was_edited() -> None:
     assert find_warnings(values, ["genre"], None, TODAY) == []
 
 
-def test_doubts_are_said_in_german() -> None:
+def test_warnings_are_said_in_german() -> None:
     with translation.override("de"):
         assert warn_isbn("12345") == "Das ist keine gültige ISBN."
