@@ -39,6 +39,10 @@ def revoke_before_save(instance: User, update_fields: Any, **others: Any) -> Non
 def update_rights_after_save(instance: User, created: bool, update_fields: Any, **others: Any) -> None:
     if not created and saves_any_of(update_fields, "is_active", "is_superuser"):
         update_rights([instance.pk])
+        if not instance.is_active:
+            # Those of the user's apps that act for themselves. `authorize_app` locks the user first, too.
+            own_access = Authorization.objects.filter(user=None, application__user=instance.pk)
+            revocations.revoke_authorizations(own_access, timezone.now())
 
 
 def saves_any_of(update_fields: Any, *names: str) -> bool:

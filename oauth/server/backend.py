@@ -7,12 +7,18 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.http import HttpRequest
 from django.utils import timezone
 from oauth2_provider.oauth2_backends import OAuthLibCore
 from oauthlib.common import Request
 from oauthlib.oauth2 import ClientCredentialsGrant, WebApplicationServer
-from oauthlib.oauth2.rfc6749.errors import InvalidRequestError, InvalidScopeError, UnsupportedResponseTypeError
+from oauthlib.oauth2.rfc6749.errors import (
+    InvalidRequestError,
+    InvalidScopeError,
+    UnauthorizedClientError,
+    UnsupportedResponseTypeError,
+)
 
 from oauth import scopes
 from oauth.models import Allowance, Authorization
@@ -105,7 +111,14 @@ def narrow_scopes(request: Request) -> None:
 
 
 def authorize_app(request: Request) -> None:
-    """Finds or creates the authorization without a user that ends these tokens of an app when it is revoked."""
+    """Finds or creates the authorization without a user that ends these tokens of an app when it is revoked.
+
+    Raises UnauthorizedClientError if the owner of the app is inactive.
+    """
+    # Locked, so that a deactivation finds the authorization.
+    owner = User.objects.select_for_update(no_key=True).filter(pk=request.client.user_id or 0).first()
+    if owner and not owner.is_active:
+        raise UnauthorizedClientError(request=request)
     now, own = timezone.now(), {"application": request.client, "user": None, "scopes": " ".join(request.scopes)}
     authorization = Authorization.objects.active(now).filter(**own).first()
     request.authorization_id = (authorization or Authorization.objects.create(**own, created_at=now)).pk

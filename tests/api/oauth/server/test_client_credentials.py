@@ -23,6 +23,8 @@ from tests.support.oauth_flows import (
     build_basic_header,
     build_bearer_header,
     create_confidential_app,
+    create_reader,
+    deactivate,
     parse_oauth_error,
 )
 
@@ -152,6 +154,24 @@ def test_an_end_of_its_access_ends_its_tokens(api: httpx.Client, program: Applic
     description = api.post("/oauth/introspect", data={"token": token}, headers=build_basic_header("bookshop", SECRET))
     assert description.json() == {"active": False}
     assert api.get("/api/v2/books", headers=build_bearer_header(token)).status_code == 401
+
+
+def test_an_app_stops_with_its_owner(api: httpx.Client, program: Application) -> None:
+    program.user = create_reader()
+    program.save()
+    header = obtain_header(api)
+    deactivate(program.user)
+    revocations.REVOCATION_LIST.invalidate()
+    assert api.get("/api/v2/books", headers=header).status_code == 401
+    assert parse_oauth_error(request_token(api)) == (400, "unauthorized_client")
+    assert not Authorization.objects.active(timezone.now()).exists()
+    # What others own goes on.
+    program.user.is_active = True
+    program.user.save()
+    header = obtain_header(api)
+    deactivate(create_reader("other"))
+    revocations.REVOCATION_LIST.invalidate()
+    assert api.get("/api/v2/books", headers=header).status_code == 200
 
 
 def test_tokens_with_the_same_scopes_have_one_authorization(api: httpx.Client, program: Application) -> None:
