@@ -33,6 +33,8 @@ AVAILABILITY_CHOICES = {"available": (_("available"), True), "lent": (_("lent"),
 
 # The ids of one page of the list are shorter.
 MAX_IDS_LENGTH = 4_000
+# As many as a page of genres has. SQLite takes 1,000 conditions.
+MAX_GENRES = 100
 
 
 def split_ids(text: str) -> list[str]:
@@ -40,10 +42,10 @@ def split_ids(text: str) -> list[str]:
 
 
 def read_genre_names(text: str) -> list[str]:
-    """Returns the names of a JSON list of texts; none for any other text."""
+    """Returns the names of a JSON list of texts; none for any other text, or too many."""
     with suppress(msgspec.MsgspecError):
         names = msgspec.json.decode(text, type=list[str])
-        return [] if "\0" in "".join(names) else names
+        return [] if "\0" in "".join(names) or len(names) > MAX_GENRES else names
     return []
 
 

@@ -11,7 +11,7 @@ from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 from msgspec import Meta
 
-from books.admin.list.filters import build_genre_filter
+from books.admin.list.filters import MAX_GENRES, MAX_IDS_LENGTH, build_genre_filter
 from books.admin.pager import Pager
 from books.admin.views import BULK_EDIT, CHANGE_BOOK, render_page
 from books.book_fields import MAX_LENGTHS
@@ -19,7 +19,7 @@ from books.search.genres import GenreCount, count_genres
 from library_site.api.cursors import PageCursor
 from library_site.db.keyset import Page, Start
 
-GENRES_OF_A_PAGE = 100
+GENRES_OF_A_PAGE = MAX_GENRES
 # Folding can turn one character into several.
 MAX_FOLDED_LENGTH = 4 * MAX_LENGTHS["genre"]
 
@@ -35,12 +35,16 @@ class GenreCursor(PageCursor):
 
 def show_genres(request: HttpRequest) -> HttpResponse:
     """Lists genres. A POST leads to the preview of a bulk edit, which gives the books of several genres one name."""
-    if request.method == "POST" and (names := request.POST.getlist("genres")):
-        query = urlencode({"genres": json.dumps(names, ensure_ascii=False)})
-        address = f"{reverse('admin:bulk_edit')}?{query}"
-        return HttpResponseRedirect(address, preserve_request=True)
     if request.method == "POST":
-        messages.error(request, _("Tick the genres that get the name."))
+        names = request.POST.getlist("genres")
+        text = json.dumps(names, ensure_ascii=False)
+        is_short = len(names) <= MAX_GENRES and len(text) <= MAX_IDS_LENGTH
+        if names and is_short:
+            address = f"{reverse('admin:bulk_edit')}?{urlencode({'genres': text})}"
+            return HttpResponseRedirect(address, preserve_request=True)
+        messages.error(
+            request, _("Tick the genres that get the name.") if is_short else _("Tick fewer genres at once.")
+        )
     pager = Pager(request.GET, GenreCursor)
     genres = join_blank_genres(pager.read(read_genres, GENRES_OF_A_PAGE))
     return render_page(

@@ -159,7 +159,8 @@ def merge_and_report(request: HttpRequest, form: MergeForm) -> HttpResponse:
     except APIError as refusal:
         messages.error(request, _("Nothing was changed. %(reason)s.") % {"reason": _(refusal.message)})
         return HttpResponseRedirect(request.get_full_path())
-    title = Book.objects.filter(pk=kept).values_list("title", flat=True).get()
+    # Somebody else can delete the book at once.
+    title = Book.objects.filter(pk=kept).values_list("title", flat=True).first() or ""
     text = format_html(_("The two books are one now: {}."), str(Link(title, history_address(kept))))
     report_done(request, text, reverse("admin:operation_undo", args=[operation]) if may_undo(request) else "")
     return HttpResponseRedirect(find_next_address(form.pair, read_duplicates(now).pairs))

@@ -229,3 +229,17 @@ def test_the_interface_names_the_kept_book(head: Client, api: Any) -> None:
     entry = list_entries(api, f"/api/v2/books/{other.pk}/history", key)[0]
     assert (entry["kind"], entry["after"]) == ("merged", {"merged_into": kept.pk})
     assert entry["before"]["title"] == other.title
+
+
+def test_a_book_that_is_deleted_right_after_its_merge_is_no_error(
+    head: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = create_book(title="Emma"), create_book(title="Emma")
+
+    def merge_and_delete(*arguments: Any) -> int:
+        operation = merge_books(*arguments)
+        delete_book(first)
+        return operation
+
+    monkeypatch.setattr("books.admin.operations.duplicates.merge_books", merge_and_delete)
+    assert "The two books are one now" in read_words(merge(head, first, second))

@@ -2,6 +2,7 @@
 
 import base64
 import html
+import json
 from typing import Any
 from urllib.parse import urlencode
 
@@ -66,7 +67,11 @@ def test_genres_that_are_none_change_nothing(head: Client) -> None:
     create_book(genre="Novel")
     assert "Tick the genres" in read_words(rename(head, [], "Tale"))
     assert "a filter of the list is not valid" in read_words(rename(head, ["Nov\0el"], "Tale"))
-    for text in ("[]", "x", "[1]", '["\\ud800"]', "[" * 2_000):
+    # The address of the preview has them all.
+    for names in (["a"] * 101, ["ü" * 200] * 20):
+        assert "Tick fewer genres" in read_words(rename(head, names, "Tale"))
+    assert "Edit 0 books" in read_words(rename(head, ["a"] * 100, "Tale"))
+    for text in ("[]", "x", "[1]", '["\\ud800"]', "[" * 2_000, json.dumps([""] * 999, separators=(",", ":"))):
         response = head.post(f"{LIST}bulk_edit/?{urlencode({'genres': text})}", {"change": "set", "genre": "Tale"})
         assert response.status_code == 302, text
 
