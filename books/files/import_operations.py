@@ -46,7 +46,7 @@ class FileInUse(APIError):
     """A worker reads the file, or will read it soon."""
 
     status = 409
-    message = gettext_noop("The file is in use: cancel its operation first.")
+    message = gettext_noop("The file is in use: cancel its check or import first.")
 
 
 class NotChecked(APIError):

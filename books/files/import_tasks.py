@@ -97,8 +97,8 @@ class FileTask(Task):
         self.store_outcomes(operation, outcomes)
         Operation.objects.filter(pk=operation.pk).update(result=add_counts(operation, outcomes))
         changed = self.count_changed(counts)
-        refused = sum(counts[verdict] for verdict in REJECTED_VERDICTS)
-        return BatchCounts(changed, len(outcomes) - changed - refused, refused)
+        rejected = sum(counts[verdict] for verdict in REJECTED_VERDICTS)
+        return BatchCounts(changed, len(outcomes) - changed - rejected, rejected)
 
     def store_outcomes(self, operation: Operation, outcomes: Sequence[Outcome]) -> None:
         file = get_file(operation)
@@ -212,8 +212,8 @@ class PreviewTask(Task):
             return Batch(1, [preview_file(get_file(operation), open_source(operation))])
 
     def write_batch(self, operation: Operation, batch: Batch, actor: ActorRef, now: datetime) -> BatchCounts:
-        [(head, encoding)] = batch.items
-        Operation.objects.filter(pk=operation.pk).update(result=msgspec.to_builtins(head))
+        [(preview, encoding)] = batch.items
+        Operation.objects.filter(pk=operation.pk).update(result=msgspec.to_builtins(preview))
         ImportFile.objects.filter(preview_operation=operation).update(encoding=encoding)
         return BatchCounts(changed=0, unchanged=1)
 
@@ -224,15 +224,15 @@ def preview_file(file: ImportFile, source: StoredFile) -> tuple[FilePreview, str
     A text that is not UTF-8 from its first non-ASCII character is read as Windows-1252. A user may choose another
     encoding.
     """
-    head = read_preview(source)
-    is_offered = FORMATS[head.format].encodings == TEXT_ENCODINGS and not source.encoding
-    if not (head.warning and is_offered and is_probably_windows_1252(open_content(file))):
-        return head, source.encoding
+    preview = read_preview(source)
+    is_offered = FORMATS[preview.format].encodings == TEXT_ENCODINGS and not source.encoding
+    if not (preview.warning and is_offered and is_probably_windows_1252(open_content(file))):
+        return preview, source.encoding
     other = read_preview(source._replace(encoding="windows-1252"))
-    return msgspec.structs.replace(other, notes=[head.warning, *other.notes]), "windows-1252"
+    return msgspec.structs.replace(other, notes=[preview.warning, *other.notes]), "windows-1252"
 
 
-def find_head(operation: Operation | None) -> FilePreview | None:
+def find_preview(operation: Operation | None) -> FilePreview | None:
     """Returns the result of the preview, None before it is done."""
     return msgspec.convert(operation.result, FilePreview) if operation and operation.result else None
 

@@ -48,7 +48,7 @@ class ChangeFilterForm(forms.Form):
     source = forms.CharField(label=_("Source"), required=False, strip=False)
     channel = forms.ChoiceField(label=_("Channel"), choices=list_channels, required=False)
     kind = forms.ChoiceField(label=_("Kind"), choices=list_kinds, required=False)
-    operation = forms.IntegerField(label=_("Operation"), min_value=1, max_value=BIGINT_MAX, required=False)
+    operation = forms.IntegerField(label=_("Change of many books"), min_value=1, max_value=BIGINT_MAX, required=False)
     since = forms.DateTimeField(label=_("Since"), required=False, widget=DATE_TIME_INPUT, validators=[require_utc])
     until = forms.DateTimeField(label=_("Until"), required=False, widget=DATE_TIME_INPUT, validators=[require_utc])
 

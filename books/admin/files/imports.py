@@ -40,7 +40,7 @@ from books.files.import_operations import (
     is_undone,
     save_corrections,
 )
-from books.files.import_tasks import CHECK, find_head, get_check_id, get_counts
+from books.files.import_tasks import CHECK, find_preview, get_check_id, get_counts
 from books.files.matching import REJECTED_VERDICTS, Verdict
 from books.files.rejected_records import iter_rejected_file
 from books.files.sandbox.client import FilePreview
@@ -153,22 +153,22 @@ def show_mapping(request: HttpRequest, file_id: int) -> HttpResponse:
         return render_upload_error(request, _("The upload was cut off. Choose the same file again to go on."))
     if request.method == "POST" and request.POST.get("encoding") in ("", *ENCODINGS):
         return receive_encoding(request, file)
-    head = find_head(file.preview_operation)
-    if head is None:
+    preview = find_preview(file.preview_operation)
+    if preview is None:
         return show_preview(request, file)
-    form = build_form(request, file, head)
+    form = build_form(request, file, preview)
     if request.method == "POST" and form.is_valid():
-        return receive_rules(request, file, head, form)
+        return receive_rules(request, file, preview, form)
     return render_step(
         request,
         "imports/mapping",
         file,
         COLUMNS_STEP,
-        head=head,
+        preview=preview,
         form=form,
-        encodings={name: ENCODINGS[name].name for name in FORMATS[head.format].encodings},
+        encodings={name: ENCODINGS[name].name for name in FORMATS[preview.format].encodings},
         # A text file that is not UTF-8 is nearly always Windows-1252.
-        chosen_encoding=file.encoding or ("windows-1252" if head.warning else "utf-8"),
+        chosen_encoding=file.encoding or ("windows-1252" if preview.warning else "utf-8"),
     )
 
 
@@ -176,18 +176,18 @@ def receive_encoding(request: HttpRequest, file: ImportFile) -> HttpResponse:
     """Starts a preview in another encoding."""
     try:
         begin_preview(file.pk, request.POST["encoding"], find_importer(request), timezone.now())
-    except APIError as refusal:
-        messages.error(request, _(refusal.message))
+    except APIError as error:
+        messages.error(request, _(error.message))
     return HttpResponseRedirect(mapping_address(file))
 
 
-def receive_rules(request: HttpRequest, file: ImportFile, head: FilePreview, form: ImportRulesForm) -> HttpResponse:
+def receive_rules(request: HttpRequest, file: ImportFile, preview: FilePreview, form: ImportRulesForm) -> HttpResponse:
     """Starts a check by these rules."""
-    remember_mapping(head.columns, form.mapping, request.user.pk)
+    remember_mapping(preview.columns, form.mapping, request.user.pk)
     try:
         begin_check(file.pk, form.build_rules(), find_importer(request), timezone.now())
-    except APIError as refusal:
-        messages.error(request, _(refusal.message))
+    except APIError as error:
+        return report_error(request, file, error)
     return HttpResponseRedirect(check_address(file))
 
 
@@ -223,11 +223,11 @@ def show_preview(request: HttpRequest, file: ImportFile) -> HttpResponse:
     )
 
 
-def build_form(request: HttpRequest, file: ImportFile, head: FilePreview) -> ImportRulesForm:
+def build_form(request: HttpRequest, file: ImportFile, preview: FilePreview) -> ImportRulesForm:
     data = request.POST if request.method == "POST" else None
     initial = describe_rules(file.rules) if file.rules else {}
-    mapping = file.rules["mapping"] if file.rules else find_mapping(head.columns, request.user.pk)
-    return ImportRulesForm(head.format, head.columns, mapping, data=data, initial=initial, label_suffix="")
+    mapping = file.rules["mapping"] if file.rules else find_mapping(preview.columns, request.user.pk)
+    return ImportRulesForm(preview.format, preview.columns, mapping, data=data, initial=initial, label_suffix="")
 
 
 def describe_rules(rules: Mapping[str, Any]) -> dict[str, Any]:
@@ -311,8 +311,8 @@ def receive_corrections(request: HttpRequest, file: ImportFile) -> HttpResponse:
             begin_check_again(file.pk, shown_id, find_importer(request), timezone.now())
         elif action in IMPORT_ACTIONS:
             confirm_import(request, file, shown_id, take_doubtful=IMPORT_ACTIONS[action])
-    except APIError as refusal:
-        return report_refusal(request, file, refusal)
+    except APIError as error:
+        return report_error(request, file, error)
     if action != "save":
         return HttpResponseRedirect(check_address(file))
     if accepts_json(request):
@@ -320,10 +320,10 @@ def receive_corrections(request: HttpRequest, file: ImportFile) -> HttpResponse:
     return HttpResponseRedirect(request.get_full_path())
 
 
-def report_refusal(request: HttpRequest, file: ImportFile, refusal: APIError) -> HttpResponse:
+def report_error(request: HttpRequest, file: ImportFile, error: APIError) -> HttpResponse:
     if accepts_json(request):
-        return JsonResponse({"message": _(refusal.message)}, status=refusal.status)
-    messages.error(request, _(refusal.message))
+        return JsonResponse({"message": _(error.message)}, status=error.status)
+    messages.error(request, _(error.message))
     return HttpResponseRedirect(check_address(file))
 
 
@@ -362,8 +362,8 @@ def delete_file(request: HttpRequest, file_id: int) -> HttpResponse:
     try:
         delete_unused_file(file.pk)
         messages.success(request, _("“%(name)s” is deleted.") % {"name": file.name})
-    except APIError as refusal:
-        messages.error(request, _(refusal.message))
+    except APIError as error:
+        messages.error(request, _(error.message))
     return HttpResponseRedirect(reverse("admin:import_books"))
 
 

@@ -133,7 +133,7 @@ def explain_no_match(scan: Scan, may_add: bool) -> ScanResult:
 
 def explain_several(books: list[Book]) -> str:
     names = "; ".join(f"#{book.pk} {book.title} ({STATES[name_state(book.available)]})" for book in books)
-    return _("Several books have this code: {names}. Type the number of the right one with its #.").format(names=names)
+    return _("Several books have this code: {names}. Type the ID of the right one with its #.").format(names=names)
 
 
 def describe_book(book: Book) -> dict[str, Any]:

@@ -96,7 +96,7 @@ def begin_or_ask_again(request: HttpRequest, question: Question) -> HttpResponse
     change, count = question.change, question.change.selection.list_books().count()
     require_permissions(request, change)
     if question.matched != count:
-        return ask(request, change, _("Meanwhile the number of the books is another one."))
+        return ask(request, change, _("Meanwhile the number of books has changed."))
     if count > MAX_ANNOUNCED_ALWAYS and read_number(request.POST.get("typed", "")) != str(count):
         return ask(request, change, _("Type the number of the books to go on."))
     actor = get_or_create_actor(Actor.Channel.OPERATION, user_id=request.user.pk)

@@ -92,7 +92,7 @@ def ask_at_once(request: HttpRequest, action: ListAction, pks: Sequence[int]) ->
     words = {"question": action.question, "count": count}
     inputs = {"action": action.name, "select_across": request.POST.get("select_across", "0"), "confirmed": count}
     # The user confirmed another number of books.
-    error = gettext("Meanwhile the number of the books is another one.") if "confirmed" in request.POST else ""
+    error = gettext("Meanwhile the number of books has changed.") if "confirmed" in request.POST else ""
     return render_preview(
         request,
         title % words,

@@ -132,7 +132,7 @@ def confirm_cancel(request: HttpRequest, operation_id: int) -> HttpResponse:
     require_operator_page(request, find_visible(request, operation_id))
     try:
         lifecycle.cancel_operation(operation_id)
-        messages.success(request, _("The operation is cancelled. What it changed stays, and can be undone."))
+        messages.success(request, _("It is cancelled. What is changed already stays, and can be undone."))
     except APIError as refusal:
         messages.error(request, f"{_(refusal.message)}.")
     return HttpResponseRedirect(operation_address(operation_id))

@@ -60,7 +60,7 @@ def parse_response(content: bytes) -> Element:
 def require_absence(root: Element) -> None:
     """Raises CatalogueFailed if the response has no records for any other reason than that there are none."""
     if message := find_diagnostic(root):
-        raise CatalogueFailed(_("It refused the question: %(message)s"), message=message)
+        raise CatalogueFailed(_("It rejected the request: %(message)s"), message=message)
     if count_found(root) not in ("", "0"):
         raise CatalogueFailed(_("It has the book, and sent no record of MARC 21 in MARCXML."))
 

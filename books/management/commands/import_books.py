@@ -116,9 +116,9 @@ class Command(CheckedCommand):
 
     def read_rules(self, file: ImportFile, options: Mapping[str, Any]) -> ImportRules:
         """Prints how the file is read. Raises UnreadableFile, ReaderFailed, CommandError."""
-        head = read_preview(build_source(file, options["encoding"], format=options["format"] or ""))
-        rules = build_rules(head, options)
-        self.describe_head(head, rules)
+        preview = read_preview(build_source(file, options["encoding"], format=options["format"] or ""))
+        rules = build_rules(preview, options)
+        self.describe_preview(preview, rules)
         try:
             require_mapped_fields(rules)
         except MissingColumns as error:
@@ -126,17 +126,17 @@ class Command(CheckedCommand):
             raise CommandError(f"{NOTHING} {error} {advice} {error.names[0]}=TEXT fills a field of all.") from error
         return rules
 
-    def describe_head(self, head: FilePreview, rules: ImportRules) -> None:
+    def describe_preview(self, preview: FilePreview, rules: ImportRules) -> None:
         """Describes how the file is read, and which columns are ignored."""
-        self.stderr.write(f"Read as {head.description}.")
-        if head.warning:
-            others = [name for name in FORMATS[head.format].encodings if not name.startswith("utf")]
-            self.stderr.write(f"{head.warning} If so: --encoding {' or '.join(others)}")
-        if profile := find_dialect(head.columns).name:
+        self.stderr.write(f"Read as {preview.description}.")
+        if preview.warning:
+            others = [name for name in FORMATS[preview.format].encodings if not name.startswith("utf")]
+            self.stderr.write(f"{preview.warning} If so: --encoding {' or '.join(others)}")
+        if profile := find_dialect(preview.columns).name:
             self.stderr.write(f"Recognised as {profile}.")
-        for note in head.notes:
+        for note in preview.notes:
             self.stderr.write(note)
-        if ignored := list_ignored(head.columns, rules.mapping):
+        if ignored := list_ignored(preview.columns, rules.mapping):
             self.stderr.write(f"Left out: {', '.join(ignored)}.")
 
     def import_file(self, stored_file: ImportFile, operation: Operation, file: Path, failed: Path | None) -> None:
@@ -193,12 +193,12 @@ def interrupt_on_sigterm() -> Iterator[None]:
         signal.signal(signal.SIGTERM, previous)
 
 
-def build_rules(head: FilePreview, options: Mapping[str, Any]) -> ImportRules:
+def build_rules(preview: FilePreview, options: Mapping[str, Any]) -> ImportRules:
     columns = read_column_pairs("--column", options["column"], FIELDS_BY_PLACE)
-    if unknown := [column for column in columns.values() if column not in head.columns]:
+    if unknown := [column for column in columns.values() if column not in preview.columns]:
         raise CommandError(f"The file has no column {', '.join(unknown)}.")
     return ImportRules(
-        mapping=guess_mapping(head.columns) | columns,
+        mapping=guess_mapping(preview.columns) | columns,
         match_by=options["match_by"],
         on_match=options["on_match"],
         on_none=options["on_none"],
@@ -206,8 +206,8 @@ def build_rules(head: FilePreview, options: Mapping[str, Any]) -> ImportRules:
         leave_without_isbn=options["leave_without_isbn"],
         use_number=options["use_number"],
         defaults=read_column_pairs("--default", options["default"], COLUMN_NAMES),
-        is_exact=find_dialect(head.columns).is_exact,
-        format=head.format,
+        is_exact=find_dialect(preview.columns).is_exact,
+        format=preview.format,
     )
 
 

@@ -36,6 +36,8 @@ NAMES = {
     "doubt": "warning",
     "doubts": "warnings",
     "Decision": "Outcome",
+    "find_head": "find_preview",
+    "describe_head": "describe_preview",
     "refused_ids": "rejected_ids",
     "find_touched_books": "find_changed_books",
     "pass_corrections_on": "move_corrections",

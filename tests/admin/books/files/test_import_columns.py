@@ -6,7 +6,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
 
-from books.files.import_tasks import find_head
+from books.files.import_tasks import find_preview
 from books.files.uploads import find_mapping, remember_mapping
 from books.models import Book, Operation
 from tests.support import program_files
@@ -63,9 +63,9 @@ def test_a_mapping_of_the_release_before_is_completed(db: None) -> None:
 
 def test_the_name_of_an_uploaded_file_is_a_hint(head: Client) -> None:
     upload(head, b"1.\nTY  - BOOK\nER  - \n", name="books.ris")
-    head_of_file = find_head(Operation.objects.get())
-    assert head_of_file
-    assert head_of_file.format == "ris"
+    preview = find_preview(Operation.objects.get())
+    assert preview
+    assert preview.format == "ris"
 
 
 def test_a_file_is_the_same_through_both_doors(head: Client, tmp_path: Path) -> None:

@@ -392,7 +392,7 @@ def test_a_file_that_a_worker_reads_is_not_deleted(head: Client) -> None:
     ):
         begin_operation()
         response = head.post(page(file, "delete"), follow=True)
-        assert "The file is in use: cancel its operation first." in response.content.decode()
+        assert "The file is in use: cancel its check or import first." in response.content.decode()
         run_operations()
     assert Book.objects.count() == 1
 

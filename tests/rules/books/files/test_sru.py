@@ -96,7 +96,7 @@ def test_version_2_and_a_missing_number_are_read_as_well() -> None:
 
 
 def test_a_refusal_is_passed_on() -> None:
-    assert read_failure(build_response(diagnostics=DIAGNOSTICS)) == "It refused the question: Unsupported index"
+    assert read_failure(build_response(diagnostics=DIAGNOSTICS)) == "It rejected the request: Unsupported index"
 
 
 def test_a_warning_beside_records_refuses_nothing() -> None:

@@ -58,7 +58,7 @@ def test_a_preview_agrees_about_blank_texts(db: None, blank: str, replacement: s
     book = create_book(genre=f"b{blank}{end}")
     books, edit = Book.objects.filter(pk=book.pk), Edit({}, "genre", "b", replacement)
     preview = preview_edit(books, edit)
-    operation = do_edit(find_head(), edit, isbn=book.isbn)
+    operation = do_edit(get_or_create_head(), edit, isbn=book.isbn)
     assert (preview.would_change, preview.invalid) == (operation.changed, operation.refused)
     assert [sample.after for sample in preview.samples] == [
         {"genre": genre} for genre in books.values_list("genre", flat=True) if operation.changed
@@ -78,11 +78,11 @@ def test_the_longest_text_is_the_same_for_the_preview_and_the_edit(db: None, len
     create_book(genre="a")
     edit = Edit({}, "genre", "a", "\U0001f4d6" * length)
     preview = preview_edit(Book.objects.all(), edit)
-    operation = do_edit(find_head(), edit)
+    operation = do_edit(get_or_create_head(), edit)
     assert (preview.would_change, preview.invalid) == (1 - invalid, invalid) == (operation.changed, operation.refused)
 
 
-def find_head() -> ActorRef:
+def get_or_create_head() -> ActorRef:
     user = User.objects.filter(username="head").first()
     return get_or_create_actor(Actor.Channel.OPERATION, user_id=user.pk) if user else create_head_librarian()
 
