@@ -188,7 +188,7 @@ def test_columns_and_rows_are_chosen_and_remembered(librarian: Client) -> None:
     response = librarian.post(COLUMNS, form)
     assert response.headers["Location"] == f"{LIST}?genre=novel"
     changed = librarian.get(LIST)
-    assert list(list_headers(changed)) == ["Title", "Year", "Number"]
+    assert list(list_headers(changed)) == ["Title", "Year", "ID"]
     assert "An ISBN in any writing" in read_text(changed)
     librarian.post(COLUMNS, {"columns": ["availability"], "rows": 100})
     assert '<span class="badge warning">lent</span>' in read_text(librarian.get(LIST))
