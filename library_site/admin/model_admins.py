@@ -45,6 +45,12 @@ class ValidatingAdmin(admin.ModelAdmin):
             field.validators = [*field.validators, require_utc]
         return field
 
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *arguments: Any, **options: Any
+    ) -> HttpResponse:
+        context["adminform"].form.label_suffix = ""
+        return super().render_change_form(request, context, *arguments, **options)
+
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
         """An empty `_to_field` is not a field."""
         return super().get_object(request, object_id, from_field or None)

@@ -94,6 +94,7 @@ class ReplayForm(forms.Form):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
+        self.label_suffix = ""
         for name in ("after", "before"):
             # Inputs of type datetime-local accept only ISO 8601, in every language.
             widget = forms.SplitDateTimeWidget(

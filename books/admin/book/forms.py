@@ -48,7 +48,6 @@ class BookForm(forms.ModelForm):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self.label_suffix = ""
         if self.state and not self.is_bound:
             self.data, self.is_bound = self.build_state_data(self.state), True
             # Validation writes the values into the instance, but the page must show the book as it is saved.

@@ -46,7 +46,7 @@ class ChangeFilterForm(forms.Form):
     app = forms.CharField(label=_("App"), required=False, strip=False)
     api_key = forms.CharField(label=_("API key"), required=False, strip=False)
     source = forms.CharField(label=_("Source"), required=False, strip=False)
-    channel = forms.ChoiceField(label=_("Channel"), choices=list_channels, required=False)
+    channel = forms.ChoiceField(label=_("Through"), choices=list_channels, required=False)
     kind = forms.ChoiceField(label=_("Kind"), choices=list_kinds, required=False)
     operation = forms.IntegerField(label=_("Change of many books"), min_value=1, max_value=BIGINT_MAX, required=False)
     since = forms.DateTimeField(label=_("Since"), required=False, widget=DATE_TIME_INPUT, validators=[require_utc])
@@ -59,7 +59,7 @@ class ChangeFilterForm(forms.Form):
 
 def show_recent_changes(request: HttpRequest) -> HttpResponse:
     """Shows an operation as one line, which leads to its page; the changes of one operation one by one."""
-    form = ChangeFilterForm(request.GET)
+    form = ChangeFilterForm(request.GET, label_suffix="")
     pager = Pager(request.GET, TimeCursor, is_newest_first=True)
     entries: Sequence[Entry] = []
     joins_operations = False

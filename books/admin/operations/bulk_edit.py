@@ -71,7 +71,7 @@ def show_bulk_edit(request: HttpRequest) -> HttpResponse:
     except InvalidFilter:
         messages.error(request, _("Nothing was changed: a filter of the list is not valid."))
         return HttpResponseRedirect(selected_list_address(request.GET))
-    form = BulkEditForm(request.POST) if request.method == "POST" else BulkEditForm()
+    form = BulkEditForm(request.POST if request.method == "POST" else None, label_suffix="")
     if form.is_valid():
         change = OperationRequest(form.kind, selection, form.build_parameters())
         require_permissions(request, change)
