@@ -1,5 +1,6 @@
 """Reads settings from environment variables. Errors are collected, and reported together at the end."""
 
+import errno
 import os
 import re
 from collections.abc import Callable, Collection
@@ -63,11 +64,21 @@ def secret_text(name: str) -> str:
     if value or not file:
         return value
     try:
-        return Path(file).read_text().strip()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        problems[f"{name}_FILE"] = f"{name}_FILE is {file}, which cannot be read: {reason}."
+        return read_secret(Path(file))
+    except OSError as error:
+        problems[f"{name}_FILE"] = f"{name}_FILE is {file}, which cannot be read: {error.strerror}."
         return ""
+
+
+def read_secret(file: Path) -> str:
+    """Returns the content of the file. Raises OSError, also if it is empty or not UTF-8."""
+    try:
+        content = file.read_text().strip()
+    except UnicodeDecodeError as error:
+        raise OSError(errno.EINVAL, "it is not UTF-8") from error
+    if not content:
+        raise OSError(errno.EINVAL, "it is empty")
+    return content
 
 
 @keep_problem
@@ -309,7 +320,7 @@ def secret_key(name: str, file: Path, may_be_missing: bool) -> str:
         return value
     try:
         if f"{name}_FILE" not in problems:
-            return file.read_text().strip()
+            return read_secret(file)
     except FileNotFoundError:
         if not may_be_missing:
             problems[name] = (

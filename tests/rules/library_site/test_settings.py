@@ -128,6 +128,18 @@ def test_the_secret_key_of_make_run_is_found(tmp_path: Path) -> None:
     assert env.secret_key("NO_SUCH_KEY", tmp_path / "secret_key", may_be_missing=False) == "made once"
 
 
+def test_an_empty_file_of_a_secret_is_not_replaced(tmp_path: Path) -> None:
+    """The library would make another key, or begin with an empty database."""
+    file = tmp_path / "secret_key"
+    for content, reason in ((b" \n", "it is empty"), (b"\xff", "it is not UTF-8")):
+        file.write_bytes(content)
+        for name in ("SECRET_KEY_FILE", "DATABASE_URL_FILE"):
+            with pytest.raises(ImproperlyConfigured, match=f"^{name} is {file}, which cannot be read: {reason}"):
+                read_settings({name.removesuffix("_FILE"): "", name: str(file), "SET_UP": "true"})
+        with pytest.raises(ImproperlyConfigured, match=f"^SECRET_KEY is not set, and {file} cannot be read: {reason}"):
+            read_settings({"SECRET_KEY": "", "DATA_DIR": str(tmp_path), "SET_UP": "true"})
+
+
 def test_only_debug_generates_a_key(tmp_path: Path) -> None:
     keys = {env.secret_key("NO_SUCH_KEY", tmp_path / "secret_key", may_be_missing=True) for _ in range(2)}
     assert len(keys) == 2
