@@ -44,7 +44,7 @@ LABELS = {
 }
 HELP_TEXTS = {
     "is_active": _("Without it the person's apps, keys and webhooks stop, too."),
-    "is_staff": _("What the groups permit counts on these pages only with it."),
+    "is_staff": _("Needed on these pages for all that the groups permit."),
     "is_superuser": _("Runs the library: invites people, and says what each may do."),
 }
 
@@ -71,7 +71,7 @@ class LibraryUserAdmin(DelegatingAdmin, UserAdmin):
     fieldsets = (
         (None, {"fields": ("username", "password", "first_name", "last_name", "email")}),
         (MAY_LABEL, {"fields": ("is_active", "is_superuser", "groups")}),
-        (_("May besides"), {"fields": ("user_permissions",), "classes": ("collapse",)}),
+        (_("Further permissions"), {"fields": ("user_permissions",), "classes": ("collapse",)}),
         (_("Details"), {"fields": ("is_staff", "last_login", "date_joined"), "classes": ("collapse",)}),
     )
     # For those who may see people and not change them.

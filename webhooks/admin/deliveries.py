@@ -69,7 +69,7 @@ class DeliveryAdmin(ReadOnlyAdmin, ActionButtonsAdmin, OwnedAdmin):
     )
     owner_path = "endpoint__owner"
     allowed_lookups = ("state__exact", "endpoint__id__exact")
-    empty_sentence = _("No event has been sent yet: an endpoint names the program that wants to know.")
+    empty_sentence = _("No event has been sent yet: an endpoint is the address of a program that receives events.")
     empty_place = (_("Endpoints"), "admin:webhooks_endpoint_changelist")
     list_display = ("headline", "address", "state_badge", "outcome", "age")
     list_filter = ("state", ("endpoint", EndpointFilter))

@@ -185,7 +185,7 @@ class ReceivedAdmin(ReadOnlyAdmin, ActionButtonsAdmin):
     @admin.display(description=_("what happened"))
     def outcome(self, event: Received) -> str:
         if event.state == Received.State.DONE:
-            return gettext("The library took it over.")
+            return gettext("The library has processed it.")
         if event.state == Received.State.DEAD:
             return gettext("Given up after %(count)d attempts.") % {"count": event.attempted}
         return describe_waiting(event.attempted, event.next_at)

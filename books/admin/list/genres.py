@@ -42,18 +42,14 @@ def show_genres(request: HttpRequest) -> HttpResponse:
         if names and is_short:
             address = f"{reverse('admin:bulk_edit')}?{urlencode({'genres': text})}"
             return HttpResponseRedirect(address, preserve_request=True)
-        messages.error(
-            request, _("Tick the genres that get the name.") if is_short else _("Tick fewer genres at once.")
-        )
+        messages.error(request, _("Tick the genres to rename.") if is_short else _("Tick fewer genres at once."))
     pager = Pager(request.GET, GenreCursor)
     genres = join_blank_genres(pager.read(read_genres, GENRES_OF_A_PAGE))
     return render_page(
         request,
         "genres",
         _("Genres"),
-        page_help=_(
-            "A genre is what its books say. Tick one to rename it in all of them, or several to make them one."
-        ),
+        page_help=_("Each book names its genre. Tick one to rename it in all its books, or several to make them one."),
         may_rename=request.user.has_perms([BULK_EDIT, CHANGE_BOOK]),
         most=max((genre.books for genre in genres), default=1),
         genres=[(genre, urlencode(build_genre_filter(genre.name))) for genre in genres],

@@ -29,7 +29,9 @@ class OtherKind(NamedTuple):
     extensions: tuple[str, ...] = ()
 
     def describe(self) -> str:
-        return " ".join([_("This is %(kind)s, which is not read.") % {"kind": _(self.name)}, _(self.advice)])
+        return " ".join(
+            [_("This is %(kind)s, which the library cannot read.") % {"kind": _(self.name)}, _(self.advice)]
+        )
 
 
 # The first that fits counts.

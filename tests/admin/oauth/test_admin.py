@@ -166,7 +166,7 @@ def test_a_superuser_changes_an_app_that_acts_for_itself(root: Client) -> None:
     assert root.post(f"{APPS}{app.pk}/change/", build_app_form(redirect_uris="", user="")).status_code == 302
     assert Application.objects.get().allowance.scopes == "read write"
     Authorization.objects.create(application=app, scopes="read", created_at=timezone.now())
-    assert "Bookshop acts for itself" in read_text(root.get(ACCESS))
+    assert "Bookshop has access of its own" in read_text(root.get(ACCESS))
 
 
 @pytest.mark.parametrize("page", ["change", "delete", "history"])

@@ -61,7 +61,7 @@ def send_part(browser: Client, file: ImportFile, number: int, content: bytes) ->
 
 def test_a_file_that_is_not_read_or_has_no_record_is_refused_by_its_preview(head: Client) -> None:
     for content, reason in (
-        (b"<mods/>", "This is MODS, which is not read. Save it as MARCXML or RIS."),
+        (b"<mods/>", "This is MODS, which the library cannot read. Save it as MARCXML or RIS."),
         (b"<collection/>", "No record was found in the file. It was read as MARCXML."),
     ):
         file = upload(head, content)

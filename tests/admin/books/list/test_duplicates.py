@@ -131,7 +131,7 @@ def test_each_pair_leads_to_the_next(head: Client) -> None:
     assert page.context["books"] == [first, fourth]
     assert not page.context["next_address"]
     page = head.post(merge_address(first, fourth), {"distinct": "yes"}, follow=True)
-    assert "No two books look like the same one." in read_words(page)
+    assert "No two books seem to be the same." in read_words(page)
 
 
 def test_the_values_of_the_older_book_are_chosen_first(head: Client) -> None:

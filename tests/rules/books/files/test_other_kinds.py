@@ -62,7 +62,7 @@ def test_a_file_of_another_kind_is_refused_by_the_name_of_its_kind() -> None:
         for data in (text.encode(), text.encode("utf-8-sig"), text.encode("utf-16")):
             with pytest.raises(UnreadableFile) as error:
                 find_format(BytesIO(data), name)
-            assert str(error.value) == f"This is {kind}, which is not read. {row.advice}", (name, text)
+            assert str(error.value) == f"This is {kind}, which the library cannot read. {row.advice}", (name, text)
     assert {kind for _name, _text, kind in FILES} == {kind.name for kind in OTHER_KINDS}
 
 
