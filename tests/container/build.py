@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 
 BASE, IMAGE = "localhost/library-base", "localhost/library-api"
+# Seconds. Most of the time packages are loaded.
+COMMAND_TIMEOUT = 900
 # The archive of Debian that this machine uses, and its release.
 FIND_ARCHIVE = [
     "apt-get",
@@ -53,7 +55,8 @@ def run_buildah(storage: Path, *command: object) -> str:
 
 def run(*command: object) -> str:
     """Returns the output. Raises CalledProcessError."""
-    return subprocess.run([*map(str, command)], check=True, stdout=subprocess.PIPE, text=True).stdout
+    output: str = subprocess.check_output([*map(str, command)], text=True, timeout=COMMAND_TIMEOUT)
+    return output
 
 
 if __name__ == "__main__":

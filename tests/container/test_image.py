@@ -135,7 +135,7 @@ def library(image: Image, volume: Path) -> Iterator[Container]:
 
 def copy_volume(volume: Path, to: Path) -> Path:
     """Its server is idle, so that the files belong together."""
-    subprocess.run(["sh", "-c", 'cp --archive "$0" "$1"', volume, to], check=True)
+    subprocess.run(["sh", "-c", 'cp --archive "$0" "$1"', volume, to], check=True, timeout=PROCESS_TIMEOUT)
     return to
 
 
@@ -150,8 +150,8 @@ def test_its_health_is_known(image: Image, library: Container) -> None:
     _, *check = image.config["Healthcheck"]["Test"]
     call = ["unshare", "--mount", "chroot", str(image.root), "/usr/bin/env", *image.config["Env"]]
     port = library.url.rpartition(":")[2]
-    healthy = subprocess.run([*call, f"PORT={port}", *check], check=False, capture_output=True)
-    alone = subprocess.run([*call, "PORT=1", *check], check=False, capture_output=True)
+    healthy = subprocess.run([*call, f"PORT={port}", *check], check=False, capture_output=True, timeout=PROCESS_TIMEOUT)
+    alone = subprocess.run([*call, "PORT=1", *check], check=False, capture_output=True, timeout=PROCESS_TIMEOUT)
     assert (healthy.returncode, alone.returncode) == (0, 1)
 
 

@@ -155,6 +155,7 @@ def forget_settings() -> None:
     from django.utils import functional
 
     from library_site import cached_settings, env
+    from library_site.db.sql import thread_connection
 
     lazy: Any = conf.settings
     connections: Any = db.connections
@@ -177,6 +178,9 @@ def forget_settings() -> None:
     env.read_names.clear()
     env.problems.clear()
     cached_settings.forget_settings()
+    # Lazy: manage.py sets variables before it reads the settings.
+    database: Any = functional.SimpleLazyObject(lambda: connections[db.DEFAULT_DB_ALIAS])
+    thread_connection.database = database
 
 
 if __name__ == "__main__":

@@ -57,7 +57,7 @@ MMS Id,Title,Author,Publication Date,ISBN,Subjects
 """
 OPEN_LIBRARY = """\
 Work ID,Title,Authors,First Publish Year,Edition ID,Subjects,Bookshelf
-OL66531W,Emma,Jane Austen,1815,OL7353617M,"Courtship, England",Already Read
+OL66531W,Mansfield Park,Jane Austen,1814,OL7353617M,"Courtship, England",Already Read
 """
 FRENCH = "Titre;Auteur;Année;ISBN;Sujet\nEmma;Jane Austen;c2001;9780141439587;Roman\n"
 SPANISH = "Título;Autor;Año;ISBN;Género\nEmma;Jane Austen;2001;9780141439587;Novela\n"

@@ -27,6 +27,10 @@ from library_site.api.decoding import make_decoder
 from tests.support.books import MAX_LENGTHS, build_book
 from tests.support.field_rules import (
     BLANK,
+    FRACTION,
+    NOT_INTEGER,
+    NOT_TEXT,
+    NUL,
     RULES,
     SURROGATE,
     TOO_HIGH,
@@ -183,18 +187,29 @@ def test_a_decoder_reads_what_is_right_and_nothing_else(version: type[Any], acti
     assert not list_differences(RULES, read_value, get_expected)
 
 
+IMPORT_REASONS = {
+    NOT_TEXT: "It is no text.",
+    BLANK: "It is missing.",
+    NUL: "It has a NUL character.",
+    SURROGATE: "It has bytes that the encoding of the file does not know.",
+    NOT_INTEGER: "It is no whole number.",
+    FRACTION: "It is no whole number.",
+    TOO_LOW: "This year is improbable for a book.",
+    TOO_HIGH: "This year is improbable for a book.",
+}
+
+
 def test_an_import_keeps_the_rules() -> None:
     # An empty cell is no field; texts are read as numbers, and whole numbers as texts.
     skipped = {*NUMBER_RULES, *(rule for rule in VALUES if rule.literal == "null" or rule.title.startswith('year "'))}
     rules = [rule for rule in VALUES if rule not in skipped]
-    surrogate = "It has bytes that the encoding of the file does not know."
 
     def get_expected(rule: Rule) -> str:
         if not rule.problem:
             return ascii(rule.value)
-        if rule.problem in (TOO_LOW, TOO_HIGH):
-            return "year: This year is improbable for a book."
-        return f"{rule.member}: {surrogate if rule.problem == SURROGATE else rule.problem.message}"
+        if rule.problem.type == "string_too_long":
+            return f"{rule.member}: It is longer than {MAX_LENGTHS[rule.member]:,} characters."
+        return f"{rule.member}: {IMPORT_REASONS[rule.problem]}"
 
     assert not list_differences(rules, lambda rule: read_record(rule.member, json.loads(rule.literal)), get_expected)
     assert [read_record(rule.member, json.loads(rule.literal)) for rule in NUMBER_RULES] == ["'123'"] * 4

@@ -19,7 +19,7 @@ from tests.support.waiting import PROCESS_TIMEOUT, wait_until
 
 ROOT = Path(__file__).parents[3]
 # They need none of the packages.
-STANDALONE_TARGETS = {"help", "lock"}
+STANDALONE_TARGETS = {"help", "image", "lock"}
 PIP_OUTPUT = ["Ignoring colorama", "Collecting django", "Processing rich", "Installing collected packages: x"]
 
 
