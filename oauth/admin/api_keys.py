@@ -34,7 +34,7 @@ class APIKeyAdmin(OwnedAdmin):
     allowed_lookups = ("revoked_at__isempty",)
     empty_sentence = _("No program has a key yet.")
     add_label = _("Make an API key")
-    list_display = ("name", "state", "may", "owner", "used", "key_prefix")
+    list_display = ("name", "state", "may", "owner", "last_use", "key_prefix")
     list_filter = (("revoked_at", RevocationFilter),)
     list_select_related = ("owner",)
     search_fields = ("name", "prefix", "owner__username")
@@ -71,7 +71,7 @@ class APIKeyAdmin(OwnedAdmin):
         return format_scope_sentences(key.scopes)
 
     @admin.display(description=_("last used"))
-    def used(self, key: APIKey) -> str:
+    def last_use(self, key: APIKey) -> str:
         return format_age(key.last_used_at, timezone.now()) if key.last_used_at else gettext("never")
 
     @admin.display(description=_("begins with"))

@@ -50,7 +50,7 @@ class AppAdmin(OwnedAdmin):
     allowed_lookups = ("client_type__exact",)
     empty_sentence = _("No app is registered yet.")
     add_label = _("Register an app")
-    list_display = ("name", "client_type", "may_ask", "user", "registered", "client_id")
+    list_display = ("name", "client_type", "may_ask", "user", "registration_age", "client_id")
     list_filter = ("client_type",)
     list_select_related = ("allowance", "user")
     search_fields = ("name", "client_id", "user__username")
@@ -77,7 +77,7 @@ class AppAdmin(OwnedAdmin):
         return format_scope_sentences(scopes)
 
     @admin.display(description=_("registered"))
-    def registered(self, app: Any) -> str:
+    def registration_age(self, app: Any) -> str:
         return format_age(app.created, timezone.now())
 
     @admin.display(description=_("client secret"))

@@ -31,7 +31,7 @@ class AuthorizationAdmin(ReadOnlyAdmin, OwnedAdmin):
     allowed_lookups = ("ended_at__isempty",)
     empty_sentence = _("Nobody has given an app access yet.")
     empty_place = (_("Apps"), "admin:oauth2_provider_application_changelist")
-    list_display = ("sentence", "state", "given", "used")
+    list_display = ("sentence", "state", "consent_age", "last_refresh")
     list_display_links = None
     list_filter = (("ended_at", EndFilter),)
     list_select_related = ("user", "application")
@@ -53,11 +53,11 @@ class AuthorizationAdmin(ReadOnlyAdmin, OwnedAdmin):
         )
 
     @admin.display(description=_("given"))
-    def given(self, authorization: Authorization) -> str:
+    def consent_age(self, authorization: Authorization) -> str:
         return format_age(authorization.created_at, timezone.now())
 
     @admin.display(description=_("last refreshed"))
-    def used(self, authorization: Authorization) -> str:
+    def last_refresh(self, authorization: Authorization) -> str:
         refreshed_at = authorization.refreshed_at
         return format_age(refreshed_at, timezone.now()) if refreshed_at else gettext("never")
 

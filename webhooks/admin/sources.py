@@ -71,7 +71,7 @@ class SourceAdmin(ActionButtonsAdmin):
     allowed_lookups = ("enabled__exact",)
     empty_sentence = _("No other service sends its events here yet.")
     add_label = _("Add a source")
-    list_display = ("name", "state", "mirroring", "form", "added")
+    list_display = ("name", "state", "mirroring", "form", "creation_date")
     list_filter = ("enabled",)
     search_fields = ("name",)
     ordering = ("name",)
@@ -98,7 +98,7 @@ class SourceAdmin(ActionButtonsAdmin):
         return gettext("are copied here") if source.mirrors else gettext("stay there")
 
     @admin.display(description=_("added"))
-    def added(self, source: Source) -> str:
+    def creation_date(self, source: Source) -> str:
         return format_date(source.created_at)
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
@@ -157,9 +157,9 @@ class ReceivedAdmin(ReadOnlyAdmin, ActionButtonsAdmin):
     ordering = ("-pk",)
     fieldsets = (
         (None, {"fields": ("outcome", "error", "source", "content")}),
-        (_("Details"), {"fields": ("event_id", "received"), "classes": ("collapse",)}),
+        (_("Details"), {"fields": ("event_id", "receipt_time"), "classes": ("collapse",)}),
     )
-    readonly_fields = ("outcome", "error", "source", "content", "event_id", "received")
+    readonly_fields = ("outcome", "error", "source", "content", "event_id", "receipt_time")
     actions = ("requeue",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
@@ -195,7 +195,7 @@ class ReceivedAdmin(ReadOnlyAdmin, ActionButtonsAdmin):
         return format_age(event.received_at, timezone.now())
 
     @admin.display(description=_("received"))
-    def received(self, event: Received) -> str:
+    def receipt_time(self, event: Received) -> str:
         return format_moment(event.received_at)
 
     @admin.display(description=_("body"))
