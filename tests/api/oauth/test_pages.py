@@ -214,7 +214,7 @@ def test_each_app_is_listed_with_its_scopes_its_start_and_its_last_use(api: http
     text = read_text(api.get("/accounts/apps"))
     scope_texts = "Read the library's books Add, change and delete books"
     assert (
-        f"Bookshop {scope_texts} Let in {date_format(created_at)} Last renewed {date_format(used_at)} End access"
+        f"Bookshop {scope_texts} Let in {date_format(created_at, 'j M Y')} Last renewed {date_format(used_at, 'j M Y')} End access"
         in text
     )
     assert "Shelf Read the library's books Let in" in text
