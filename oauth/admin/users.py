@@ -13,6 +13,7 @@ from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 
 from library_site.admin.badges import format_badge
+from library_site.admin.moments import format_moment
 from oauth.accounts import mails, roles
 from oauth.admin.delegation import DelegatingAdmin, list_manageable
 from oauth.admin.forms import MAY_LABEL, InvitationForm
@@ -72,7 +73,7 @@ class LibraryUserAdmin(DelegatingAdmin, UserAdmin):
         (None, {"fields": ("username", "password", "first_name", "last_name", "email")}),
         (MAY_LABEL, {"fields": ("is_active", "is_superuser", "groups")}),
         (_("Further permissions"), {"fields": ("user_permissions",), "classes": ("collapse",)}),
-        (_("Details"), {"fields": ("is_staff", "last_login", "date_joined"), "classes": ("collapse",)}),
+        (_("Details"), {"fields": ("is_staff", "last_sign_in", "joined"), "classes": ("collapse",)}),
     )
     # For those who may see people and not change them.
     view_fields = ("username", "first_name", "last_name", "email", "is_active", "may_sentences")
@@ -95,7 +96,7 @@ class LibraryUserAdmin(DelegatingAdmin, UserAdmin):
         return (*fieldsets, (None, {"fields": ("is_superuser",)}))
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        names = ("last_login", "date_joined", "may_sentences")
+        names = ("last_sign_in", "joined", "may_sentences")
         return names if request.user.is_superuser else (*names, "is_superuser")
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any) -> Any:
@@ -124,6 +125,14 @@ class LibraryUserAdmin(DelegatingAdmin, UserAdmin):
         """Names the groups; the page of the person has the sentences."""
         names = [gettext(group.name) for group in user.groups.all()]
         return gettext("Everything") if user.is_superuser else ", ".join(names) or gettext("Read books")
+
+    @admin.display(description=User._meta.get_field("last_login").verbose_name)
+    def last_sign_in(self, user: User) -> str:
+        return format_moment(user.last_login) if user.last_login else ""
+
+    @admin.display(description=User._meta.get_field("date_joined").verbose_name)
+    def joined(self, user: User) -> str:
+        return format_moment(user.date_joined)
 
     @admin.display(description=MAY_LABEL)
     def may_sentences(self, user: User) -> str:
