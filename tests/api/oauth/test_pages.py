@@ -213,10 +213,8 @@ def test_each_app_is_listed_with_its_scopes_its_start_and_its_last_use(api: http
     sign_in(api, user)
     text = read_text(api.get("/accounts/apps"))
     scope_texts = "Read the library's books Add, change and delete books"
-    assert (
-        f"Bookshop {scope_texts} Let in {date_format(created_at, 'j M Y')} Last renewed {date_format(used_at, 'j M Y')} End access"
-        in text
-    )
+    since, used = date_format(created_at, "j M Y"), date_format(used_at, "j M Y")
+    assert f"Bookshop {scope_texts} Let in {since} Last renewed {used} End access" in text
     assert "Shelf Read the library's books Let in" in text
     assert "No apps yet" not in text
 
