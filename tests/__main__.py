@@ -92,8 +92,11 @@ def choose_tests(names: list[str]) -> dict[str, list[str]]:
     if len(names) == 1:
         return {names[0]: []}
     first, second = names
-    excluded = [] if os.environ.get("CI") else [f"--ignore={RECIPES}"]
-    return {first: [*DIFFERENT, *SHARE_OF_FIRST], second: [*DIFFERENT, *SHARE_OF_SECOND, *excluded]}
+    recipes = [RECIPES] if os.environ.get("CI") else []
+    return {
+        first: [*DIFFERENT, *SHARE_OF_FIRST, *recipes],
+        second: [*DIFFERENT, *SHARE_OF_SECOND, f"--ignore={RECIPES}"],
+    }
 
 
 def start_pytest(url: str, arguments: list[str], output: Path) -> "subprocess.Popen[bytes]":
