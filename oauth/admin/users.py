@@ -73,7 +73,7 @@ class LibraryUserAdmin(DelegatingAdmin, UserAdmin):
         (None, {"fields": ("username", "password", "first_name", "last_name", "email")}),
         (MAY_LABEL, {"fields": ("is_active", "is_superuser", "groups")}),
         (_("Further permissions"), {"fields": ("user_permissions",), "classes": ("collapse",)}),
-        (_("Details"), {"fields": ("is_staff", "last_sign_in", "joined"), "classes": ("collapse",)}),
+        (_("Details"), {"fields": ("is_staff", "last_sign_in", "joining_time"), "classes": ("collapse",)}),
     )
     # For those who may see people and not change them.
     view_fields = ("username", "first_name", "last_name", "email", "is_active", "may_sentences")
@@ -96,7 +96,7 @@ class LibraryUserAdmin(DelegatingAdmin, UserAdmin):
         return (*fieldsets, (None, {"fields": ("is_superuser",)}))
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        names = ("last_sign_in", "joined", "may_sentences")
+        names = ("last_sign_in", "joining_time", "may_sentences")
         return names if request.user.is_superuser else (*names, "is_superuser")
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any) -> Any:
@@ -131,7 +131,7 @@ class LibraryUserAdmin(DelegatingAdmin, UserAdmin):
         return format_moment(user.last_login) if user.last_login else ""
 
     @admin.display(description=User._meta.get_field("date_joined").verbose_name)
-    def joined(self, user: User) -> str:
+    def joining_time(self, user: User) -> str:
         return format_moment(user.date_joined)
 
     @admin.display(description=MAY_LABEL)
