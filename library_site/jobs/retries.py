@@ -15,7 +15,7 @@ class RetrySchedule(NamedTuple):
     `jitter` is the fraction by which a delay varies in both directions. Attempts count from 1.
     """
 
-    delays: tuple[int, ...]
+    delays: tuple[float, ...]
     jitter: float = 0
 
     @property

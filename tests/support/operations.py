@@ -26,8 +26,8 @@ def skip_delays(monkeypatch: pytest.MonkeyPatch) -> None:
     """No worker of the test waits before it tries again."""
     for name in ("RECONNECT_DELAY", "RETRY_DELAY"):
         monkeypatch.setattr(worker, name, 0)
-    # A moment ago: the two forms of a time on SQLite differ within a millisecond.
-    delays = (-1,) * len(FAILURE_RETRIES.delays)
+    # A moment ago: SQLite compares times as texts, whose forms differ within a millisecond.
+    delays = (-0.001,) * len(FAILURE_RETRIES.delays)
     monkeypatch.setattr(worker, "FAILURE_RETRIES", FAILURE_RETRIES._replace(delays=delays))
 
 
