@@ -8,7 +8,7 @@ from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from rest_framework.request import Request
 
-from books.files.downloads import stream_books
+from books.files.exports import stream_books
 from books.files.formats.registry import STREAMED_FORMATS, Format
 from books.models import Book
 from library_site.api.conditions import get_conditions

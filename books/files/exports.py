@@ -1,13 +1,15 @@
-"""Reads books page by page, for files of any size."""
+"""Exports books page by page, for files of any size, and sends files."""
 
-from collections.abc import Iterator
-from itertools import starmap
+from collections.abc import Iterable, Iterator
+from itertools import chain, starmap
 
 from django.db.models import F, QuerySet
 from django.db.models.expressions import Combinable
+from django.http import StreamingHttpResponse
 
 from books.fields import FormattedTimestamp
 from books.files.formats.records import ExportedBook
+from books.files.formats.registry import Format
 from books.models import Book
 
 # The number of books in a page. Each page is a query, so a slow client keeps no transaction or cursor open.
@@ -22,28 +24,27 @@ PAGE_COLUMNS: list[Combinable] = [
 
 def iter_pages(books: QuerySet[Book]) -> Iterator[list[ExportedBook]]:
     """Yields pages of books, sorted by id. Only the last page may be empty."""
-    last, size = None, FIRST_PAGE_BOOKS
+    rest, size = books, FIRST_PAGE_BOOKS
     while True:
-        page = read_exported_page(books, last, size)
+        page = list(starmap(ExportedBook, rest.order_by("pk").values_list(*PAGE_COLUMNS)[:size]))
         yield page
         if len(page) < size:
             return
-        last, size = page[-1].id, PAGE_BOOKS
+        rest, size = books.filter(pk__gt=page[-1].id), PAGE_BOOKS
 
 
-def read_exported_page(books: QuerySet[Book], last: int | None, size: int) -> list[ExportedBook]:
-    """Returns the next books after this id."""
-    rest = books if last is None else books.filter(pk__gt=last)
-    return list(starmap(ExportedBook, rest.order_by("pk").values_list(*PAGE_COLUMNS)[:size]))
-
-
-def begin_pages(books: QuerySet[Book]) -> Iterator[list[ExportedBook]]:
-    """Reads the first page, then returns all pages. An error in the first page can still become an error response."""
+def stream_books(books: QuerySet[Book], format: Format) -> StreamingHttpResponse:
+    """Returns a response with these books, page by page. The format must be one that can be streamed."""
     pages = iter_pages(books)
-    first_page = next(pages)
+    # An error in the first page can still become an error response.
+    all_pages = chain([next(pages)], pages)
+    return stream_file(format.write(all_pages) if format.write else (), format, "books")
 
-    def chain() -> Iterator[list[ExportedBook]]:
-        yield first_page
-        yield from pages
 
-    return chain()
+def stream_file(pieces: Iterable[bytes], format: Format, name: str) -> StreamingHttpResponse:
+    """Returns a file response. The extension of the format is added to the name."""
+    headers = {
+        "Content-Type": format.content_type,
+        "Content-Disposition": f'attachment; filename="{name}{format.extension}"',
+    }
+    return StreamingHttpResponse(pieces, headers=headers)

@@ -19,8 +19,8 @@ from books.admin.list.filters import (
     select_listed,
 )
 from books.admin.views import SEE_BOOKS
-from books.files.downloads import stream_books, stream_file
 from books.files.export_tasks import EXPORT, iter_workbook
+from books.files.exports import stream_books, stream_file
 from books.files.formats.registry import FORMATS, XLSX
 from books.history.actors import get_or_create_actor
 from books.models import Actor, ExportChunk, Operation

@@ -25,7 +25,7 @@ from books.admin.operations.descriptions import (
 )
 from books.admin.views import render_page
 from books.files.corrections import count_corrections, count_unchecked
-from books.files.downloads import stream_file
+from books.files.exports import stream_file
 from books.files.formats.encodings import ENCODINGS
 from books.files.formats.records import UnreadableFile, format_count
 from books.files.formats.registry import FORMATS

@@ -95,9 +95,9 @@ class InvalidEntry(Exception):
 
 
 def read_bibtex(stream: BinaryIO, encoding_name: str = "") -> Table:
-    found = find_encoding(stream, encoding_name)
-    records = iter_records(iter_lines(stream, found.encoding))
-    return Table(COLUMNS, records, f"BibTeX, {found.encoding.description}", found.warning)
+    encoding, warning = find_encoding(stream, encoding_name)
+    records = iter_records(iter_lines(stream, encoding))
+    return Table(COLUMNS, records, f"BibTeX, {encoding.description}", warning)
 
 
 def iter_records(lines: Iterable[str]) -> Iterator[Record]:

@@ -11,7 +11,6 @@ from typing import Any, BinaryIO
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop, ngettext
 
-from books.files.formats.csv_cells import FIRST_SIGNS, escape_formula, read_cell
 from books.files.formats.encodings import Encoding, find_encoding, iter_lines, show_undecodable
 from books.files.formats.headers import build_header
 from books.files.formats.records import (
@@ -29,6 +28,14 @@ from books.files.formats.records import (
 )
 from library_site.db.integers import parse_integer
 
+# Spreadsheet programs run formulas in cells, even in untrusted files (OWASP, CSV Injection). They skip a space before a
+# formula, and some treat full-width characters as plain ones. A cell that begins with the escape character is escaped
+# too, so that unescaping is unambiguous.
+NEEDS_ESCAPE = re.compile(r"['\t\r\n]|\s*[=+\-@＝＋－＠]")
+# A formula whose result is its own text: some programs write it so that spreadsheets do not convert an ISBN.
+TEXT_FORMULA = re.compile('="((?:[^"]|"")*)"')
+# Prefixes that do not belong to the text of a cell.
+FIRST_SIGNS = frozenset("'=")
 # How messages describe a file with each separator.
 SEPARATORS = {
     ",": gettext_noop("CSV with commas, %(encoding)s"),
@@ -45,6 +52,11 @@ READER_ERRORS = {
     "": gettext_noop('Line %(line)s: after a quotation mark (") a cell goes on.'),
 }
 
+
+def escape_formula(cell: str) -> str:
+    return f"'{cell}" if NEEDS_ESCAPE.match(cell) else cell
+
+
 # How values are written.
 FORMATS_BY_TYPE: dict[type, Callable[[Any], str]] = {
     str: escape_formula,
@@ -53,21 +65,25 @@ FORMATS_BY_TYPE: dict[type, Callable[[Any], str]] = {
 }
 
 
-def read_csv(stream: BinaryIO, encoding_name: str = "") -> Table:
-    """Returns the table without the first columns of a rejected-records file. Raises UnreadableFile.
+def read_cell(cell: str) -> str:
+    """Returns the text of a cell. An escaped text becomes the one that was passed to `escape_formula`."""
+    if formula := TEXT_FORMULA.fullmatch(cell):
+        return formula[1].replace('""', '"')
+    return cell[1:] if cell.startswith("'") and NEEDS_ESCAPE.match(cell, 1) else cell
 
-    The values are unescaped (`csv_cells`).
-    """
-    found = find_encoding(stream, encoding_name)
-    separator, is_declared = find_separator(stream, found.encoding)
-    rows = iter_numbered_rows(iter_lines(stream, found.encoding), separator)
+
+def read_csv(stream: BinaryIO, encoding_name: str = "") -> Table:
+    """Returns the table without the first columns of a rejected-records file. Raises UnreadableFile."""
+    encoding, warning = find_encoding(stream, encoding_name)
+    separator, is_declared = find_separator(stream, encoding)
+    rows = iter_numbered_rows(iter_lines(stream, encoding), separator)
     if is_declared:
         next(rows)
     _line, cells = next(rows, (1, []))
     header = build_header([show_undecodable(read_cell(cell)) for cell in cells])
-    description = _(SEPARATORS[separator]) % {"encoding": found.encoding.description}
+    description = _(SEPARATORS[separator]) % {"encoding": encoding.description}
     records = (build_row_record(line, header.texts, cells[header.start :]) for line, cells in rows if any(cells))
-    return Table(header.columns, records, description, found.warning, header.list_notes(), separator)
+    return Table(header.columns, records, description, warning, header.list_notes(), separator)
 
 
 def find_separator(stream: BinaryIO, encoding: Encoding) -> tuple[str, bool]:
@@ -78,17 +94,14 @@ def find_separator(stream: BinaryIO, encoding: Encoding) -> tuple[str, bool]:
     """
     first_line = next(iter_lines(stream, encoding), "")
     if declaration := SEPARATOR_LINE.fullmatch(first_line):
-        require_separator(declaration[1])
+        if declaration[1] not in SEPARATORS:
+            sentence = _(
+                "Its first line says that “%(separator)s” separates the cells. Save it with commas or semicolons."
+            )
+            raise UnreadableFile(sentence % {"separator": show_undecodable(declaration[1])})
         return declaration[1], True
     unquoted = "".join(first_line.split('"')[::2])
     return max(SEPARATORS, key=unquoted.count), False
-
-
-def require_separator(separator: str) -> None:
-    """Raises UnreadableFile for an unsupported separator."""
-    if separator not in SEPARATORS:
-        sentence = _("Its first line says that “%(separator)s” separates the cells. Save it with commas or semicolons.")
-        raise UnreadableFile(sentence % {"separator": show_undecodable(separator)})
 
 
 def iter_numbered_rows(lines: Iterator[str], separator: str) -> Iterator[tuple[int, list[str]]]:
@@ -109,7 +122,8 @@ def iter_numbered_rows(lines: Iterator[str], separator: str) -> Iterator[tuple[i
 
 def build_row_record(line: int, names: Sequence[str], cells: list[str]) -> Record:
     """Columns without a name have the name ""."""
-    if len(cells) != len(names) and not is_padded(cells, len(names)):
+    # Empty cells at the end of a row do not matter.
+    if len(cells) < len(names) or any(cells[len(names) :]):
         problem = ngettext(
             "It has %(count)d cell, and the first line %(columns)d.",
             "It has %(count)d cells, and the first line %(columns)d.",
@@ -120,11 +134,6 @@ def build_row_record(line: int, names: Sequence[str], cells: list[str]) -> Recor
     values = dict(zip(names, [read_cell(cell) if cell[:1] in FIRST_SIGNS else cell for cell in cells], strict=False))
     values.pop("", None)
     return Record(line, values)
-
-
-def is_padded(cells: Sequence[str], columns: int) -> bool:
-    """Whether a row has more cells than the header only because of empty cells at its end."""
-    return len(cells) > columns and not any(cells[columns:])
 
 
 def write_csv(pages: Pages) -> Iterator[bytes]:

@@ -40,35 +40,25 @@ ENCODINGS = {"utf-8": UTF_8, "utf-16": UTF_16_LE, "windows-1252": WINDOWS_1252, 
 TEXT_ENCODINGS, MARC_ENCODINGS = ("utf-8", "utf-16", "windows-1252"), ("utf-8", "marc-8", "windows-1252")
 
 
-class FoundEncoding(NamedTuple):
-    """`invalid_line` is the first line that is invalid in this encoding, 0 if there is none."""
+def find_encoding(stream: BinaryIO, name: str = "") -> tuple[Encoding, str]:
+    """Reads the whole file. Returns its encoding, and a warning if a line is not in it.
 
-    encoding: Encoding
-    invalid_line: int = 0
-
-    @property
-    def warning(self) -> str:
-        if not self.invalid_line:
-            return ""
-        sentence = _("Line %(line)s is not %(encoding)s. The file may be in Windows-1252 (Latin-1).")
-        return sentence % {"line": self.invalid_line, "encoding": self.encoding.name}
-
-
-def find_encoding(stream: BinaryIO, name: str = "") -> FoundEncoding:
-    """Reads the whole file. `name` is a key of ENCODINGS, or empty to detect the encoding: a file without a byte order
-    mark and without NULs is treated as UTF-8.
+    `name` is a key of ENCODINGS, or empty to detect the encoding: a file without a byte order mark and without NULs is
+    treated as UTF-8.
     """
     stream.seek(0)
     head = stream.read(CHUNK_BYTES)
     for mark, encoding in BYTE_ORDER_MARKS.items():
         if head.startswith(mark):
-            return FoundEncoding(encoding._replace(mark=mark))
+            return encoding._replace(mark=mark), ""
     if name and name != "utf-8":
-        return FoundEncoding(ENCODINGS[name])
+        return ENCODINGS[name], ""
     for start, encoding in ((1, UTF_16_LE), (0, UTF_16_BE)):
         if head[start::2].count(0) > UTF_16_SHARE * len(head):
-            return FoundEncoding(encoding)
-    return FoundEncoding(UTF_8, find_invalid_line(stream))
+            return encoding, ""
+    sentence = _("Line %(line)s is not %(encoding)s. The file may be in Windows-1252 (Latin-1).")
+    line = find_invalid_line(stream)
+    return UTF_8, sentence % {"line": line, "encoding": UTF_8.name} if line else ""
 
 
 def find_invalid_line(stream: BinaryIO) -> int:

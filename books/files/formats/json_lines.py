@@ -1,21 +1,14 @@
 """Reads and writes books as JSON lines: one JSON object per line, in UTF-8. Also reads an array of objects."""
 
 import re
-from collections.abc import Iterable, Iterator
-from itertools import chain, islice
+from collections.abc import Iterator
+from itertools import islice
 from typing import Any, BinaryIO
 
 import msgspec
 from django.utils.translation import gettext as _
 
-from books.files.formats.records import (
-    CHUNK_BYTES,
-    Pages,
-    Record,
-    Table,
-    UnreadableFile,
-    name_field,
-)
+from books.files.formats.records import CHUNK_BYTES, Pages, Record, Table, UnreadableFile, name_field
 
 BOM = b"\xef\xbb\xbf"
 # The columns are the keys of the first so many objects.
@@ -83,17 +76,12 @@ def parse_line(number: int, text: bytes) -> Record:
     return Record(number, values)
 
 
-def is_flat(value: Any) -> bool:
-    """Whether arrays and objects are nested no deeper than MAX_NESTING."""
-    containers = [value]
-    for _level in range(MAX_NESTING):
-        items = chain.from_iterable(map(iter_items, containers))
-        containers = [item for item in items if isinstance(item, dict | list)]
-    return not containers
-
-
-def iter_items(container: dict[str, Any] | list[Any]) -> Iterable[Any]:
-    return container.values() if isinstance(container, dict) else container
+def is_flat(value: Any, levels: int = MAX_NESTING) -> bool:
+    """Whether arrays and objects are nested no deeper than so many levels."""
+    if not isinstance(value, dict | list):
+        return True
+    items = value.values() if isinstance(value, dict) else value
+    return levels > 0 and all(is_flat(item, levels - 1) for item in items)
 
 
 def write_json_lines(pages: Pages) -> Iterator[bytes]:

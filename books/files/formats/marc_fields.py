@@ -5,6 +5,7 @@ Fields that we write are exact: the leader says that they contain no ISBD punctu
 
 import re
 from collections.abc import Iterable, Iterator
+from operator import attrgetter
 from typing import Any
 
 from django.utils.translation import gettext as _
@@ -166,16 +167,13 @@ def build_record(book: ExportedBook) -> Record:
     control_fields["008"] = format_fixed_field(book)
     record.add_field(*(Field(tag, data=data) for tag, data in control_fields.items() if data))
     texts = [(book_field, text) for book_field, text in iter_texts(book) if not (number and book_field.name == "isbn")]
-    record.add_field(*sorted((build_field(*book_field.marc, text) for book_field, text in texts), key=get_field_tag))
+    fields = [build_field(*book_field.marc, text) for book_field, text in texts]
+    record.add_field(*sorted(fields, key=attrgetter("tag")))
     return record
 
 
 def build_field(tag: str, indicators: str, code: str, text: str) -> Field:
     return Field(tag, Indicators(*indicators), [Subfield(code, escape_characters(text, UNSAFE_CHARACTERS))])
-
-
-def get_field_tag(field: Field) -> str:
-    return field.tag
 
 
 def format_change_time(book: ExportedBook) -> str:

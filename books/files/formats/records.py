@@ -100,8 +100,6 @@ class ExportedBook(msgspec.Struct, gc=False):
 Pages = Iterable[Sequence[ExportedBook]]
 # Rejected records with their reasons.
 Rejected = Iterable[tuple[Record, str]]
-
-
 AVAILABILITIES = {"available": True, "lent": False}
 
 
@@ -109,8 +107,4 @@ def iter_texts(book: ExportedBook) -> Iterator[tuple[BookField, str]]:
     """Yields each field as text."""
     for book_field in BOOK_FIELDS:
         value = getattr(book, book_field.name)
-        yield book_field, format_availability(value) if isinstance(value, bool) else str(value)
-
-
-def format_availability(available: bool) -> str:
-    return "available" if available else "lent"
+        yield book_field, str(value) if not isinstance(value, bool) else "available" if value else "lent"

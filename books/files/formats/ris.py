@@ -34,10 +34,10 @@ LINE_ENDS = "\r\n"
 
 
 def read_ris(stream: BinaryIO, encoding_name: str = "") -> Table:
-    found = find_encoding(stream, encoding_name)
-    pieces = iter_tag_pieces(iter_lines(stream, found.encoding))
+    encoding, warning = find_encoding(stream, encoding_name)
+    pieces = iter_tag_pieces(iter_lines(stream, encoding))
     records = (parse_piece(number, lines) for number, lines in pieces)
-    return Table(COLUMNS, records, f"RIS, {found.encoding.description}", found.warning)
+    return Table(COLUMNS, records, f"RIS, {encoding.description}", warning)
 
 
 def iter_tag_pieces(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:

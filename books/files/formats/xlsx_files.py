@@ -8,12 +8,7 @@ from typing import Any, BinaryIO
 from openpyxl import Workbook
 from openpyxl.cell import WriteOnlyCell
 
-from books.files.formats.records import (
-    EXPORTED_COLUMNS,
-    ExportedBook,
-    Pages,
-    get_values,
-)
+from books.files.formats.records import EXPORTED_COLUMNS, ExportedBook, Pages, get_values
 
 # A sheet has 1,048,576 rows, the first of which is the header.
 BOOKS_PER_SHEET = 1_048_575

@@ -1,5 +1,6 @@
 """The list of version 2 as a file, in a format that Accept names."""
 
+from itertools import chain
 from typing import Any
 from unittest.mock import ANY
 
@@ -107,7 +108,7 @@ def test_errors_are_in_the_shape_of_version_2(
     def fail(*_: object) -> None:
         raise OperationalError("database is locked")
 
-    monkeypatch.setattr(exports, "read_exported_page", fail)
+    monkeypatch.setattr(exports, "starmap", fail)
     response = api.get(LIST_URL, headers=headers)
     assert (parse_error(response)[:2], "Retry-After" in response.headers) == ((503, "UNAVAILABLE"), True)
 
@@ -116,6 +117,7 @@ def test_a_book_that_is_added_meanwhile_is_in_the_file_once(monkeypatch: pytest.
     monkeypatch.setattr(exports, "FIRST_PAGE_BOOKS", 1)
     monkeypatch.setattr(exports, "PAGE_BOOKS", 1)
     first = api.post(LIST_URL, json=build_book()).json()["id"]
-    pages = exports.begin_pages(Book.objects.all())
+    pages = exports.iter_pages(Book.objects.all())
+    books = next(pages)
     second = api.post(LIST_URL, json=build_book()).json()["id"]
-    assert [book.id for page in pages for book in page] == [first, second]
+    assert [book.id for book in chain(books, *pages)] == [first, second]
