@@ -13,7 +13,7 @@ if os.getpid() == 1:
 import django
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import execute_from_command_line
-from django.db import OperationalError, ProgrammingError
+from django.db import DatabaseError
 from django.db.backends.signals import connection_created
 
 from library_site import env
@@ -47,7 +47,7 @@ if __name__ == "__main__":
         execute_from_command_line(sys.argv)
     except ImproperlyConfigured as error:
         sys.exit(f"{error}")
-    except (OperationalError, ProgrammingError, PermissionError) as error:
+    except (DatabaseError, PermissionError) as error:
         if "--traceback" in sys.argv:
             raise
         if isinstance(error, PermissionError):

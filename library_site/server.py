@@ -5,10 +5,12 @@ import multiprocessing
 import os
 import signal
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from django.conf import settings
-from django.db import connection, connections
+from django.db import OperationalError, connection, connections
 from granian.constants import Interfaces
 from granian.log import LogLevels
 from granian.server.mp import MPServer
@@ -61,6 +63,10 @@ def build_server(start: Callable[[], None]) -> MPServer:
 def prepare_workers() -> None:
     """Call it after everything is loaded, and before the server forks its workers from this process."""
     return_freed_blocks()
+    # A file that is no database ends the start. One that is missing or in use may be there later.
+    if connection.vendor == "sqlite" and Path(connection.settings_dict["NAME"]).exists():
+        with suppress(OperationalError):
+            connection.ensure_connection()
     # Two processes cannot share a connection.
     connections.close_all()
     multiprocessing.set_start_method("fork", force=True)

@@ -31,11 +31,16 @@ class DatabaseWrapper(base.DatabaseWrapper):
     queue: WriterQueue | None = None
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
-        """Creates a missing file for its owner alone; SQLite gives its -wal and -shm the same mode."""
+        """Creates a missing file for its owner alone; SQLite gives its -wal and -shm the same mode. Names the file that
+        is no database.
+        """
         # SQLite says what is wrong with a file that cannot be created.
         with suppress(OSError):
             os.close(os.open(conn_params["database"], os.O_CREAT | os.O_EXCL, 0o600))
-        return super().get_new_connection(conn_params)
+        try:
+            return super().get_new_connection(conn_params)
+        except sqlite3.DatabaseError as error:
+            raise type(error)(f"{conn_params['database']}: {error}") from error
 
     def begin_turn(self) -> None:
         """Raises DatabaseBusy."""

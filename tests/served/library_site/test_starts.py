@@ -38,13 +38,17 @@ def test_a_process_loads_what_the_document_says(code: str, processes: set[str]) 
 
 
 def test_a_refusal_is_one_line(tmp_path: Path) -> None:
+    text = tmp_path / "text.sqlite3"
+    text.write_text("This is no database.")
     refusals = [
         run_alone("check", PORT="eighty"),
+        run_alone("seed_books", "--skip-checks", DATABASE_URL=f"sqlite:///{text}"),
         run_alone("seed_books", "--skip-checks", DATABASE_URL=f"sqlite:///{tmp_path}/x/y"),
     ]
     assert [(refusal.returncode, refusal.stdout, refusal.stderr) for refusal in refusals] == [
         (1, "", "PORT is 'eighty'; it takes a whole number from 1 to 65535.\n"),
-        (1, "", "The database failed: unable to open database file\n"),
+        (1, "", f"The database failed: {text}: file is not a database\n"),
+        (1, "", f"The database failed: {tmp_path}/x/y: unable to open database file\n"),
     ]
 
 
