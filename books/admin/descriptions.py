@@ -25,9 +25,9 @@ from library_site.admin.badges import Tone
 LABELS = {field.name: field.verbose_name for field in Book._meta.concrete_fields}
 # Labels for forms. The label of the checkbox does not describe both of its values.
 FORM_LABELS = {name: capfirst(LABELS[name]) for name in FIELDS} | {"available": _("Availability")}
+AVAILABLE, LENT_STATE = "available", "lent"
+STATES = {AVAILABLE: _("available"), LENT_STATE: _("lent")}
 ACTOR_LABELS = {"user": _("user"), "app": _("app"), "api_key": _("API key"), "source": _("source")}
-
-
 TONES: dict[Change.Kind, Tone] = {
     Change.Kind.CREATED: "good",
     Change.Kind.RESTORED: "good",
@@ -185,6 +185,10 @@ def compare_fields(left: Mapping[str, Any] | None, right: Mapping[str, Any] | No
 
 def format_value(value: Any) -> str:
     return (gettext("Yes") if value else gettext("No")) if isinstance(value, bool) else str(value)
+
+
+def name_state(available: bool) -> str:
+    return AVAILABLE if available else LENT_STATE
 
 
 def operation_address(pk: int) -> str:

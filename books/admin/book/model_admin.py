@@ -23,29 +23,26 @@ from books.admin.book.suggestions import focus_first
 from books.admin.book.urls import BOOK_URLS
 from books.admin.files.urls import FILE_URLS
 from books.admin.lending.urls import LENDING_URLS
-from books.admin.lending.views import STATES, name_state
 from books.admin.list.changelist import BookList
 from books.admin.list.filters import change_query, describe_unknown, list_unknown_names
-from books.admin.list.settings import LIST_COLUMNS, find_default_view, list_views, redirect_to_list
+from books.admin.list.settings import ROWS_OF_A_PAGE, find_default_view, list_views, redirect_to_list
 from books.admin.list.urls import LIST_URLS
 from books.admin.operations.bulk_edit import bulk_edit_selected
 from books.admin.operations.list_actions import DELETE_ACTION, MARK_AVAILABLE, MARK_LENT, run_list_action
 from books.admin.operations.urls import OPERATION_URLS
 from books.admin.views import ADD_BOOK, BULK_EDIT, VIEW_HISTORY, find_librarian, report_done
 from books.book_fields import FIELDS
+from books.files.formats.registry import STREAMED_FORMATS
 from books.history.states import UnknownVersion, find_state
 from books.models import Book
 from books.writing import changes
-from library_site.admin.badges import format_badge
 from library_site.admin.model_admins import ValidatingAdmin
-from library_site.admin.moments import format_date
 from library_site.db.integers import parse_integer
 
 
 @admin.register(Book)
 class BookAdmin(ValidatingAdmin):
     form = BookForm
-    list_display = tuple(LIST_COLUMNS.values())
     # Django shows the search box only if this is set. `BookList` does the search.
     search_fields = ("title",)
     search_help_text = _(
@@ -55,40 +52,6 @@ class BookAdmin(ValidatingAdmin):
     # The isbn comes first because a scanner types it.
     fields = ("isbn", *(name for name in FIELDS if name != "isbn"))
     actions = ("edit_books", "mark_lent", "mark_available", "delete_books")
-
-    @admin.display(description=_("Title"))
-    def title_column(self, book: Book) -> str:
-        return book.title
-
-    @admin.display(description=_("Author"))
-    def author_column(self, book: Book) -> str:
-        return book.author
-
-    @admin.display(description=_("Year"))
-    def year_column(self, book: Book) -> str:
-        return str(book.year)
-
-    @admin.display(description=_("Genre"))
-    def genre_column(self, book: Book) -> str:
-        return book.genre
-
-    @admin.display(description=_("ISBN"))
-    def isbn_column(self, book: Book) -> str:
-        return book.isbn
-
-    @admin.display(description=_("Availability"))
-    def availability_column(self, book: Book) -> str:
-        name = name_state(book.available)
-        # Most books are available, so the page marks only lent books.
-        return str(STATES[name]) if book.available else format_badge(STATES[name], "warning")
-
-    @admin.display(description=_("Added"))
-    def created_at_column(self, book: Book) -> str:
-        return format_date(book.created_at)
-
-    @admin.display(description=_("ID"))
-    def id_column(self, book: Book) -> str:
-        return f"#{book.pk}"
 
     def get_changelist(self, request: HttpRequest, **options: Any) -> type[BookList]:
         return BookList
@@ -208,7 +171,11 @@ class BookAdmin(ValidatingAdmin):
             return HttpResponseRedirect(f"{request.path}?{change_query(request.GET)}")
         if not request.GET and request.method == "GET" and (view := find_default_view(request)):
             return redirect_to_list(view.query, view=view.pk)
-        context = {"saved_views": list_views(request)}
+        context = {
+            "saved_views": list_views(request),
+            "row_choices": ROWS_OF_A_PAGE,
+            "export_formats": STREAMED_FORMATS.values(),
+        }
         return self.report_conflict(request, super().changelist_view, context)
 
     def changeform_view(

@@ -13,9 +13,10 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonRes
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, gettext_noop
+from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_GET, require_POST
 
+from books.admin.descriptions import AVAILABLE, LENT_STATE, STATES, name_state
 from books.admin.lending.scan import build_add_address, explain_absence, explain_layout
 from books.admin.views import find_librarian, render_page
 from books.book_values import BookValues
@@ -29,8 +30,6 @@ from books.writing import changes
 from library_site.db.integers import BIGINT_MAX
 from library_site.http.api_errors import APIError
 
-LENT, AVAILABLE = "lent", "available"
-STATES = {LENT: gettext_lazy("lent"), AVAILABLE: gettext_lazy("available")}
 # If more books share a code, they are not listed.
 MAX_NAMED_BOOKS = 5
 
@@ -142,10 +141,6 @@ def describe_book(book: Book) -> dict[str, Any]:
     return {"id": book.pk, "title": book.title, "address": address, "state": state, "version": book.version}
 
 
-def name_state(available: bool) -> str:
-    return AVAILABLE if available else LENT
-
-
 def show_lending(request: HttpRequest) -> HttpResponse:
     """Shows the page. Without a script its form works, too: a POST renders the page again."""
     if request.method == "POST":
@@ -156,7 +151,7 @@ def show_lending(request: HttpRequest) -> HttpResponse:
         request,
         "lend",
         _("Lend and take back"),
-        state=state if state in STATES else LENT,
+        state=state if state in STATES else LENT_STATE,
         last=find_own_change(request),
     )
 
@@ -187,7 +182,7 @@ def change_plainly(request: HttpRequest) -> dict[str, Any]:
         messages.error(request, _("Nothing was changed: this is not known."))
         return {}
     undone = form.cleaned_data
-    previous_state = LENT if undone["state"] == AVAILABLE else AVAILABLE
+    previous_state = LENT_STATE if undone["state"] == AVAILABLE else AVAILABLE
     return {"state": previous_state, **report_change(request, undone["book"], undone["version"], undone["state"])}
 
 
@@ -208,14 +203,14 @@ def lend_shown_book(request: HttpRequest, book_id: int) -> HttpResponse:
     if not form.is_valid():
         messages.error(request, _("Nothing was changed: this is not known."))
     elif report_change(request, book_id, form.cleaned_data["version"], form.cleaned_data["state"]):
-        is_lent = form.cleaned_data["state"] == LENT
+        is_lent = form.cleaned_data["state"] == LENT_STATE
         messages.success(request, _("The book is lent.") if is_lent else _("The book is taken back."))
     return HttpResponseRedirect(reverse("admin:books_book_change", args=[book_id]))
 
 
 def find_own_change(request: HttpRequest) -> dict[str, Any] | None:
     """Returns the change named in the address, if this user made it."""
-    form = StateForm({"state": LENT, **request.GET.dict()})
+    form = StateForm({"state": LENT_STATE, **request.GET.dict()})
     if not form.is_valid():
         return None
     pk, version = form.cleaned_data["book"], form.cleaned_data["version"]

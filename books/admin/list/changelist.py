@@ -1,6 +1,6 @@
 """The list of books. Its address contains the search, filters, order and cursor."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 from urllib.parse import parse_qsl
@@ -13,10 +13,9 @@ from django.utils import timezone
 from django.utils.functional import cached_property
 from django.utils.translation import gettext as _
 
-from books.admin.descriptions import Link
+from books.admin.descriptions import STATES, Link, name_state
 from books.admin.list.did_you_mean import list_similar_searches
 from books.admin.list.facets import (
-    Chip,
     Facet,
     FacetCounts,
     FacetRow,
@@ -29,14 +28,15 @@ from books.admin.list.facets import (
     read_facet_rows,
 )
 from books.admin.list.filters import ListFilterForm, build_list_condition, change_query, resolve_filters
-from books.admin.list.settings import LIST_COLUMNS, ROWS_OF_A_PAGE, read_settings
-from books.files.formats.registry import STREAMED_FORMATS, XLSX, Format
+from books.admin.list.settings import LIST_COLUMNS, read_settings
 from books.models import Book, Summary
 from books.search.lent_books import AVAILABILITY_CONDITIONS
 from books.search.matches import build_search
 from books.search.scans import read_scan
 from books.search.sections import SORT_KEYS, Position, Section, find_start, parse_position, read_sections
 from books.summaries import BOOKS, find_count_time, read_summary
+from library_site.admin.badges import format_badge
+from library_site.admin.moments import format_date
 from library_site.admin.paginator import BoundedCount
 from library_site.db.integers import parse_integer
 from library_site.db.keyset import Page, Start
@@ -57,18 +57,14 @@ class Header(NamedTuple):
     direction: str
 
 
-class PageLink(NamedTuple):
-    text: str
-    address: str
-
-
 class BookList(ChangeList):
     """The `result_list` is one page. The queryset of an action contains the books of all pages."""
 
-    def __init__(self, request: HttpRequest, model: Any, list_display: Sequence[str], *arguments: Any) -> None:
-        self.settings, self.now = read_settings(request), timezone.now()
-        hidden = {method for name, method in LIST_COLUMNS.items() if name not in self.settings.columns}
-        super().__init__(request, model, [name for name in list_display if name not in hidden], *arguments)
+    def __init__(self, request: HttpRequest, *arguments: Any) -> None:
+        columns, self.rows = read_settings(request)
+        self.columns = [name for name in LIST_COLUMNS if name in columns]
+        self.now = timezone.now()
+        super().__init__(request, *arguments)
 
     def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Book]:
         self.address_query = request.GET
@@ -133,14 +129,14 @@ class BookList(ChangeList):
 
     def read_page(self, request: HttpRequest) -> Page[Book]:
         sections = self.list_sections()
-        return read_sections(self.filtered_books, sections, self.settings.rows, self.find_start(request, sections))
+        return read_sections(self.filtered_books, sections, self.rows, self.find_start(request, sections))
 
     def find_start(self, request: HttpRequest, sections: Sequence[Section]) -> Start:
         backward = "before" in request.GET or "last" in request.GET
         key = parse_position(request.GET.get("before" if backward else "behind", ""), sections)
         if key or backward or not self.page_number:
             return Start(key, backward)
-        start = find_start(self.filtered_books, sections, (self.page_number - 1) * self.settings.rows)
+        start = find_start(self.filtered_books, sections, (self.page_number - 1) * self.rows)
         if start is None:
             self.page_number = None
             return Start(backward=True)
@@ -151,7 +147,7 @@ class BookList(ChangeList):
         """The number of pages, if the number of books is known."""
         if isinstance(self.result_count, BoundedCount):
             return None
-        return max(1, -(-self.result_count // self.settings.rows))
+        return max(1, -(-self.result_count // self.rows))
 
     @property
     def shown_page(self) -> int | None:
@@ -179,18 +175,13 @@ class BookList(ChangeList):
         counts = read_counts(self.summary.numbers)
         return hide_counts(counts) if self.is_narrowed else counts
 
-    def list_chips(self) -> list[Chip]:
+    def list_chips(self) -> list[Link]:
         return list(list_chips(self.filter_form.cleaned_data, self.build_address))
 
     def list_rows(self) -> Iterator[tuple[Book, list[tuple[str, Any]]]]:
         """Yields each book with the CSS classes and contents of its cells, without the first cell, the link."""
-        columns = [
-            (f"field-{method}", getattr(self.model_admin, method))
-            for method in LIST_COLUMNS.values()
-            if method in self.list_display and method != LIST_COLUMNS["title"]
-        ]
         for book in self.result_list:
-            yield book, [(name, format_cell(book)) for name, format_cell in columns]
+            yield book, [(f"field-{name}_column", format_cell(book, name)) for name in self.columns if name != "title"]
 
     def list_sections(self) -> Sequence[Section]:
         """Without an explicit order, the best matches come first."""
@@ -214,25 +205,23 @@ class BookList(ChangeList):
     def list_headers(self) -> Iterator[Header]:
         """Yields the headers of the visible columns."""
         sort = self.read_sort()
-        for name, method in LIST_COLUMNS.items():
-            if method in self.list_display:
-                text = str(getattr(self.model_admin, method).short_description)
-                next_sort = f"-{name}" if sort == name else name
-                direction = {name: "ascending", f"-{name}": "descending"}.get(sort, "")
-                yield Header(text, self.build_address(sort=next_sort), direction)
+        for name in self.columns:
+            next_sort = f"-{name}" if sort == name else name
+            direction = {name: "ascending", f"-{name}": "descending"}.get(sort, "")
+            yield Header(str(LIST_COLUMNS[name]), self.build_address(sort=next_sort), direction)
 
-    def list_page_links(self) -> Iterator[PageLink]:
+    def list_page_links(self) -> Iterator[Link]:
         """Yields the links to other pages; none if there is only one page."""
         before, behind, number = self.page.previous_key, self.page.next_key, self.shown_page
         if before or "before" in self.params or "behind" in self.params:
-            yield PageLink(_("First page"), self.build_address())
+            yield Link(_("First page"), self.build_address())
         if before:
             parameters = {"before": Position(*before).encode(), "page": number - 1 if number and number > 1 else ""}
-            yield PageLink(_("Previous page"), self.build_address(**parameters))
+            yield Link(_("Previous page"), self.build_address(**parameters))
         if behind:
             parameters = {"behind": Position(*behind).encode(), "page": number + 1 if number else ""}
-            yield PageLink(_("Next page"), self.build_address(**parameters))
-            yield PageLink(_("Last page"), self.build_address(last=1))
+            yield Link(_("Next page"), self.build_address(**parameters))
+            yield Link(_("Last page"), self.build_address(last=1))
 
     def build_address(self, **changes: Any) -> str:
         return f"?{change_query(self.address_query, **changes)}"
@@ -247,10 +236,6 @@ class BookList(ChangeList):
         return change_query(self.address_query, view="")
 
     @property
-    def row_choices(self) -> Sequence[int]:
-        return ROWS_OF_A_PAGE
-
-    @property
     def export_parameters(self) -> list[tuple[str, str]]:
         """The parameters that select the books of the list."""
         return parse_qsl(change_query(self.address_query, sort="", view=""))
@@ -259,22 +244,23 @@ class BookList(ChangeList):
     def export_address(self) -> str:
         """The address without the name of the format, which the template appends."""
         query = change_query(self.address_query, sort="", view="")
-        return f"{reverse('admin:export_books')}?{query}{'&' if query else ''}"
-
-    @property
-    def workbook_query(self) -> str:
-        return change_query(self.address_query, sort="", view="", format=XLSX.name)
-
-    @property
-    def export_formats(self) -> Collection[Format]:
-        return STREAMED_FORMATS.values()
+        return f"{reverse('admin:export_books')}?{query}{'&' if query else ''}format="
 
     def list_column_choices(self) -> Iterator[tuple[str, str, bool]]:
         """Yields the name and label of each column that can be hidden, and whether it is visible."""
-        for name, method in LIST_COLUMNS.items():
+        for name, label in LIST_COLUMNS.items():
             if name != "title":
-                label = str(getattr(self.model_admin, method).short_description)
-                yield name, label, name in self.settings.columns
+                yield name, str(label), name in self.columns
+
+
+def format_cell(book: Book, name: str) -> str:
+    if name == "availability":
+        state = STATES[name_state(book.available)]
+        # Most books are available, so the page marks only lent books.
+        return str(state) if book.available else format_badge(state, "warning")
+    if name == "created_at":
+        return format_date(book.created_at)
+    return f"#{book.pk}" if name == "id" else str(getattr(book, name))
 
 
 def read_page_number(request: HttpRequest) -> int | None:

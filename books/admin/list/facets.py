@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
-from books.admin.list.filters import AVAILABILITY_CHOICES
+from books.admin.descriptions import STATES, Link, name_state
 from books.admin.list.words import describe_filter_values, format_years
 from books.fields import fold
 from books.models import Book
@@ -17,13 +17,6 @@ from books.search.quality import QUALITIES
 MAX_CHOICES = 20
 BuildAddress = Callable[..., str]
 FacetRow = tuple[str, str, int, bool]
-
-
-class Chip(NamedTuple):
-    """An active filter, and the address of the list without it."""
-
-    text: str
-    address: str
 
 
 class Choice(NamedTuple):
@@ -92,8 +85,8 @@ def count_facets(rows: Iterable[FacetRow]) -> FacetCounts:
         if folded.strip():
             genres[spellings.setdefault(folded, genre)] += 1
         decades[year // 10 * 10] += 1
-        availability["available" if available else "lent"] += 1
-    states = {name: availability[name] for name in AVAILABILITY_CHOICES}
+        availability[name_state(available)] += 1
+    states = {name: availability[name] for name in STATES}
     return FacetCounts(genres.most_common(), list(decades.items()), states, {})
 
 
@@ -114,10 +107,7 @@ def list_facets(counts: FacetCounts, values: Mapping[str, Any], build_address: B
         ),
         Facet(
             _("Availability"),
-            [
-                choose(str(label), counts.availability.get(name), availability=name)
-                for name, (label, _available) in AVAILABILITY_CHOICES.items()
-            ],
+            [choose(str(label), counts.availability.get(name), availability=name) for name, label in STATES.items()],
         ),
         Facet(
             _("To look at"),
@@ -127,9 +117,9 @@ def list_facets(counts: FacetCounts, values: Mapping[str, Any], build_address: B
     yield from (facet for facet in facets if facet.choices)
 
 
-def list_chips(values: Mapping[str, Any], build_address: BuildAddress) -> Iterator[Chip]:
-    """Yields the active filters except the search. `values` are the form's values."""
+def list_chips(values: Mapping[str, Any], build_address: BuildAddress) -> Iterator[Link]:
+    """Yields the active filters except the search, with links to the list without them."""
     for names, text in describe_filter_values(
         {name: value for name, value in values.items() if value not in (None, "")}
     ):
-        yield Chip(text, build_address(**dict.fromkeys(names, "")))
+        yield Link(text, build_address(**dict.fromkeys(names, "")))

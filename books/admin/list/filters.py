@@ -14,6 +14,7 @@ from django.utils.http import urlencode
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from books.admin.descriptions import AVAILABLE, STATES
 from books.book_fields import MAX_LENGTHS
 from books.fields import fold
 from books.models import YEAR_RANGE, Book
@@ -28,7 +29,6 @@ from library_site.db.integers import BIGINT_MAX, parse_integer
 
 # The name under which operations store the filters of the list.
 LIST_FORM = "list"
-AVAILABILITY_CHOICES = {"available": (_("available"), True), "lent": (_("lent"), False)}
 
 
 # The ids of one page of the list are shorter.
@@ -70,7 +70,7 @@ class ListFilterForm(forms.Form):
     availability = forms.ChoiceField(
         label=_("Availability"),
         required=False,
-        choices=[("", _("any")), *((name, label) for name, (label, _available) in AVAILABILITY_CHOICES.items())],
+        choices=[("", _("any")), *STATES.items()],
     )
     quality = forms.ChoiceField(label=_("To look at"), required=False, choices=[("", _("any")), *QUALITIES.items()])
     added_since = forms.DateField(
@@ -104,7 +104,7 @@ class ListFilterForm(forms.Form):
             "genres": lambda text: Q(*map(has_genre, read_genre_names(text)), _connector=Q.OR),
             "year_from": lambda year: Q(year__gte=year),
             "year_to": lambda year: Q(year__lte=year),
-            "availability": lambda name: AVAILABILITY_CONDITIONS[AVAILABILITY_CHOICES[name][1]],
+            "availability": lambda name: AVAILABILITY_CONDITIONS[name == AVAILABLE],
             "ids": lambda text: Q(pk__in=map(int, split_ids(text))),
         }
         self.full_clean()

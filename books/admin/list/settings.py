@@ -10,16 +10,23 @@ from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.urls import reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_POST
 
+from books.admin.descriptions import FORM_LABELS
 from books.admin.list.filters import change_query
 from books.book_fields import FIELDS
 from books.models import ListSettings, SavedView
 from library_site.db.integers import BIGINT_MAX, parse_integer
 
 TEXT_COLUMNS = [name for name in FIELDS if name not in ("isbn", "available")]
-# The columns of the list by their parameter names, with the methods of the admin. The title is always visible.
-LIST_COLUMNS = {name: f"{name}_column" for name in (*TEXT_COLUMNS, "isbn", "availability", "created_at", "id")}
+# The headings of the list's columns by their parameter names. The title is always visible.
+LIST_COLUMNS = {
+    **{name: FORM_LABELS[name] for name in (*TEXT_COLUMNS, "isbn")},
+    "availability": FORM_LABELS["available"],
+    "created_at": gettext_lazy("Added"),
+    "id": gettext_lazy("ID"),
+}
 DEFAULT_COLUMNS = tuple(name for name in LIST_COLUMNS if name != "id")
 ROWS_OF_A_PAGE = (25, 50, 100, 200)
 DEFAULT_ROWS = 50
@@ -27,11 +34,6 @@ MAX_VIEWS = 50
 # So many views of other users are shown.
 MAX_SHARED_VIEWS = 200
 MAX_QUERY_LENGTH = 4_000
-
-
-class ShownList(NamedTuple):
-    columns: Sequence[str]
-    rows: int
 
 
 class SettingsForm(forms.Form):
@@ -54,12 +56,12 @@ class ViewLink(NamedTuple):
     is_default: bool
 
 
-def read_settings(request: HttpRequest) -> ShownList:
-    """Returns the user's settings. A saved view in the address has its own columns."""
+def read_settings(request: HttpRequest) -> tuple[Sequence[str], int]:
+    """Returns the columns and the rows of a page. A saved view in the address has its own columns."""
     settings = own_settings(request).first()
     view = find_view(request, request.GET.get("view", ""))
     columns = view.columns if view else settings.columns if settings else DEFAULT_COLUMNS
-    return ShownList(("title", *columns), settings.rows if settings else DEFAULT_ROWS)
+    return ("title", *columns), settings.rows if settings else DEFAULT_ROWS
 
 
 def find_view(request: HttpRequest, text: str) -> SavedView | None:
@@ -72,11 +74,6 @@ def find_view(request: HttpRequest, text: str) -> SavedView | None:
 def list_visible(request: HttpRequest) -> QuerySet[SavedView]:
     """The user's own views, and the views that others share."""
     return SavedView.objects.filter(Q(user=request.user.pk) | Q(is_shared=True))
-
-
-def find_own_view(request: HttpRequest, text: str) -> SavedView | None:
-    view = find_view(request, text)
-    return view if view and view.user_id == request.user.pk else None
 
 
 def find_default_view(request: HttpRequest) -> SavedView | None:
@@ -133,11 +130,8 @@ def save_view(request: HttpRequest) -> HttpResponse:
                 request, _("Nothing was saved: delete a view first, %(count)d are the most.") % {"count": MAX_VIEWS}
             )
             return redirect_to_list(query)
-        values = {
-            "query": query,
-            "columns": list(read_settings(request).columns),
-            "is_shared": form.cleaned_data["is_shared"],
-        }
+        columns, _rows = read_settings(request)
+        values = {"query": query, "columns": list(columns), "is_shared": form.cleaned_data["is_shared"]}
         view, _created = SavedView.objects.update_or_create(user=find_person(request), name=name, defaults=values)
     messages.success(request, _("The view “%(name)s” is saved.") % {"name": name})
     return redirect_to_list(query, view=view.pk)
@@ -145,8 +139,8 @@ def save_view(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def delete_view(request: HttpRequest) -> HttpResponse:
-    view = find_own_view(request, request.POST.get("view", ""))
-    if view:
+    view = find_view(request, request.POST.get("view", ""))
+    if view and view.user_id == request.user.pk:
         view.delete()
         messages.success(request, _("The view “%(name)s” is deleted.") % {"name": view.name})
     return redirect_to_list("")

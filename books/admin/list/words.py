@@ -8,9 +8,8 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from books.admin.descriptions import label_field
+from books.admin.descriptions import STATES, label_field
 from books.admin.list.filters import (
-    AVAILABILITY_CHOICES,
     LIST_FORM,
     RESOLVED_NAMES,
     ListFilterForm,
@@ -49,7 +48,7 @@ def describe_filter_values(values: Mapping[str, Any]) -> Iterable[tuple[Sequence
         "genres": lambda text: ", ".join(name or _("no genre") for name in read_genre_names(text)),
         "year_from": lambda year: _("From %(year)s") % {"year": year},
         "year_to": lambda year: _("Up to %(year)s") % {"year": year},
-        "availability": lambda name: str(AVAILABILITY_CHOICES[name][0]),
+        "availability": lambda name: str(STATES[name]),
         "quality": lambda name: str(QUALITIES[name]),
         "added_since": lambda begin: _("Added since %(day)s") % {"day": describe_begin(begin)},
         "ids": describe_ids,

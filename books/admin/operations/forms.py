@@ -5,8 +5,7 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
-from books.admin.descriptions import FORM_LABELS
-from books.admin.list.filters import AVAILABILITY_CHOICES
+from books.admin.descriptions import AVAILABLE, FORM_LABELS, STATES
 from books.book_fields import FIELDS, MAX_LENGTHS
 from books.models import YEAR_RANGE
 from books.operations.edits import Edit
@@ -50,7 +49,7 @@ class BulkEditForm(forms.Form):
     availability = forms.ChoiceField(
         label=_("Availability"),
         required=False,
-        choices=[("", _("as it is")), *((name, label) for name, (label, _available) in AVAILABILITY_CHOICES.items())],
+        choices=[("", _("as it is")), *STATES.items()],
     )
     member = forms.ChoiceField(
         label=_("In the field"), required=False, choices=[(name, FORM_LABELS[name]) for name in REPLACED_FIELDS]
@@ -82,7 +81,7 @@ class BulkEditForm(forms.Form):
     def list_values(self) -> dict[str, Any]:
         values = {name: self.cleaned_data[name] for name in SET_FIELDS if self.cleaned_data[name] not in ("", None)}
         if availability := self.cleaned_data["availability"]:
-            values["available"] = AVAILABILITY_CHOICES[availability][1]
+            values["available"] = availability == AVAILABLE
         return values
 
     @property

@@ -5,8 +5,6 @@ from itertools import chain, repeat
 
 import pytest
 
-from books.admin.book.model_admin import BookAdmin
-from books.admin.list.settings import LIST_COLUMNS
 from books.api.filters import BookSearchFilter, get_filters
 from books.book_fields import BOOK_FIELDS, FIELDS, REQUIRED_FIELDS
 from books.book_values import BookValues
@@ -75,7 +73,3 @@ def test_no_two_fields_have_one_name_in_files(option: str) -> None:
 )
 def test_books_are_sorted_and_found_by_what_each_has(place: str, names: Collection[str]) -> None:
     assert set(REQUIRED_FIELDS) <= set(names), place
-
-
-def test_each_column_of_the_list_has_a_method() -> None:
-    assert [name for name in LIST_COLUMNS.values() if not hasattr(BookAdmin, name)] == []
