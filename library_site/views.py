@@ -18,12 +18,16 @@ from library_site.api.documents.schema import document_message
 WELCOME_BODY = {"message": "Welcome to the Library API. See /docs for its documentation."}
 
 
-class RootView(APIView):
+class OpenView(APIView):
+    """Answers everyone, without a limit."""
+
     versioning_class = None
     throttle_classes = []
     authentication_classes = []
     permission_classes = []
 
+
+class RootView(OpenView):
     @extend_schema(
         operation_id="root",
         summary="Find the documentation",
@@ -34,15 +38,11 @@ class RootView(APIView):
         return JsonResponse(WELCOME_BODY)
 
 
-class DocumentView(APIView):
+class DocumentView(OpenView):
     """The OpenAPI document of these versions. With `webhooks=false` it has no webhooks, which some generators turn into
     code that does not compile.
     """
 
-    versioning_class = None
-    throttle_classes = []
-    authentication_classes = []
-    permission_classes = []
     schema = None
     versions: Sequence[int] = ()
 
@@ -52,13 +52,9 @@ class DocumentView(APIView):
         return JsonResponse({key: part for key, part in document.items() if has_webhooks or key != "webhooks"})
 
 
-class DocsView(SpectacularSwaggerSplitView):
+class DocsView(OpenView, SpectacularSwaggerSplitView):
     """Swagger UI of the document of the version with this number, or of all versions, with links to the others."""
 
-    versioning_class = None
-    throttle_classes = []
-    authentication_classes = []
-    permission_classes = []
     schema = None
     url_name = "openapi"
     number: int | None = None

@@ -48,27 +48,22 @@ def check_readiness(app_configs: Any, **options: Any) -> list[checks.CheckMessag
         try:
             return [*iter_unapplied_migrations(database), *iter_missing_connections(database)]
         except OperationalError as error:
-            return [describe_failure(error)]
-
-
-def describe_failure(error: OperationalError) -> checks.CheckMessage:
-    """Returns only a warning: the library sends 503 responses until the database answers, and needs no restart."""
-    return checks.Warning(
-        f"The database of DATABASE_URL does not answer: {' '.join(str(error).split())}",
-        hint="Until it does, requests get a 503.",
-        id="library_site.W013",
-    )
+            # Only a warning: the library sends 503 responses until the database answers, and needs no restart.
+            warning = checks.Warning(
+                f"The database of DATABASE_URL does not answer: {' '.join(str(error).split())}",
+                hint="Until it does, requests get a 503.",
+                id="library_site.W013",
+            )
+            return [warning]
 
 
 def iter_unapplied_migrations(database: BaseDatabaseWrapper) -> Iterator[checks.CheckMessage]:
-    names = list_unapplied_migrations(database)
-    if not names:
-        return
-    yield checks.Error(
-        f"{len(names)} migrations of the database are not applied, the first of them {names[0]}.",
-        hint="`manage.py deploy` applies them.",
-        id="library_site.E003",
-    )
+    if names := list_unapplied_migrations(database):
+        yield checks.Error(
+            f"{len(names)} migrations of the database are not applied, the first of them {names[0]}.",
+            hint="`manage.py deploy` applies them.",
+            id="library_site.E003",
+        )
 
 
 def list_unapplied_migrations(database: BaseDatabaseWrapper) -> list[str]:
@@ -81,21 +76,16 @@ def list_unapplied_migrations(database: BaseDatabaseWrapper) -> list[str]:
 
 
 def iter_missing_connections(database: BaseDatabaseWrapper) -> Iterator[checks.CheckMessage]:
-    needed, available = settings.WEB_CONCURRENCY * settings.WEB_THREADS, count_connections(database)
-    if available is None or needed <= available:
-        return
-    yield checks.Warning(
-        f"WEB_CONCURRENCY × WEB_THREADS needs {needed} connections, and PostgreSQL takes {available}: requests"
-        " beyond them get a 503.",
-        hint="Lower WEB_THREADS, raise max_connections, or put PgBouncer between.",
-        id="library_site.W014",
-    )
-
-
-def count_connections(database: BaseDatabaseWrapper) -> int | None:
-    """Returns how many connections PostgreSQL allows this user, or None on SQLite."""
     if database.vendor == "sqlite":
-        return None
+        return
     with database.cursor() as cursor:
         cursor.execute(MAX_CONNECTIONS_SQL)
-        return int(cursor.fetchone()[0])
+        available = int(cursor.fetchone()[0])
+    needed = settings.WEB_CONCURRENCY * settings.WEB_THREADS
+    if needed > available:
+        yield checks.Warning(
+            f"WEB_CONCURRENCY × WEB_THREADS needs {needed} connections, and PostgreSQL takes {available}: requests"
+            " beyond them get a 503.",
+            hint="Lower WEB_THREADS, raise max_connections, or put PgBouncer between.",
+            id="library_site.W014",
+        )

@@ -143,8 +143,10 @@ class PreparedStatement:
             return self.send(cache, parameters)
         if statement_wrappers == ONLY_TIMES:
             return time_call(self.send, cache, parameters)
-        context = {"connection": thread_connection.database}
-        result: pq.abc.PGresult = run_wrapped(partial(self.send_wrapped, cache), self.sql, parameters, context)
+        execute: StatementWrapper = partial(self.send_wrapped, cache)
+        for wrapper in reversed(statement_wrappers):
+            execute = partial(wrapper, execute)
+        result: pq.abc.PGresult = execute(self.sql, parameters, False, {"connection": thread_connection.database})  # noqa: FBT003  # Django's form
         return result
 
     def send_wrapped(self, cache: ConnectionCache, sql: str, parameters: Sequence[Any], *_: object) -> pq.abc.PGresult:
@@ -288,15 +290,3 @@ def get_database_time() -> datetime:
 def has_foreign_wrapper(database: BaseDatabaseWrapper) -> bool:
     """Tells whether there are wrappers of others, which must see all statements through Django's cursor."""
     return bool(database.execute_wrappers) and database.execute_wrappers != statement_wrappers
-
-
-def run_wrapped(execute: StatementWrapper, sql: str, parameters: Sequence[Any], context: dict[str, Any]) -> Any:
-    """Calls `execute` inside the wrappers, as Django does."""
-    first, *others = statement_wrappers
-    for wrapper in reversed(others):
-        execute = bind(wrapper, execute)
-    return first(execute, sql, parameters, False, context)  # noqa: FBT003  # Django's form
-
-
-def bind(wrapper: StatementWrapper, execute: StatementWrapper) -> StatementWrapper:
-    return lambda *arguments: wrapper(execute, *arguments)

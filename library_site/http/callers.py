@@ -11,24 +11,14 @@ from library_site.http.client_addresses import get_client_network, is_address
 
 def get_caller_key(request: Request) -> str:
     """Returns a stable key of the request's credential, else of its user, else of its address. It reveals no secret."""
-    return hash_name(describe_caller(request))
+    if is_anonymous(request):
+        return get_address_key(request)
+    return hash_name(f"user {request.user.pk}" if request.auth is None else f"credential {request.auth}")
 
 
 def get_address_key(request: HttpRequest | Request) -> str:
     """Returns a stable key of the address of a request, even if it has a credential."""
-    return hash_name(describe_address(request))
-
-
-def describe_caller(request: Request) -> str:
-    if request.auth is not None:
-        return f"credential {request.auth}"
-    if request.user is not None and request.user.is_authenticated:
-        return f"user {request.user.pk}"
-    return describe_address(request)
-
-
-def describe_address(request: HttpRequest | Request) -> str:
-    return f"address {get_client_network(request.META)}"
+    return hash_name(f"address {get_client_network(request.META)}")
 
 
 def is_anonymous(request: Request) -> bool:

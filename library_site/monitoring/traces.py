@@ -106,7 +106,7 @@ class Traces:
 
 
 class DeliverySpan:
-    """A DeliveryTrace."""
+    """The header to send, and the result that it receives."""
 
     def __init__(self, span: Span) -> None:
         self.span = span

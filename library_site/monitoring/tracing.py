@@ -6,23 +6,15 @@ wrapped, and nothing is traced.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import SpanProcessor
 
-    from library_site.monitoring.traces import Traces
+    from library_site.monitoring.traces import DeliverySpan, Traces
 
 # Set by `start_tracing`.
 active_traces: "Traces | None" = None
-
-
-class DeliveryTrace(Protocol):
-    """The trace of a delivery: it has the header to send, and receives the result."""
-
-    traceparent: str | None
-
-    def set_result(self, status: int | None) -> None: ...
 
 
 class PassedOnTrace:
@@ -49,7 +41,7 @@ def get_traceparent() -> str | None:
 
 
 @contextmanager
-def trace_delivery(kind: str, traceparent: str | None) -> Iterator[DeliveryTrace]:
+def trace_delivery(kind: str, traceparent: str | None) -> Iterator["DeliverySpan | PassedOnTrace"]:
     """A span for one attempt to deliver an event of this kind, in the trace of the change."""
     if active_traces is None:
         yield PassedOnTrace(traceparent)

@@ -6,10 +6,10 @@ they can have secrets, and the compressed length would reveal something about th
 """
 
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from library_site.http.request_log import Headers
+from library_site.http.request_log import ClosingBody, Headers
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -49,7 +49,8 @@ def compress_responses(application: "WSGIApplication") -> "WSGIApplication":
         if isinstance(body, list):
             # The response to HEAD has no body.
             return list(compress(body)) if any(body) else body
-        return CompressedBody(body)
+        close: Callable[[], None] = getattr(body, "close", lambda: None)
+        return ClosingBody(compress(body), close)
 
     return wrapper
 
@@ -77,19 +78,6 @@ def change_value(name: str, value: str, is_compressed: bool) -> str:
     if is_compressed and name.lower() == "etag" and value.endswith('"'):
         return value[:-1] + SUFFIX
     return value
-
-
-class CompressedBody:
-    """Closes the original body. The server may call `close` before it has read the first part (PEP 3333)."""
-
-    def __init__(self, body: Iterable[bytes]) -> None:
-        self.body = body
-
-    def __iter__(self) -> Iterator[bytes]:
-        return compress(self.body)
-
-    def close(self) -> None:
-        getattr(self.body, "close", lambda: None)()
 
 
 def compress(body: Iterable[bytes]) -> Iterator[bytes]:

@@ -5,13 +5,15 @@ free for all other responses, which the server sends without a thread.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from contextlib import ExitStack
 from functools import cache
 from threading import Lock
 
 from django.conf import settings
 
 from library_site.http.api_errors import APIError
+from library_site.http.request_log import ClosingBody
 
 # Seconds after which a client whose request was rejected can try again.
 STREAM_RETRY_AFTER = "5"
@@ -41,39 +43,24 @@ class StreamLimit:
         self.lock = Lock()
         self.streams: Counter[str] = Counter()
 
-    def open_stream(self, address: str, pieces: Iterable[bytes]) -> "Stream":
-        """Counts a stream until it is closed. Raises TooManyStreams, TooManyStreamsOfAddress."""
+    def open_stream(self, address: str, pieces: Iterable[bytes]) -> ClosingBody:
+        """Counts a stream until it is first closed. Raises TooManyStreams, TooManyStreamsOfAddress."""
         with self.lock:
             if self.streams[address] >= self.per_address:
                 raise TooManyStreamsOfAddress
             if self.streams.total() >= self.total:
                 raise TooManyStreams
             self.streams[address] += 1
-        return Stream(self, address, pieces)
+        # Several closes release the stream once.
+        stack = ExitStack()
+        stack.callback(self.release, address)
+        return ClosingBody(pieces, stack.close)
 
     def release(self, address: str) -> None:
         with self.lock:
             self.streams[address] -= 1
             # This drops the addresses that have no stream, to save memory.
             self.streams = +self.streams
-
-
-class Stream:
-    """The parts of a streamed response. The server closes it, also if the client has disconnected (PEP 3333)."""
-
-    def __init__(self, limit: StreamLimit, address: str, pieces: Iterable[bytes]) -> None:
-        self.limit, self.address, self.pieces = limit, address, pieces
-        self.is_open = True
-
-    def __iter__(self) -> Iterator[bytes]:
-        return iter(self.pieces)
-
-    def close(self) -> None:
-        """Can be called more than once."""
-        with self.limit.lock:
-            was_open, self.is_open = self.is_open, False
-        if was_open:
-            self.limit.release(self.address)
 
 
 @cache
