@@ -26,7 +26,7 @@ from books.read_model import BookEncoder, compile_serializer
 from books.writing import changes
 from books.writing.signals import build_instance
 from library_site.api.conditions import NO_CONDITIONS, get_conditions
-from library_site.api.query import FieldErrors, Query, UnknownParameter
+from library_site.api.query import FieldErrors, Query, UnknownParameter, check_parameters, read_boolean
 from library_site.api.renderers import JSONRenderer
 from library_site.api.responses import encode_json, make_empty_response
 from library_site.api.viewsets import ResourceViewSet
@@ -147,6 +147,15 @@ class BookViewSet(ResourceViewSet):
 
     def handle_exception(self, exc: Exception) -> Response:
         return super().handle_exception(add_details(exc, self.request))
+
+
+def read_dry_run(request: Request) -> bool:
+    """Reads the only parameter of the query. Raises UnknownParameter, ValidationError."""
+    check_parameters(request, ["dry_run"])
+    dry_run, errors = read_boolean(request, "dry_run")
+    if errors:
+        raise ValidationError(errors)
+    return dry_run
 
 
 def get_credential(request: Request) -> Credential | None:

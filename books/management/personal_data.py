@@ -12,7 +12,7 @@ from django.contrib.auth.models import User
 from django.db.models import CharField, Exists, OuterRef, Q, QuerySet, Value
 from django.db.models.functions import Cast, Concat
 
-from books.api.history import represent_entry
+from books.api.v2.history import represent_entry
 from books.fields import FormattedTimestamp
 from books.history.change_pages import Entry, iter_actor_entries
 from books.models import Actor, ImportFile, ListSettings, SavedView

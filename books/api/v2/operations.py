@@ -1,45 +1,61 @@
 """The view of operations on many books in version 2."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, cast
 
+from django.contrib.auth.models import User
 from django.http import HttpResponse
 from django.urls import reverse
 from django.utils import timezone
-from rest_framework.exceptions import ValidationError
+from rest_framework.exceptions import ErrorDetail, PermissionDenied, ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from books.api import operations
 from books.api.filters import SEARCH_FORM
-from books.api.operations import (
-    build_texts,
-    check_filter,
-    describe_preview,
-    find_state_problems,
-    flatten_problems,
-    list_retry_headers,
-    represent_operation,
-    represent_row,
-)
 from books.api.v2.documents.operations import (
     OPERATION_ID_PARAMETER,
     document_cancel,
     document_operations,
     document_undo,
 )
+from books.api.v2.history import describe_fields
 from books.api.v2.serializers import OperationSerializer
-from books.api.views import BookViewSet
-from books.models import Operation
-from books.operations.lifecycle import OperationNotFound, find_operation, list_own_operations, list_undos
+from books.api.views import BookViewSet, read_dry_run
+from books.history.actors import ActorRef, get_or_create_actor
+from books.models import Actor, Operation
+from books.operations.lifecycle import (
+    UNDER_WAY,
+    OperationNotFound,
+    cancel_operation,
+    find_operation,
+    list_own_operations,
+    list_undos,
+    store_operation,
+    undo_operation,
+)
+from books.operations.previews import Preview
 from books.operations.selection_tasks import DELETE, DeleteTask, EditTask, OperationRequest
 from books.operations.selections import StoredFilter
+from books.read_model import BookEncoder
 from library_site.api.idempotency import idempotent
 from library_site.api.pagination import NewestFirstPagination
-from library_site.api.query import check_parameters, get_parameter, read_boolean
-from library_site.api.responses import json_response
+from library_site.api.query import FieldErrors, check_parameters, get_parameter
+from library_site.api.responses import RETRY_SOON, json_response
 from library_site.api.viewsets import APIViewSet
 from oauth.credentials import Credential
 from oauth.permissions import HasUser, HasViewScope
+from oauth.scopes import SCOPES
+from oauth.stored_credentials import describe_credential
+
+OTHERS_OPERATIONS = "books.undo_others_operations"
+SCOPE = "write"
+BULK_PERMISSIONS = [permission for permission in [SCOPES[SCOPE].permission] if permission]
+
+
+class ForeignOperation(PermissionDenied):
+    """The operation belongs to another user."""
+
+    default_detail = "Only who began the operation, or a head librarian, may do this"
 
 
 @document_operations
@@ -47,7 +63,7 @@ class OperationViewSet(APIViewSet):
     """Whatever LIBRARY_ACCESS says, operations are for credentials: somebody must answer for them."""
 
     permission_classes = [HasViewScope, HasUser]
-    scope = "write"
+    scope = SCOPE
     noun = "operation"
     not_found = OperationNotFound
     path_parameters = [OPERATION_ID_PARAMETER]
@@ -59,45 +75,56 @@ class OperationViewSet(APIViewSet):
 
     @idempotent
     def create(self, request: Request) -> HttpResponse:
-        dry_run = self.read_dry_run(request)
+        dry_run = read_dry_run(request)
         change, events = self.read_change(request)
-        check_filter(change.selection)
         if dry_run:
             return json_response(describe_preview(self.books.get_representation(), change.preview()))
-        operation = operations.begin_operation(change, events, get_credential(request), timezone.now())
+        operation = store_operation(
+            change.kind.name,
+            change.build_parameters(events=events),
+            find_caller(request),
+            timezone.now(),
+            BULK_PERMISSIONS,
+            credential=describe_credential(get_credential(request), SCOPE),
+        )
         return answer_accepted(request, operation)
 
     def list(self, request: Request) -> Response:
         """Those that the user of the credential began, through whatever."""
         paginator, state = cast("Any", self.paginator), get_parameter(request, "state")
         check_parameters(request, ["state", *paginator.parameters])
-        paginator.check(request, find_state_problems(state))
+        states = Operation.State.values
+        errors = {"state": [ErrorDetail(f"It is one of {', '.join(states)}.", "enum")]}
+        paginator.check(request, {} if state is None or state in states else errors)
         rows = self.paginate_queryset(list_own_operations(get_credential(request).user_id or 0, state)) or []
-        undos = {undo.undo_of_id: undo.pk for undo in list_undos(rows)}
-        return self.get_paginated_response([represent_row(row, undos.get(row.pk)) for row in rows])
+        return self.get_paginated_response(represent_operations(rows))
 
     def retrieve(self, request: Request, operation_id: int) -> HttpResponse:
         check_parameters(request, [])
         operation = find_operation(operation_id)
-        return json_response(represent_operation(operation), headers=list_retry_headers(operation))
+        [content] = represent_operations([operation])
+        return json_response(content, headers=build_retry_headers(operation))
 
     @document_cancel
     def cancel(self, request: Request, operation_id: int) -> HttpResponse:
-        check_parameters(request, [])
-        return answer_accepted(request, operations.cancel_own(operation_id, get_credential(request)))
+        self.check_operator(request, operation_id)
+        return answer_accepted(request, cancel_operation(operation_id))
 
     @document_undo
     def undo(self, request: Request, operation_id: int) -> HttpResponse:
-        check_parameters(request, [])
-        return answer_accepted(request, operations.undo_own(operation_id, get_credential(request), timezone.now()))
+        self.check_operator(request, operation_id)
+        credential = describe_credential(get_credential(request), SCOPE)
+        undo = undo_operation(operation_id, find_caller(request), timezone.now(), BULK_PERMISSIONS, credential)
+        return answer_accepted(request, undo)
 
-    def read_dry_run(self, request: Request) -> bool:
-        """Raises UnknownParameter, ValidationError."""
-        check_parameters(request, ["dry_run"])
-        dry_run, problems = read_boolean(request, "dry_run")
-        if problems:
-            raise ValidationError(problems)
-        return dry_run
+    def check_operator(self, request: Request, operation_id: int) -> None:
+        """Raises UnknownParameter, OperationNotFound, ForeignOperation."""
+        check_parameters(request, [])
+        user_id = get_credential(request).user_id
+        if find_operation(operation_id).actor.user_id != user_id:
+            user = User.objects.filter(pk=user_id or 0).first()
+            if user is None or not user.has_perm(OTHERS_OPERATIONS):
+                raise ForeignOperation
 
     def read_change(self, request: Request) -> tuple[OperationRequest, bool]:
         """Returns the request, and whether it sends events. Raises ParseError, ValidationError."""
@@ -105,7 +132,16 @@ class OperationViewSet(APIViewSet):
             values = self.read_values(request)
         except ValidationError as error:
             raise ValidationError(flatten_problems(cast("dict[str, Any]", error.detail))) from error
-        selection = StoredFilter(SEARCH_FORM, build_texts(values["filter"]))
+        # The values of filters as they would be in a query.
+        texts = {
+            name: str(value).lower() if isinstance(value, bool) else str(value)
+            for name, value in values["filter"].items()
+        }
+        selection = StoredFilter(SEARCH_FORM, texts)
+        try:
+            selection.list_books()
+        except ValidationError as error:
+            raise ValidationError(flatten_problems({"filter": error.detail})) from error
         kind = DeleteTask if values["kind"] == DELETE else EditTask
         # Operations store the values as they are in the request.
         parameters = {name: values[name] for name in ("set", "replace") if values.get(name)}
@@ -116,7 +152,46 @@ def get_credential(request: Request) -> Credential:
     return cast("Credential", request.auth)
 
 
+def find_caller(request: Request) -> ActorRef:
+    return get_or_create_actor(Actor.Channel.OPERATION, credential=get_credential(request))
+
+
+def flatten_problems(details: Mapping[str, Any], prefix: str = "") -> FieldErrors:
+    """Names errors of nested fields like `filter.year_min`."""
+    problems: FieldErrors = {}
+    for name, detail in details.items():
+        if isinstance(detail, Mapping):
+            problems |= flatten_problems(detail, f"{prefix}{name}.")
+        else:
+            problems[f"{prefix}{name}".removesuffix(".non_field_errors")] = detail
+    return problems
+
+
 def answer_accepted(request: Request, operation: Operation) -> HttpResponse:
     location = reverse(f"{request.version}:operation", args=[operation.pk])
-    headers = {"Location": location, **list_retry_headers(operation)}
-    return json_response(represent_operation(operation), 202, headers)
+    [content] = represent_operations([operation])
+    return json_response(content, 202, {"Location": location, **build_retry_headers(operation)})
+
+
+def build_retry_headers(operation: Operation) -> dict[str, str]:
+    """Returns Retry-After while the operation is running."""
+    return RETRY_SOON if operation.state in UNDER_WAY else {}
+
+
+def represent_operations(operations: Sequence[Operation]) -> Any:
+    undos = {undo.undo_of_id: undo.pk for undo in list_undos(operations)}
+    for operation in operations:
+        vars(operation)["undone_by"] = undos.get(operation.pk)
+    return OperationSerializer(cast("Any", operations), many=True).data
+
+
+def describe_preview(encoder: BookEncoder, preview: Preview) -> dict[str, Any]:
+    samples = [
+        {
+            "id": sample.id,
+            "before": describe_fields(encoder, sample.before),
+            "after": describe_fields(encoder, sample.after),
+        }
+        for sample in preview.samples
+    ]
+    return {"matched": preview.matched, "would_change": preview.would_change, "samples": samples}

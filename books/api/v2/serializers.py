@@ -126,7 +126,7 @@ class OperationSerializer(serializers.Serializer[None]):
     refused = serializers.IntegerField(
         allow_null=True, help_text="Those that could not be changed: an isbn in use, or for an undo changed since."
     )
-    undo_of = serializers.IntegerField(allow_null=True, help_text="The operation that it undoes.")
+    undo_of = serializers.IntegerField(source="undo_of_id", allow_null=True, help_text="The operation that it undoes.")
     undone_by = serializers.IntegerField(allow_null=True, help_text="The operation that undoes it.")
     created_at = UTCDateTimeField()
     finished_at = UTCDateTimeField(allow_null=True)

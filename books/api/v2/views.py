@@ -35,7 +35,7 @@ from books.api.v2.serializers import (
     OperationRequestSerializer,
     RevertRequestSerializer,
 )
-from books.api.views import BookViewSet, get_credential, make_book_values
+from books.api.views import BookViewSet, get_credential, make_book_values, read_dry_run
 from books.history.actors import get_or_create_actor
 from books.history.states import find_state
 from books.models import Actor
@@ -46,7 +46,7 @@ from books.writing.signals import build_instance
 from books.writing.statements import select_book
 from library_site.api.conditions import PreconditionFailed, get_conditions
 from library_site.api.idempotency import idempotent
-from library_site.api.query import FieldErrors, Query, check_parameters, read_boolean, read_list
+from library_site.api.query import FieldErrors, Query, check_parameters, read_list
 from library_site.api.responses import json_response
 from library_site.api.suggestions import suggest_names
 
@@ -112,10 +112,9 @@ class BookViewSetV2(BookViewSet):
     @document_bulk
     @idempotent
     def bulk(self, request: Request) -> HttpResponse:
-        self.validate_dry_run(request)
+        dry_run = read_dry_run(request)
         # Values that remain here would wait for the garbage collector, as the serializer does.
         operations, problems = self.read_values(request).pop("operations")
-        dry_run, _ = read_boolean(request, "dry_run")
         build_url = partial(book_url, request)
         actor = get_or_create_actor(Actor.Channel.BULK, credential=get_credential(request))
         books = self.get_queryset()
@@ -154,13 +153,6 @@ class BookViewSetV2(BookViewSet):
             raise changes.BookExists
         if get_conditions(self.request).if_match is not None:
             raise PreconditionFailed
-
-    def validate_dry_run(self, request: Request) -> None:
-        """Raises UnknownParameter, ValidationError."""
-        check_parameters(request, ["dry_run"])
-        _, problems = read_boolean(request, "dry_run")
-        if problems:
-            raise ValidationError(problems)
 
     def validate_json(self, request: Request, *arguments: Any) -> Serializer[Any]:
         serializer = super().validate_json(request, *arguments)
