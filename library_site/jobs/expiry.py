@@ -16,11 +16,7 @@ class ExpiryStopped(Exception):
     """`check_stop` stopped the run between two batches. The next run deletes the rest."""
 
 
-def ignore_stop() -> None:
-    """A `check_stop` that never stops the run."""
-
-
-def delete_expired(now: datetime, check_stop: Callable[[], None] = ignore_stop) -> dict[str, int]:
+def delete_expired(now: datetime, check_stop: Callable[[], None] = lambda: None) -> dict[str, int]:
     """Deletes the rows of the functions in EXPIRED_ROWS. Returns the number of deleted rows by name, in this order.
 
     `check_stop` is called before each batch, and may raise ExpiryStopped.
@@ -32,7 +28,7 @@ def delete_expired(now: datetime, check_stop: Callable[[], None] = ignore_stop) 
 
 
 def delete_by_kind(
-    rows_by_kind: Iterable[tuple[str, QuerySet[Any]]], check_stop: Callable[[], None] = ignore_stop
+    rows_by_kind: Iterable[tuple[str, QuerySet[Any]]], check_stop: Callable[[], None] = lambda: None
 ) -> dict[str, int]:
     """Deletes the rows of each name; a name can occur several times. Returns the number of deleted rows by name."""
     counts: Counter[str] = Counter()
@@ -41,7 +37,7 @@ def delete_by_kind(
     return counts
 
 
-def delete_in_batches(rows: QuerySet[Any], check_stop: Callable[[], None] = ignore_stop) -> int:
+def delete_in_batches(rows: QuerySet[Any], check_stop: Callable[[], None] = lambda: None) -> int:
     """Deletes rows in batches, so that writers do not wait long. Returns the number of deleted rows.
 
     A row that does not match any more when its batch is deleted stays.

@@ -9,12 +9,13 @@ from datetime import timedelta
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID, uuid4
 
-from django.db import connection, models
+from django.db import models
+from django.db.models import F
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import gettext_noop
 
-from library_site.db.sql import Row, execute, fetch_all, id_list, now_plus
+from library_site.db.sql import Row, fetch_all, id_list, now_plus
 
 # At least twice the time that a worker needs to finish a row or renew its lease.
 LEASE_TIME = timedelta(seconds=30)
@@ -24,11 +25,6 @@ POISON_TEXT = gettext_noop("Poison: more than %(count)s workers did not come bac
 POISONED_REASON = POISON_TEXT % {"count": MAX_LOST_WORKERS}
 LEASE_SQL = (
     "UPDATE {} SET next_at = {}, lease = %s, claimed = claimed + 1 WHERE id IN ({}) AND next_at <= {} RETURNING {}"
-)
-LEASED_SQL = "SELECT id, lease FROM {} WHERE id IN ({}) AND lease IS NOT NULL{}"
-FINISH_SQL = (
-    "UPDATE {} SET state = %s, next_at = NULL, lease = NULL, finished_at = {}, attempted = attempted + %s{}"
-    " WHERE id IN ({})"
 )
 
 
@@ -97,16 +93,16 @@ def is_poisoned(attempted: int, claimed: int) -> bool:
 
 def select_leased(model: type[LeasedModel], leases: Mapping[int, UUID], lock: bool) -> set[int]:
     """Selects the ids of rows that still have their lease; `lock` keeps it until the transaction ends."""
-    suffix = " FOR UPDATE" if lock and connection.vendor == "postgresql" else ""
-    rows = fetch_all(LEASED_SQL.format(model._meta.db_table, id_list(leases), suffix))
-    return {pk for pk, lease in rows if UUID(str(lease)) == leases[pk]}
+    rows = model._default_manager.filter(pk__in=leases)
+    rows = rows.select_for_update() if lock else rows
+    return {pk for pk, lease in rows.values_list("pk", "lease") if lease == leases[pk]}
 
 
 def lock_leased(row: LeasedModel) -> bool:
     """Returns false if another worker has leased the row since it was read. Otherwise locks the row: no other worker
     can lease it before the transaction ends, even if the lease expires.
     """
-    return row.lease is not None and bool(select_leased(type(row), {row.pk: row.lease}, lock=True))
+    return filter_leased(row).select_for_update().first() is not None
 
 
 def find_leased(row: T) -> T:
@@ -135,8 +131,5 @@ def filter_leased(row: T) -> models.QuerySet[T]:
 
 def finish_rows(model: type[LeasedModel], pks: Collection[int], state: str, attempts: int = 1, **values: Any) -> None:
     """Finishes rows in this state, adds `attempts` to their attempts and sets these columns."""
-    if not pks:
-        return
-    assignments = "".join(f", {name} = %s" for name in values)
-    sql = FINISH_SQL.format(model._meta.db_table, now_plus(0), assignments, id_list(pks))
-    execute(sql, [state, attempts, *values.values()])
+    values |= {"state": state, "next_at": None, "lease": None, "finished_at": Now()}
+    model._default_manager.filter(pk__in=pks).update(attempted=F("attempted") + attempts, **values)
