@@ -27,28 +27,20 @@ class UnknownVersion(APIError):
 
 
 class BookState(NamedTuple):
-    """The MEMBERS of a book at a version."""
+    """The fields of a book at a version."""
 
     version: int
-    members: dict[str, Any]
-
-
-class ChangeStep(NamedTuple):
-    """The data that is needed to undo a change."""
-
-    version: int
-    kind: int
-    before: dict[str, Any] | None
+    fields: dict[str, Any]
 
 
 def find_state(book_id: int, version: int) -> dict[str, Any]:
-    """Returns the MEMBERS of a book at this version, also if it is deleted now.
+    """Returns the fields of a book at this version, also if it is deleted now.
 
     It takes the current book, or the book before its next deletion, and undoes the changes after the version. Raises
     UnknownVersion, also for the version of a deletion.
     """
     state, changes = find_present_state(book_id), []
-    for step in list_later_steps(book_id, version):
+    for step in Change.objects.filter(book_id=book_id, version__gt=version).order_by("version"):
         if step.kind in DELETIONS:
             state = BookState(step.version - 1, {name: (step.before or {})[name] for name in FIELDS})
             break
@@ -57,12 +49,12 @@ def find_state(book_id: int, version: int) -> dict[str, Any]:
     return undo_changes(state, [step for step in changes if step.version <= state.version], version)
 
 
-def undo_changes(state: BookState, changes: list[ChangeStep], version: int) -> dict[str, Any]:
+def undo_changes(state: BookState, changes: list[Change], version: int) -> dict[str, Any]:
     """Undoes the changes after the version, newest first. Raises UnknownVersion if one is missing."""
     is_complete = 0 < version == state.version - len(changes)
     if not is_complete or any(step.kind != Change.Kind.CHANGED for step in changes):
         raise UnknownVersion
-    fields = dict(state.members)
+    fields = dict(state.fields)
     for step in reversed(changes):
         fields |= step.before or {}
     return fields
@@ -74,11 +66,6 @@ def find_present_state(book_id: int) -> BookState:
     return next((BookState(row[0], dict(zip(FIELDS, row[1:], strict=True))) for row in rows), BookState(0, {}))
 
 
-def list_later_steps(book_id: int, version: int) -> list[ChangeStep]:
-    changes = Change.objects.filter(book_id=book_id, version__gt=version).order_by("version")
-    return [ChangeStep._make(row) for row in changes.values_list("version", "kind", "before")]
-
-
 def read_deleted_book(pk: int, now: datetime) -> BookValues | None:
     """Returns a deleted book as it would be restored; None if its last known change is not a deletion."""
     if abs(pk) > BIGINT_MAX:
@@ -86,6 +73,11 @@ def read_deleted_book(pk: int, now: datetime) -> BookValues | None:
     last = Change.objects.filter(book_id=pk).order_by("-version").first()
     if last is None or last.kind not in DELETIONS:
         return None
-    fields = last.before or {}
+    return build_deleted_book(last, now)
+
+
+def build_deleted_book(deletion: Change, now: datetime) -> BookValues:
+    """Returns the book as it would be restored if nothing came after this deletion."""
+    fields = deletion.before or {}
     values = {**fields, "created_at": datetime.fromisoformat(fields["created_at"])}
-    return make_row(values, now)._replace(id=pk, version=last.version + 1)
+    return make_row(values, now)._replace(id=deletion.book_id, version=deletion.version + 1)

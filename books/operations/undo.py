@@ -3,17 +3,17 @@
 A field that has changed since then is not reverted. The undo consists of ordinary changes, so it can be undone itself.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar
 
 from django.db.models import Max, QuerySet
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext_lazy
 
-from books.book_values import BookValues, make_row
+from books.book_values import BookValues
 from books.history.actors import ActorRef
-from books.history.states import DELETIONS
+from books.history.states import DELETIONS, build_deleted_book
 from books.models import Change, Operation, OperationProblem
 from books.operations.selection_tasks import is_announced, write_pairs
 from books.operations.tasks import Batch, BatchCounts, Plan, RefusedItem, Sentences, Task, register_operation_kind
@@ -21,17 +21,6 @@ from books.writing import changes
 
 UNDO = "undo"
 Reason = OperationProblem.Reason
-
-
-class UndoStep(NamedTuple):
-    """A change to revert."""
-
-    id: int
-    book_id: int
-    version: int
-    kind: int
-    before: Mapping[str, Any] | None
-    after: Mapping[str, Any] | None
 
 
 @register_operation_kind
@@ -63,11 +52,11 @@ class UndoTask(Task):
 
     def read_batch(self, operation: Operation, limit: int) -> Batch:
         rows = list_operation_changes(operation).filter(pk__lt=-(operation.cursor or 0)).order_by("-pk")
-        steps = [UndoStep(*row) for row in rows.values_list(*UndoStep._fields)[:limit]]
-        return Batch(-steps[-1].id if steps else operation.last or 0, steps)
+        steps = list(rows[:limit])
+        return Batch(-steps[-1].pk if steps else operation.last or 0, steps)
 
     def write_batch(self, operation: Operation, batch: Batch, actor: ActorRef, now: datetime) -> BatchCounts:
-        steps: Sequence[UndoStep] = batch.items
+        steps: Sequence[Change] = batch.items
         book_ids = {step.book_id for step in steps}
         books = changes.lock_books(book_ids)
         writer = UndoWriter(books, find_last_versions(book_ids), actor, now, is_announced(operation))
@@ -109,7 +98,7 @@ class UndoWriter:
         self.waiting_kind = ""
         self.waiting: dict[int, tuple[BookValues, BookValues]] = {}
 
-    def change(self, step: UndoStep, is_touched: bool, is_undone: bool) -> None:
+    def change(self, step: Change, is_touched: bool, is_undone: bool) -> None:
         """Gives each field its previous value, if it still has the value from after the change."""
         book = self.find_book(step)
         if book is None:
@@ -127,7 +116,7 @@ class UndoWriter:
         if columns:
             self.wait("change", book, book._replace(**columns))
 
-    def delete(self, step: UndoStep, is_touched: bool) -> None:
+    def delete(self, step: Change, is_touched: bool) -> None:
         """Deletes a book that the operation added, unless it has changed since then."""
         book = self.find_book(step)
         if book is not None and is_touched:
@@ -135,7 +124,7 @@ class UndoWriter:
         elif book is not None:
             self.wait("delete", book, book)
 
-    def restore(self, step: UndoStep, is_touched: bool, is_undone: bool) -> None:
+    def restore(self, step: Change, is_touched: bool, is_undone: bool) -> None:
         """Restores a deleted book, unless a user or an earlier undo has restored it already."""
         if self.find_book(step) is not None:
             if not is_undone:
@@ -144,13 +133,10 @@ class UndoWriter:
         if is_touched:
             self.refused_items.append(RefusedItem(step.book_id, Reason.DELETED if is_undone else Reason.EXISTS))
             return
-        fields = step.before or {}
-        values = {**fields, "created_at": datetime.fromisoformat(fields["created_at"])}
-        version = self.last_versions[step.book_id] + 1
-        book = make_row(values, self.now)._replace(id=step.book_id, version=version)
+        book = build_deleted_book(step, self.now)._replace(version=self.last_versions[step.book_id] + 1)
         self.wait("restore", book, book)
 
-    def find_book(self, step: UndoStep) -> BookValues | None:
+    def find_book(self, step: Change) -> BookValues | None:
         """Returns the book as it is after the previous steps."""
         if step.book_id in self.waiting:
             self.flush()

@@ -224,7 +224,7 @@ def build_columns(request: HttpRequest, book: KnownBook, form: VersionsForm) -> 
             version,
             version == present.version,
             fields,
-            change_address(book.pk, version) if may_restore and fields != present.members else None,
+            change_address(book.pk, version) if may_restore and fields != present.fields else None,
         )
         for version, fields in states
     ]

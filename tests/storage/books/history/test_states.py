@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from books.book_fields import FIELDS
 from books.history import states
-from books.history.states import UnknownVersion, find_state, read_deleted_book
+from books.history.states import BookState, UnknownVersion, find_state, read_deleted_book
 from books.models import Book, Change
 from books.writing import changes
 from books.writing.merging import merge_books
@@ -122,14 +122,15 @@ def test_a_change_that_was_never_recorded_is_a_gap() -> None:
 
 
 def test_a_change_between_the_reads_of_book_and_history_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    pk, list_later_steps = add_book(year=1), states.list_later_steps
+    pk, find_present_state = add_book(year=1), states.find_present_state
     change_book(pk, year=2)
 
-    def change_and_list(book_id: int, version: int) -> Any:
+    def find_and_change(book_id: int) -> BookState:
+        state = find_present_state(book_id)
         change_book(pk, year=3)
-        return list_later_steps(book_id, version)
+        return state
 
-    monkeypatch.setattr(states, "list_later_steps", change_and_list)
+    monkeypatch.setattr(states, "find_present_state", find_and_change)
     assert find_state(pk, 1)["year"] == 1
 
 
