@@ -12,21 +12,17 @@ from books.operations.tasks import OperationFailed
 from oauth.stored_credentials import StoredCredential
 
 
-class NotPermitted(OperationFailed):
-    """The user or the credential that started the operation no longer has permission."""
-
-
 def require_authority(operation: Operation, now: datetime) -> None:
-    """Raises NotPermitted. An operation can wait and run for a long time, so permissions can change."""
+    """Raises OperationFailed. An operation can wait and run for a long time, so permissions can change."""
     parameters = operation.parameters or {}
     # Only operators can run commands, and they may do everything.
     if parameters.get("by_command"):
         return
     if not is_person_permitted(operation.actor.user_id, parameters):
-        raise NotPermitted(_("Who began the operation may not do so any more."))
+        raise OperationFailed(_("Who began the operation may not do so any more."))
     credential = parameters.get("credential")
     if credential and not StoredCredential(**credential).is_valid(now):
-        raise NotPermitted(_("The API key or app that began the operation may not do so any more."))
+        raise OperationFailed(_("The API key or app that began the operation may not do so any more."))
 
 
 def is_person_permitted(user_id: int | None, parameters: Mapping[str, Any]) -> bool:

@@ -19,7 +19,6 @@ from library_site.jobs.leases import lease_rows
 
 State = Operation.State
 UNDER_WAY = (State.WAITING, State.RUNNING)
-NO_COUNTS = {"changed": 0, "unchanged": 0, "refused": 0, "missed": 0}
 
 
 class OperationNotFound(APIError):
@@ -65,15 +64,27 @@ def store_operation(
     permissions: Sequence[str],
     token: str | None = None,
     credential: Mapping[str, Any] | None = None,
+    undo_of: Operation | None = None,
 ) -> Operation:
     """Stores an operation for a worker. If an operation already has the token, returns that one.
 
     While the operation runs, the actor's user must have the permissions, and its credential
     (`oauth.stored_credentials`) must be valid.
     """
-    authority = {"permissions": [*permissions], "credential": credential}
-    operation = build_operation(kind, {**parameters, **authority}, actor, now)
-    operation.token = token
+    operation = Operation(
+        kind=kind,
+        actor_id=actor.id,
+        created_at=now,
+        state=State.WAITING,
+        parameters={**parameters, "permissions": [*permissions], "credential": credential, **note_language()},
+        token=token,
+        undo_of=undo_of,
+        next_at=Now(),
+        changed=0,
+        unchanged=0,
+        refused=0,
+        missed=0,
+    )
     try:
         with transaction.atomic():
             operation.save(force_insert=True)
@@ -91,18 +102,6 @@ def begin_leased_operation(kind: str, parameters: Mapping[str, Any], actor: Acto
     operation = store_operation(kind, {**parameters, "by_command": True}, actor, now, [])
     lease_rows(Operation, [operation.pk], ["id"])
     return find_operation(operation.pk)
-
-
-def build_operation(kind: str, parameters: Mapping[str, Any], actor: ActorRef, now: datetime) -> Operation:
-    return Operation(
-        kind=kind,
-        actor_id=actor.id,
-        created_at=now,
-        state=State.WAITING,
-        parameters={**parameters, **note_language()},
-        next_at=Now(),
-        **NO_COUNTS,
-    )
 
 
 def note_language() -> dict[str, str]:
@@ -151,16 +150,11 @@ def undo_operation(
         raise OperationUnderWay
     if not Change.objects.filter(operation_id=pk).exists():
         raise NothingToUndo
-    events = (undone.parameters or {}).get("events", True)
-    parameters = {"events": events, "permissions": [*permissions], "credential": credential}
-    operation = build_operation(UNDO, parameters, actor, now)
-    operation.undo_of = undone
+    parameters = {"events": (undone.parameters or {}).get("events", True)}
     try:
-        with transaction.atomic():
-            operation.save(force_insert=True)
+        return store_operation(UNDO, parameters, actor, now, permissions, credential=credential, undo_of=undone)
     except IntegrityError as error:
         raise OperationUndone from error
-    return operation
 
 
 def find_undo(operation: Operation) -> Operation | None:

@@ -16,7 +16,7 @@ from books.history.loans import LENT, TAKEN_BACK, find_loan
 from books.models import Book, Operation, OperationProblem
 from books.operations.edits import InvalidEdit, read_edit
 from books.operations.previews import Preview, preview_deletion, preview_edit
-from books.operations.selections import BookKey, SelectionReader, StoredFilter, lock_matching, read_stored_filter
+from books.operations.selections import StoredFilter, lock_matching, read_stored_filter
 from books.operations.tasks import LEFT, Batch, BatchCounts, Plan, RefusedItem, Sentences, Task, register_operation_kind
 from books.writing import changes
 from library_site.db.integers import BIGINT_MAX
@@ -24,6 +24,8 @@ from library_site.db.integers import BIGINT_MAX
 EDIT, DELETE, MARK = "edit", "delete", "mark"
 # Only edits of more books than these can leave out events.
 MAX_ANNOUNCED_ALWAYS = 1_000
+# The number of ids to read ahead. For a filter without an index, each read scans the table.
+READ_AHEAD = 5_000
 # Books that get another ISBN are written one by one.
 ISBN_BATCH = 50
 Reason = OperationProblem.Reason
@@ -43,7 +45,8 @@ class SelectionTask(Task):
         raise NotImplementedError
 
     def __init__(self) -> None:
-        self.reader = SelectionReader()
+        # The ids and versions of books that were read ahead, in the order of their ids.
+        self.versions: list[tuple[int, int]] = []
 
     def plan(self, operation: Operation) -> Plan:
         totals = get_selection(operation).list_books().order_by().aggregate(matched=Count("pk"), last=Max("pk"))
@@ -51,17 +54,21 @@ class SelectionTask(Task):
 
     def read_batch(self, operation: Operation, limit: int) -> Batch:
         cursor, last = operation.cursor or 0, operation.last or 0
-        keys = self.reader.read(get_selection(operation), cursor, last, self.limit_batch(operation, limit))
+        self.versions = [row for row in self.versions if row[0] > cursor]
+        if not self.versions:
+            books = get_selection(operation).list_books().filter(pk__gt=cursor, pk__lte=last).order_by("pk")
+            self.versions = list(books.values_list("pk", "version")[:READ_AHEAD])
+        batch = self.versions[: self.limit_batch(operation, limit)]
         # The last of the books may be deleted by now.
-        return Batch(keys[-1].id if keys else last, keys)
+        return Batch(batch[-1][0] if batch else last, batch)
 
     def limit_batch(self, operation: Operation, limit: int) -> int:
         return limit
 
     def write_batch(self, operation: Operation, batch: Batch, actor: ActorRef, now: datetime) -> BatchCounts:
-        keys: Sequence[BookKey] = batch.items
-        books = lock_matching(get_selection(operation), keys)
-        missed = [RefusedItem(key.id, Reason.NO_MATCH) for key in keys if key.id not in books]
+        versions: dict[int, int] = dict(batch.items)
+        books = lock_matching(get_selection(operation), versions)
+        missed = [RefusedItem(pk, Reason.NO_MATCH) for pk in versions if pk not in books]
         counts = self.write_books(operation, list(books.values()), actor, now)
         return counts._replace(missed=len(missed), refused_items=[*missed, *counts.refused_items])
 
@@ -182,22 +189,15 @@ def write_pairs(
     together = [pair for pair in pairs if pair[0].isbn == pair[1].isbn]
     if together:
         changes.change_books(together, actor, now, announce)
-    others = [pair for pair in pairs if pair[0].isbn != pair[1].isbn]
-    return [old.id for old, new in others if not write_with_isbn(old, new, actor, now, announce)]
-
-
-def write_with_isbn(book: BookValues, changed_book: BookValues, actor: ActorRef, now: datetime, announce: bool) -> bool:
-    """Returns false if another book has the isbn."""
-    try:
-        with transaction.atomic():
-            changes.change_locked_book(book, pick_fields(changed_book), actor, now, announce)
-    except changes.IsbnInUse:
-        return False
-    return True
-
-
-def pick_fields(book: BookValues) -> dict[str, Any]:
-    return {name: getattr(book, name) for name in FIELDS}
+    refused_ids = []
+    for old, new in (pair for pair in pairs if pair[0].isbn != pair[1].isbn):
+        try:
+            with transaction.atomic():
+                values = {name: getattr(new, name) for name in FIELDS}
+                changes.change_locked_book(old, values, actor, now, announce)
+        except changes.IsbnInUse:
+            refused_ids.append(old.id)
+    return refused_ids
 
 
 def get_selection(operation: Operation) -> StoredFilter:

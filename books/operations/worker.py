@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from threading import Event
+from typing import TypeVar
 
 from django.conf import settings
 from django.db import OperationalError, connection, transaction
@@ -54,6 +55,7 @@ from library_site.jobs.worker import (
 )
 
 log = logging.getLogger(__name__)
+Result = TypeVar("Result")
 State = Operation.State
 
 # The number of books in a batch. Other writers wait for them.
@@ -75,10 +77,6 @@ FAILURE_RETRIES = RetrySchedule((1, 2, 4, 8, 16, 30, 30, 30, 30, 30, 30))
 MAX_PROBLEMS = 10_000
 
 
-class CommandDied(OperationFailed):
-    """The process of a command ended while it ran its operation. The user sees that, and can start another one."""
-
-
 def run(once: bool, write_line: Callable[[str], None]) -> None:
     """Runs until SIGTERM or SIGINT; with `once`, until no operation is due."""
     stop = Event()
@@ -86,7 +84,7 @@ def run(once: bool, write_line: Callable[[str], None]) -> None:
         signal.signal(number, lambda *_: stop.set())
     next_summaries = time.monotonic()
     while not stop.is_set():
-        operation = claim_reconnecting(stop)
+        operation = call_or_wait(claim_operation, stop)
         if operation:
             run_operation(operation, stop, write_line)
         elif once:
@@ -95,34 +93,29 @@ def run(once: bool, write_line: Callable[[str], None]) -> None:
             stop.wait(POLL_INTERVAL)
         if time.monotonic() >= next_summaries:
             next_summaries = time.monotonic() + SUMMARY_INTERVAL
-            refresh_summaries_reconnecting(stop)
+            call_or_wait(lambda: refresh_summaries(timezone.now()), stop)
 
 
-def claim_reconnecting(stop: Event) -> Operation | None:
-    """Returns None also if the database is not available."""
+def call_or_wait(function: Callable[[], Result], stop: Event) -> Result | None:
+    """Calls the function. If the database is not available, waits and returns None."""
     try:
-        return call_reconnecting(lambda: claim_operation() if has_due(Operation) else None)
+        return call_reconnecting(function)
     except CONNECTION_ERRORS:
         stop.wait(RECONNECT_DELAY)
         return None
 
 
-def refresh_summaries_reconnecting(stop: Event) -> None:
-    """Refreshes the summaries when they are due. After a database error, it waits for the next time."""
-    try:
-        call_reconnecting(lambda: refresh_summaries(timezone.now()))
-    except CONNECTION_ERRORS:
-        stop.wait(RECONNECT_DELAY)
-
-
-@transaction.atomic(durable=True)
 def claim_operation() -> Operation | None:
     """Leases the operation that has waited longest. Ends an operation if too many workers have died of it."""
-    claim = leases.claim_due(Operation, 1)
-    for operation in Operation.objects.filter(pk__in=claim.poisoned_pks):
-        with activate_operation_language(operation):
-            finish_rows(Operation, [operation.pk], State.FAILED, attempts=0, error=translate_stored(POISONED_REASON))
-    return Operation.objects.filter(pk__in=claim.pks).first()
+    if not has_due(Operation):
+        return None
+    with transaction.atomic(durable=True):
+        claim = leases.claim_due(Operation, 1)
+        for operation in Operation.objects.filter(pk__in=claim.poisoned_pks):
+            with activate_operation_language(operation):
+                error = translate_stored(POISONED_REASON)
+            finish_rows(Operation, [operation.pk], State.FAILED, attempts=0, error=error)
+        return Operation.objects.filter(pk__in=claim.pks).first()
 
 
 def activate_operation_language(operation: Operation) -> translation.override:
@@ -135,11 +128,13 @@ def run_operation(operation: Operation, stop: Event, write_line: Callable[[str],
     runner = OperationRunner(operation, stop)
     try:
         if (operation.parameters or {}).get("by_command"):
-            runner.fail(CommandDied(_("The command that began the operation has ended before its end.")))
+            runner.fail(OperationFailed(_("The command that began the operation has ended before its end.")))
         while not stop.is_set() and not runner.result and runner.advance():
             stop.wait(PAUSES[connection.vendor])
         if not runner.result:
-            release(operation)
+            # If the database is not available, the lease expires by itself.
+            with suppress(*CONNECTION_ERRORS):
+                release_row(operation)
     except LeaseLost:
         runner.result = "cancelled, or another worker has it"
     except CONNECTION_ERRORS as error:
@@ -178,19 +173,11 @@ def count_failure(leased: Operation, error: Exception) -> str:
     return State.FAILED
 
 
-class BatchLimit:
-    """The maximum size of the next batch. It decreases after a slow batch."""
-
-    def __init__(self) -> None:
-        self.max_size = BATCH_SIZES[connection.vendor]
-        self.size = min(FIRST_BATCH_SIZE, self.max_size)
-
-    def adapt(self, seconds: float) -> None:
-        """`seconds` is the duration of the last batch."""
-        if seconds > MAX_BATCH_SECONDS:
-            self.size = max(MIN_BATCH_SIZE, self.size // 2)
-        elif seconds < MAX_BATCH_SECONDS / 4:
-            self.size = min(self.max_size, self.size * 2)
+def get_next_size(size: int, seconds: float) -> int:
+    """Returns the maximum size of the batch after one with the limit `size` that took so many seconds."""
+    if seconds > MAX_BATCH_SECONDS:
+        return max(MIN_BATCH_SIZE, size // 2)
+    return min(BATCH_SIZES[connection.vendor], size * 2) if seconds < MAX_BATCH_SECONDS / 4 else size
 
 
 class OperationRunner:
@@ -198,7 +185,7 @@ class OperationRunner:
 
     def __init__(self, operation: Operation, stop: Event) -> None:
         self.operation, self.stop = operation, stop
-        self.limit = BatchLimit()
+        self.batch_size = min(FIRST_BATCH_SIZE, BATCH_SIZES[connection.vendor])
         self.task: Task | None = None
         # The final state of the operation.
         self.result = ""
@@ -234,7 +221,7 @@ class OperationRunner:
 
     def write_next(self, operation: Operation, task: Task) -> None:
         """Writes the next batch. If it must wait for others, keeps it, because the task has already read past it."""
-        batch, self.batch = self.batch or task.read_batch(operation, self.limit.size), None
+        batch, self.batch = self.batch or task.read_batch(operation, self.batch_size), None
         start = time.monotonic()
         try:
             self.write(operation, task, batch)
@@ -245,10 +232,10 @@ class OperationRunner:
             renew_lease(operation)
             self.stop.wait(RETRY_DELAY)
         else:
-            self.limit.adapt(time.monotonic() - start)
+            self.batch_size = get_next_size(self.batch_size, time.monotonic() - start)
 
     def start(self, operation: Operation, task: Task) -> None:
-        """Raises NotPermitted, LeaseLost."""
+        """Raises OperationFailed, LeaseLost."""
         require_authority(operation, get_database_time())
         plan = task.plan(operation)
         with transaction.atomic(durable=True):
@@ -258,7 +245,7 @@ class OperationRunner:
             )
 
     def write(self, operation: Operation, task: Task, batch: Batch) -> None:
-        """Raises NotPermitted, LeaseLost. Then nothing is written."""
+        """Raises OperationFailed, LeaseLost. Then nothing is written."""
         with transaction.atomic(durable=True):
             if connection.vendor == "postgresql":
                 execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
@@ -320,9 +307,3 @@ def store_problems(operation: Operation, refused_items: Sequence[RefusedItem]) -
     if rows:
         capacity = MAX_PROBLEMS - OperationProblem.objects.filter(operation=operation).count()
         OperationProblem.objects.bulk_create(rows[: max(0, capacity)])
-
-
-def release(operation: Operation) -> None:
-    """Releases the operation. If the database is not available, the lease expires by itself."""
-    with suppress(*CONNECTION_ERRORS):
-        release_row(operation)

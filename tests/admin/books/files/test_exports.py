@@ -15,6 +15,7 @@ from books.files.uploads import KEPT_DAYS
 from books.models import Operation
 from books.operations import worker
 from library_site.jobs.expiry import delete_by_kind
+from library_site.jobs.leases import release_row
 from tests.support.book_files import read_records
 from tests.support.books_admin import LIST, create_book
 from tests.support.operations import run_operations
@@ -86,7 +87,7 @@ def test_a_worker_that_takes_over_writes_the_workbook_anew(librarian: Client, mo
     for _ in range(3):
         lease = claim_lease()
         worker.OperationRunner(lease, Event()).advance()
-        worker.release(lease)
+        release_row(lease)
     create_book(title="Second")
     run_operations()
     operation = Operation.objects.get(kind="export")

@@ -32,7 +32,7 @@ from books.models import Actor, Book, Change, ImportChunk, ImportFile, ImportFin
 from books.operations import worker
 from books.operations.lifecycle import cancel_operation
 from library_site.jobs.expiry import delete_by_kind
-from library_site.jobs.leases import LeaseLost, has_due
+from library_site.jobs.leases import LeaseLost, has_due, release_row
 from tests.support.book_files import build_exported_book, read_records, write_books
 from tests.support.books import build_isbn
 from tests.support.books_admin import create_book
@@ -715,7 +715,7 @@ def test_a_worker_that_died_is_followed_by_another(head: Client, monkeypatch: py
         lease = worker.claim_operation()
         assert lease
         worker.OperationRunner(lease, threading.Event()).advance()
-        worker.release(lease)
+        release_row(lease)
     assert Book.objects.count() == 4
     run_operations()
     assert Book.objects.count() == 7

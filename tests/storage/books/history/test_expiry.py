@@ -13,7 +13,7 @@ from books.history import expiry
 from books.history.actors import record_operation
 from books.history.expiry import iter_expired
 from books.models import Book, Change, Operation
-from books.operations.lifecycle import build_operation
+from books.operations.lifecycle import store_operation
 from books.writing import changes
 from library_site.jobs.expiry import delete_by_kind
 from tests.support.books import ACTOR, build_book
@@ -100,9 +100,8 @@ def test_operations_go_with_the_last_of_their_changes() -> None:
     assert delete_expired_history() == {"changes": 1, "operations": 1}
     assert Operation.objects.get().pk == recent.operation_id
     for state in ("waiting", "running"):
-        operation = build_operation("edit", {}, ACTOR, NOW - 400 * DAY)
-        operation.state = state
-        operation.save()
+        operation = store_operation("edit", {}, ACTOR, NOW - 400 * DAY, [])
+        Operation.objects.filter(pk=operation.pk).update(state=state)
         assert delete_expired_history() == {}, state
         Operation.objects.filter(pk=operation.pk).update(next_at=None, state="cancelled")
         assert delete_expired_history() == {"operations": 1}, state

@@ -11,6 +11,7 @@ from books.models import Book, Change, Operation
 from books.operations import selection_tasks, selections, worker
 from books.operations.edits import Edit
 from books.operations.worker import OperationRunner
+from library_site.jobs.leases import release_row
 from tests.support.books_admin import change_book, create_book, delete_book
 from tests.support.operations import (
     begin_edit,
@@ -131,7 +132,7 @@ def test_the_last_books_may_be_gone_when_their_turn_comes(head: ActorRef) -> Non
     assert lease
     OperationRunner(lease, Event()).advance()
     delete_book(gone)
-    worker.release(lease)
+    release_row(lease)
     run_operations(operation)
     assert (operation.state, count_items(operation)) == ("done", (2, 1, 0, 0, 0))
     assert operation.cursor == operation.last == gone.pk

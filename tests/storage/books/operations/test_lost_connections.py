@@ -169,7 +169,7 @@ def run_with_faults(faults: ConnectionFaults, stop: Event) -> None:
         if not Operation.objects.filter(next_at__isnull=False).exists():
             return
         with inject_faults(faults), suppress(Killed):
-            if lease := worker.claim_reconnecting(stop):
+            if lease := worker.call_or_wait(worker.claim_operation, stop):
                 worker.run_operation(lease, stop, lambda _: None)
                 continue
         connection.close()

@@ -160,7 +160,7 @@ def cancel_part(undo: Operation, steps: int) -> None:
     runner = worker.OperationRunner(lease, ThreadEvent())
     for _ in range(1 + steps):
         # A slow machine would make it larger.
-        runner.limit.size = 1
+        runner.batch_size = 1
         runner.advance()
     cancel_operation(undo.pk)
 

@@ -399,12 +399,11 @@ def test_a_batch_that_was_written_when_the_connection_was_lost_is_not_written_ag
 
 
 def test_slow_batches_become_smaller_and_fast_ones_larger_again() -> None:
-    limit = worker.BatchLimit()
-    first = limit.size
     sizes = []
+    size = first = worker.FIRST_BATCH_SIZE
     for seconds in (0.3, 0.1, 0.04, 9.0, 9.0, 9.0, *[0.04] * 9):
-        limit.adapt(seconds)
-        sizes.append(limit.size)
+        size = worker.get_next_size(size, seconds)
+        sizes.append(size)
     assert sizes[:4] == [first // 2, first // 2, first, first // 2]
     assert sizes[5:7] == [worker.MIN_BATCH_SIZE, 2 * worker.MIN_BATCH_SIZE]
     assert sizes[-1] == worker.BATCH_SIZES[connection.vendor]
