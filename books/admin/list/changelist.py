@@ -171,7 +171,7 @@ class BookList(ChangeList):
 
     def count_facets(self) -> FacetCounts:
         if self.is_narrowed and self.result_count <= MAX_LISTED_COUNT and not self.exact_address:
-            return count_facets(self.facet_rows)
+            return count_facets(self.facet_rows, self.now.date())
         counts = read_counts(self.summary.numbers)
         return hide_counts(counts) if self.is_narrowed else counts
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import date
 from typing import Any, NamedTuple
 
 from django.db.models import QuerySet
@@ -11,12 +12,12 @@ from books.admin.descriptions import STATES, Link, name_state
 from books.admin.list.words import describe_filter_values, format_years
 from books.fields import fold
 from books.models import Book
-from books.search.quality import QUALITIES
+from books.search.quality import NO_GENRE, QUALITIES, is_probable_year
 
 # So many genres and decades are shown, those with the most books first.
 MAX_CHOICES = 20
 BuildAddress = Callable[..., str]
-FacetRow = tuple[str, str, int, bool]
+FacetRow = tuple[str, str, int, bool, str | None]
 
 
 class Choice(NamedTuple):
@@ -75,19 +76,23 @@ def hide_counts(counts: FacetCounts) -> FacetCounts:
 
 def read_facet_rows(books: QuerySet[Book], limit: int) -> list[FacetRow]:
     """Returns the columns that the facets count, for at most so many books. The same statement counts the list."""
-    return list(books.order_by().values_list("genre_folded", "genre", "year", "available")[:limit])
+    return list(books.order_by().values_list("genre_folded", "genre", "year", "available", "isbn13")[:limit])
 
 
-def count_facets(rows: Iterable[FacetRow]) -> FacetCounts:
+def count_facets(rows: Iterable[FacetRow], today: date) -> FacetCounts:
     spellings: dict[str, str] = {}
     genres, decades, availability = Counter[str](), Counter[int](), Counter[str]()
-    for folded, genre, year, available in rows:
+    qualities = dict.fromkeys(QUALITIES, 0)
+    for folded, genre, year, available, isbn13 in rows:
         if folded.strip():
             genres[spellings.setdefault(folded, genre)] += 1
         decades[year // 10 * 10] += 1
         availability[name_state(available)] += 1
+        qualities["no_isbn"] += isbn13 is None
+        qualities["year"] += not is_probable_year(year, today)
+        qualities[NO_GENRE] += not folded.strip()
     states = {name: availability[name] for name in STATES}
-    return FacetCounts(genres.most_common(), list(decades.items()), states, {})
+    return FacetCounts(genres.most_common(), list(decades.items()), states, qualities)
 
 
 def list_facets(counts: FacetCounts, values: Mapping[str, Any], build_address: BuildAddress) -> Iterator[Facet]:

@@ -351,6 +351,7 @@ def test_facets_of_a_list_that_is_narrowed_count_its_books(librarian: Client) ->
     # A genre is counted once, however it is written.
     assert list(list_choices(librarian.get(LIST, {"author": "zola"}))["Genre"].values()) == [2]
     assert facets["Availability"] == {"available": 1, "lent": 0}
+    assert facets["To look at"] == {"no valid ISBN": 1, "improbable year": 0, "no genre": 0}
 
 
 @pytest.mark.usefixtures("three_books")
