@@ -10,6 +10,7 @@ SAVE_REFERENCES = gettext_noop("Save it as RIS or BibTeX.")
 SAVE_RECORDS = gettext_noop("Save it as MARC 21 or MARCXML.")
 SAVE_EITHER = gettext_noop("Save it as MARCXML or RIS.")
 SAVE_TABLE = gettext_noop("Save it as CSV, MARC 21 or RIS.")
+UNPACK = gettext_noop("Unpack it, and choose the file in it.")
 NAME_COLUMNS = gettext_noop(
     "Enter each at “Add book”, which looks it up, or give each its title, author, year and genre."
 )
@@ -18,6 +19,10 @@ ELEMENT = r"<(?:.*?<)?(?:\w+:)?"
 # As Biblioscape and Copac write one.
 TAG = r"(?:--)?[A-Z][A-Z0-9]{1,2}(?:--| {0,2}- )"
 ISBN_LINE = r"(?:isbn:? ?)?[0-9][0-9 -]{8,15}[0-9x][ \t\r]*(?:\n\s*|\Z)"
+
+# Control characters that no text has, at its beginning or near bytes that are not UTF-8.
+CONTROL = "[\x01-\x08\x0e-\x1a]"
+BINARY = rf"{CONTROL}|SQLite format|(?=.{{,100}}\ufffd).{{,100}}?{CONTROL}"
 
 
 class OtherKind(NamedTuple):
@@ -38,6 +43,9 @@ class OtherKind(NamedTuple):
 OTHER_KINDS = (
     OtherKind("EndNote", r"%0 |%[A-Z] [^\n]*\n%[A-Z0-9] ", SAVE_REFERENCES, (".enw",)),
     OtherKind("PDF", "%PDF-", SAVE_TABLE, (".pdf",)),
+    OtherKind("gzip", "\ufffd\x08", UNPACK, (".gz", ".tgz")),
+    OtherKind(gettext_noop("a picture"), "\ufffdPNG|GIF8|\ufffd{3,4}.{2,3}(?:JFIF|Exif)", SAVE_TABLE, (".png", ".jpg")),
+    OtherKind(gettext_noop("a binary file"), BINARY, SAVE_TABLE),
     OtherKind("PubMed", rf"PMID ?-|{ELEMENT}(?:Pubmed|Medline)", SAVE_REFERENCES, (".nbib",)),
     OtherKind("RefWorks", r"RT [A-Z][^\n]*\n+[A-Z][A-Z0-9] ", SAVE_REFERENCES),
     OtherKind("Web of Science", r"FN [^\n]*\n+VR |PT [A-Z]+\s*\n[A-Z][A-Z0-9] ", SAVE_REFERENCES, (".isi", ".ciw")),

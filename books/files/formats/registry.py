@@ -160,7 +160,7 @@ def find_format(stream: BinaryIO, file_name: str = "") -> Format:
     leader = head.lstrip(MARC_PADDING)
     if leader[:5].isdigit() and leader[20:22] == b"45":
         return FORMATS["marc"]
-    text, extension = decode_head(head).strip("\0").lstrip(), PurePath(file_name).suffix.lower()
+    text, extension = decode_head(head).strip("\0\ufeff").lstrip(), PurePath(file_name).suffix.lower()
     if not text:
         raise UnreadableFile(_("The file is empty."))
     if name := next((name for name, pattern in BEGINNINGS.items() if pattern.match(text)), ""):

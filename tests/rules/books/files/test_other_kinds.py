@@ -1,5 +1,6 @@
 """A file of a kind that is not read is refused by the name of its kind, and with what to choose instead."""
 
+import gzip
 from io import BytesIO
 
 import pytest
@@ -11,11 +12,17 @@ from tests.support.book_files import read_records
 
 XML, ISBNS = '<?xml version="1.0"?>\n', "978-0-14-143951-8\r\n0141439580\r\n"
 # A file of each kind, by its name and by the name of the kind.
-FILES = [
+FILES: list[tuple[str, str | bytes, str]] = [
     ("a.txt", "%0 Book\n%A Austen, Jane\n%T Emma\n", "EndNote"),
     ("a.txt", "%A Austen, Jane\n%T Emma\n", "EndNote"),
     ("a.enw", "Emma\n", "EndNote"),
     ("a.csv", "%PDF-1.7\n", "PDF"),
+    ("a.csv", gzip.compress(b"title,author\n"), "gzip"),
+    ("a.csv", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "a picture"),
+    ("a.csv", b"\xff\xd8\xff\xe0\0\x10JFIF\0", "a picture"),
+    ("a.csv", b"SQLite format 3\0\x10\0", "a binary file"),
+    ("a.csv", b"\x7fELF\x02\x01\x01\0\xb8\0", "a binary file"),
+    ("a.csv", b"\x03\x7e\x01\x1f", "a binary file"),
     ("a.txt", "\nPMID- 27433151\nTI  - Emma\n", "PubMed"),
     ("a.xml", f"{XML}<!DOCTYPE x>\n<PubmedArticleSet></PubmedArticleSet>", "PubMed"),
     ("a.nbib", "TI", "PubMed"),
@@ -52,6 +59,8 @@ READ_FILES = [
     ("a.csv", "isbn\n0141439580\n0141439580\n0141439580\n", "csv"),
     ("a.csv", "0141439580,Emma\n", "csv"),
     ("a.csv", "%,title\n", "csv"),
+    ("a.csv", "\ufeff\ufefftitle\n", "csv"),
+    ("a.csv", "title,author\nCaf\ufffd,\0\x7f\x1b\n", "csv"),
     ("a.json", '{"title": "\\"leader\\": \\"00000", "isbn": "1"}\n', "jsonl"),
 ]
 
@@ -59,7 +68,8 @@ READ_FILES = [
 def test_a_file_of_another_kind_is_refused_by_the_name_of_its_kind() -> None:
     for name, text, kind in FILES:
         [row] = [row for row in OTHER_KINDS if row.name == kind]
-        for data in (text.encode(), text.encode("utf-8-sig"), text.encode("utf-16")):
+        encodings = ("utf-8", "utf-8-sig", "utf-16")
+        for data in [text] if isinstance(text, bytes) else map(text.encode, encodings):
             with pytest.raises(UnreadableFile) as error:
                 find_format(BytesIO(data), name)
             assert str(error.value) == f"This is {kind}, which the library cannot read. {row.advice}", (name, text)
