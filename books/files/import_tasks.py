@@ -41,6 +41,9 @@ UNCHANGED_KINDS = (Verdict.SAME, Verdict.LEFT, Verdict.WITHOUT_ISBN)
 UNCHANGED_SENTENCE = ngettext_lazy(
     "%(count)s record that changes nothing", "%(count)s records that change nothing", "number"
 )
+NUMBERED_SENTENCE = ngettext_lazy(
+    "%(count)s by the number of its record", "%(count)s by the number of their record", "number"
+)
 NOT_IMPORTED_SENTENCE = ngettext_lazy("%(count)s record not imported", "%(count)s records not imported", "number")
 
 
@@ -112,7 +115,8 @@ class FileTask(Task):
         if not counts:
             return numbers
         written = {kind.value: counts[kind] for kind in WRITTEN_KINDS}
-        return {**numbers, **written, "unchanged": sum(counts[kind] for kind in UNCHANGED_KINDS)}
+        unchanged_count = sum(counts[kind] for kind in UNCHANGED_KINDS)
+        return {**numbers, **written, "numbered": count_numbered(operation), "unchanged": unchanged_count}
 
     def require_complete(self, operation: Operation) -> None:
         """Checks that each record was decided once."""
@@ -143,6 +147,7 @@ class CheckTask(FileTask):
     sentences: ClassVar[Sentences] = {
         "new": ngettext_lazy("%(count)s book to add", "%(count)s books to add", "number"),
         "changed": ngettext_lazy("%(count)s book to change", "%(count)s books to change", "number"),
+        "numbered": NUMBERED_SENTENCE,
         "unchanged": UNCHANGED_SENTENCE,
         "refused": NOT_IMPORTED_SENTENCE,
     }
@@ -172,6 +177,7 @@ class ImportTask(FileTask):
     sentences: ClassVar[Sentences] = {
         "new": ngettext_lazy("%(count)s book added", "%(count)s books added", "number"),
         "changed": ngettext_lazy("%(count)s book changed", "%(count)s books changed", "number"),
+        "numbered": NUMBERED_SENTENCE,
         "unchanged": UNCHANGED_SENTENCE,
         "refused": NOT_IMPORTED_SENTENCE,
     }

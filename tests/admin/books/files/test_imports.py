@@ -488,6 +488,9 @@ def test_records_without_an_isbn_are_left_out_or_use_their_numbers(head: Client)
     assert form["without_isbn"].value() == "leave"
     operation = confirm(head, file)
     assert (operation.changed, operation.unchanged, operation.refused) == (1, 1, 0)
+    numbered = upload(head, b"id;title;author;year;isbn;genre\n7;Rings;Doe;1999;;Novel\n")
+    shown = choose(head, numbered, without_isbn="number").content.decode()
+    assert "1 book to add, 1 by the number of its record" in shown
     assert [book.title for book in Book.objects.all()] == ["Emma"]
 
 
