@@ -190,6 +190,13 @@ class LibraryGroupAdmin(DelegatingAdmin, GroupAdmin):
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         return ("name", "may") if obj and not self.has_change_permission(request, obj) else ("name", "permissions")
 
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *arguments: Any, **options: Any
+    ) -> HttpResponse:
+        group = context.get("original")
+        context["headline"] = gettext(group.name) if group else ""
+        return super().render_change_form(request, context, *arguments, **options)
+
     @admin.display(description=_("group"), ordering="name")
     def role(self, group: Group) -> str:
         return gettext(group.name)
