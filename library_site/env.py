@@ -161,15 +161,15 @@ def url(name: str) -> str:
 @keep_problem
 def url_templates(name: str, placeholder: str) -> list[str]:
     """Returns the URLs between commas. Each must have the placeholder after its host."""
-    return [parse_url_template(name, value, placeholder) for value in comma_list(name, "")]
-
-
-def parse_url_template(name: str, value: str, placeholder: str) -> str:
-    match = re.fullmatch(rf"({ORIGIN_PATTERN})/[!\"$-~]*{re.escape(placeholder)}[!\"$-~]*", value)
-    if not match or int(match[2] or 0) > 65535:
-        example = f"https://sru.example/books?query=isbn%3D{placeholder}"
-        raise ImproperlyConfigured(f"{name} has {value!r}; it takes addresses with {placeholder}, such as {example}.")
-    return value
+    values = comma_list(name, "")
+    for value in values:
+        match = re.fullmatch(rf"{ORIGIN_PATTERN}/[!\"$-~]*{re.escape(placeholder)}[!\"$-~]*", value)
+        if not match or int(match[1] or 0) > 65535:
+            example = f"https://sru.example/books?query=isbn%3D{placeholder}"
+            raise ImproperlyConfigured(
+                f"{name} has {value!r}; it takes addresses with {placeholder}, such as {example}."
+            )
+    return values
 
 
 @keep_problem

@@ -31,13 +31,12 @@ VERSION = RELEASES[-1].version
 
 def find_release(applied: Set[Key]) -> Release | None:
     """Returns the newest release whose migrations a database has. Returns None for a new or older database."""
-    return next((release for release in reversed(RELEASES) if has_release(applied, release)), None)
-
-
-def has_release(applied: Set[Key], release: Release) -> bool:
-    """Tells whether a database has the release. It has a squashed migration if it has all that this one replaces."""
     known = list_migrations()
-    return all(known.get(key, frozenset([key])) <= applied for key in release.last_migrations.items())
+    for release in reversed(RELEASES):
+        # A database has a squashed migration if it has all that this one replaces.
+        if all(known.get(key, frozenset([key])) <= applied for key in release.last_migrations.items()):
+            return release
+    return None
 
 
 def list_unknown_migrations(applied: Set[Key]) -> list[Key]:

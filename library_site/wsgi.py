@@ -58,23 +58,16 @@ def load_observers() -> "list[RequestObserver]":
     return observers
 
 
-def build_pages_handler() -> "WSGIApplication":
-    from library_site.http.handlers import PagesHandler
-
-    return PagesHandler()
-
-
-def start_reports() -> None:
-    """Starts tracing before the application is built, if the settings turn it on."""
-    if settings.TRACES_ENABLED:
-        from library_site.monitoring.tracing import start_tracing
-
-        start_tracing()
-
-
 django.setup(set_prefix=False)
-start_reports()
-pages_handler = build_pages_handler()
+if settings.TRACES_ENABLED:
+    # Before the application is built, which has a layer for it.
+    from library_site.monitoring.tracing import start_tracing
+
+    start_tracing()
+# The handler can be imported only after Django is set up.
+from library_site.http.handlers import PagesHandler  # noqa: E402
+
+pages_handler = PagesHandler()
 application = build_application(pages_handler)
 # Imported modules are never garbage. To scan them again and again takes a twentieth of the time of a write.
 gc.freeze()

@@ -1,6 +1,5 @@
 """Counts the rows of a database, to compare a backup with its source."""
 
-import json
 import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
@@ -43,10 +42,6 @@ def count_sqlite(path: Path) -> dict[str, int]:
         tables = [name for (name,) in database.execute(TABLES_SQL["sqlite"])]
         counts = {name: database.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0] for name in tables}  # noqa: S608
         return {**counts, "newest change": database.execute(NEWEST_SQL).fetchone()[0] or 0}
-
-
-def format_contents(contents: Contents) -> bytes:
-    return json.dumps(contents, indent=1, sort_keys=True).encode()
 
 
 def describe_differences(expected: Contents, found: Contents) -> list[str]:

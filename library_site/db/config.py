@@ -56,17 +56,13 @@ def parse_database_url(url: str, process: str = "command", timeouts: Mapping[str
     if settings["ENGINE"] == POSTGRESQL:
         # A pooler may give each FETCH another server, where a process of the same thread ids has a cursor of that name.
         settings["DISABLE_SERVER_SIDE_CURSORS"] = True
-        require_libpq_options(options)
+        try:
+            make_conninfo(**options)
+        except ProgrammingError as error:
+            # A name that libpq does not know: every connection would fail.
+            raise ImproperlyConfigured(f"DATABASE_URL: {error}.") from error
         settings["OPTIONS"] |= build_postgresql_options(process, timeouts or {}, options)
     return settings
-
-
-def require_libpq_options(options: Mapping[str, str]) -> None:
-    """Raises ImproperlyConfigured for a name that libpq does not know, because every connection would fail."""
-    try:
-        make_conninfo(**options)
-    except ProgrammingError as error:
-        raise ImproperlyConfigured(f"DATABASE_URL: {error}.") from error
 
 
 def build_postgresql_options(process: str, timeouts: Mapping[str, int], options: Mapping[str, str]) -> dict[str, str]:

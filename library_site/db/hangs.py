@@ -116,7 +116,8 @@ class ServerState:
         with self.lock:
             if time.monotonic() - self.probed_at < PROBE_INTERVAL:
                 return
-            if not is_answering(*find_address(libpq)):
+            # The folder of its socket, or its IP address: a DNS query for its name can hang, too.
+            if not is_answering((libpq.hostaddr or libpq.host).decode(), int(libpq.port)):
                 self.record_hang(time.monotonic())
             self.probed_at = time.monotonic()
 
@@ -146,11 +147,6 @@ class ServerState:
     def record_connection(self) -> None:
         self.connection_breaker.close()
         self.statement_breaker.close()
-
-
-def find_address(libpq: PGconn) -> tuple[str, int]:
-    """Returns the folder of the server's socket, or its IP address: a DNS query for its name can hang, too."""
-    return (libpq.hostaddr or libpq.host).decode(), int(libpq.port)
 
 
 def is_answering(host: str, port: int) -> bool:

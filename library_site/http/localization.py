@@ -29,7 +29,8 @@ def localize_pages(get_response: Callable[[HttpRequest], HttpResponse]) -> Calla
         if is_program_path(request.path_info) or is_documentation_path(request.path_info):
             return get_response(request)
         try:
-            activate_language(request)
+            # The cookie's, or else the one that the browser prefers (RFC 9110, 12.5.4).
+            translation.activate(translation.get_language_from_request(request))
             timezone.activate(find_zone(request) or timezone.get_default_timezone())
             return finish_response(request, get_response(request))
         finally:
@@ -37,11 +38,6 @@ def localize_pages(get_response: Callable[[HttpRequest], HttpResponse]) -> Calla
             timezone.deactivate()
 
     return wrapper
-
-
-def activate_language(request: HttpRequest) -> None:
-    """Activates the language of the cookie, or else the one that the browser prefers (RFC 9110, 12.5.4)."""
-    translation.activate(translation.get_language_from_request(request))
 
 
 class ReaderZone(ZoneInfo):
@@ -73,7 +69,14 @@ def finish_response(request: HttpRequest, response: HttpResponse) -> HttpRespons
         response.headers.setdefault("Content-Language", translation.get_language())
         patch_vary_headers(response, ["Accept-Language", "Cookie"])
     if language := request.META.get("library.language"):
-        set_language_cookie(response, language)
+        response.set_cookie(
+            settings.LANGUAGE_COOKIE_NAME,
+            language,
+            max_age=settings.LANGUAGE_COOKIE_AGE,
+            secure=settings.LANGUAGE_COOKIE_SECURE,
+            httponly=True,
+            samesite="Lax",
+        )
     return response
 
 
@@ -81,14 +84,3 @@ def choose_language(request: HttpRequest, language: str) -> None:
     """Lets the response to this request set the browser's language."""
     if language in dict(settings.LANGUAGES):
         request.META["library.language"] = language
-
-
-def set_language_cookie(response: HttpResponse, language: str) -> None:
-    response.set_cookie(
-        settings.LANGUAGE_COOKIE_NAME,
-        language,
-        max_age=settings.LANGUAGE_COOKIE_AGE,
-        secure=settings.LANGUAGE_COOKIE_SECURE,
-        httponly=True,
-        samesite="Lax",
-    )

@@ -26,20 +26,12 @@ class CheckedCommand(BaseCommand):
         """Raises SystemCheckError if a finding has `fail_level` or a higher one."""
         options: dict[str, Any] = {"include_deployment_checks": include_deployment_checks, "databases": databases}
         messages = checks.run_checks(app_configs, tags, **options)
-        findings = sorted((message for message in messages if not message.is_silenced()), key=get_order)
-        for finding in findings:
-            log.log(finding.level, "%s", describe_finding(finding))
+        findings = [message for message in messages if not message.is_silenced()]
+        # The worst come first.
+        for finding in sorted(findings, key=lambda finding: (-finding.level, str(finding.id))):
+            # In one line, with the id, and without the "?" that Django writes for no object.
+            log.log(finding.level, "%s", " ".join(str(finding).split()).removeprefix("?: "))
         if failures := [finding for finding in findings if finding.is_serious(fail_level)]:
             raise SystemCheckError(f"Checks that failed: {len(failures)}. `manage.py doctor` says where to read on.")
         if display_num_errors:
             self.stdout.write(f"Findings of the checks: {len(findings)}.")
-
-
-def get_order(finding: checks.CheckMessage) -> tuple[int, str]:
-    """The worst come first."""
-    return -finding.level, str(finding.id)
-
-
-def describe_finding(finding: checks.CheckMessage) -> str:
-    """In one line, with the id, and without the "?" that Django writes for no object."""
-    return " ".join(str(finding).split()).removeprefix("?: ")

@@ -56,7 +56,9 @@ def clean_event(event: Event, hint: Hint) -> Event:
     cleaned["tags"] = {"request_id": current_request_id.get(), "process": settings.LIBRARY_PROCESS}
     cleaned["logentry"] = {"message": choose_message(fields)}
     if exceptions := fields.get("exception", {}).get("values"):
-        cleaned["exception"] = {"values": list(map(clean_exception, exceptions))}
+        cleaned["exception"] = {
+            "values": [{name: error[name] for name in EXCEPTION_FIELDS if name in error} for error in exceptions]
+        }
     kept: Event = cleaned
     return kept
 
@@ -67,7 +69,3 @@ def choose_message(event: dict[str, Any]) -> str:
     is_known = logger.partition(".")[0] in {*settings.OWN_APPS, "django"}
     message = event.get("logentry", {}).get("message", "")
     return str(message) if is_known else logger
-
-
-def clean_exception(exception: dict[str, Any]) -> dict[str, Any]:
-    return {name: exception[name] for name in EXCEPTION_FIELDS if name in exception}

@@ -41,8 +41,6 @@ log = logging.getLogger(__name__)
 REQUEST_LABELS = ("method", "route", "version", "status")
 # In seconds. Each bucket adds a line for every combination of labels.
 BUCKETS = (0.001, 0.005, 0.02, 0.1, 0.5, 2, 10)
-# The route names of requests that reach no view.
-STATIC_ROUTE, NO_ROUTE = "static", "none"
 # Seconds between updates of the number of busy threads: an update at each request would cost it two writes.
 SAMPLE_INTERVAL = 1.0
 # Seconds for which the result of a source is reused, and that a scrape waits for a source.
@@ -90,7 +88,9 @@ class ServerMetrics:
 
     def observe(self, environ: "WSGIEnvironment", method: str, status: int, seconds: float) -> None:
         version = environ.get("library.version")
-        route = environ.get(ROUTE_KEY) or name_without_view(environ)
+        # Requests for files and for unknown addresses reach no view.
+        is_static = environ["PATH_INFO"].startswith(settings.STATIC_URL)
+        route = environ.get(ROUTE_KEY) or ("static" if is_static else "none")
         # A client can send any method; others are counted together.
         key = method if method in METHODS else "other", route, version.number if version else "", status
         child = self.children.get(key) or self.add_child(key)
@@ -159,10 +159,6 @@ def find_directory() -> Path | None:
     """Returns the folder that the processes of `serve` share."""
     name = os.environ.get(DIRECTORY_VARIABLE)
     return Path(name) if name else None
-
-
-def name_without_view(environ: "WSGIEnvironment") -> str:
-    return STATIC_ROUTE if environ["PATH_INFO"].startswith(settings.STATIC_URL) else NO_ROUTE
 
 
 def render_metrics() -> bytes:

@@ -4,6 +4,7 @@ import ctypes
 import logging
 import signal
 import socket
+import sqlite3
 import time
 from contextlib import suppress
 from multiprocessing.util import Finalize
@@ -13,7 +14,6 @@ from urllib.parse import quote
 
 import psycopg
 from django.conf import settings
-from django.db.backends.base.base import BaseDatabaseWrapper
 
 from library_site.http.request_log import active_requests, current_request_id
 
@@ -66,18 +66,12 @@ def end_requests(killed_at: float) -> None:
 
 def cancel_statements() -> None:
     """Cancels the statements of all requests. Their requests get a 503 response."""
-    for request in list(active_requests.values()):
-        cancel_statement(request.database)
-
-
-def cancel_statement(database: BaseDatabaseWrapper) -> None:
-    if database.connection is None:
-        return
-    if database.vendor == "sqlite":
-        database.connection.interrupt()
-        return
-    with suppress(psycopg.Error):
-        database.connection.cancel_safe(timeout=CANCEL_MARGIN / 2)
+    for connection in [request.database.connection for request in list(active_requests.values())]:
+        if isinstance(connection, sqlite3.Connection):
+            connection.interrupt()
+        elif connection is not None:
+            with suppress(psycopg.Error):
+                connection.cancel_safe(timeout=CANCEL_MARGIN / 2)
 
 
 def log_cut_requests() -> None:

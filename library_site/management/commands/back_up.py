@@ -1,5 +1,6 @@
 """Copies the database and the keys that belong to it, while the library runs."""
 
+import json
 import os
 import shlex
 import subprocess
@@ -14,7 +15,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 from django.utils import timezone
 
-from library_site.backups.contents import Contents, describe_differences, format_contents
+from library_site.backups.contents import describe_differences
 from library_site.backups.copies import BackupFailed, copy_database, restore_elsewhere
 from library_site.backups.records import record_backup
 from library_site.backups.retention import Retention, delete_old, name_backup
@@ -75,11 +76,11 @@ class Command(BaseCommand):
         connection.ensure_connection()
         write_private(part, b"")
         contents = copy_database(part)
-        if verify:
-            require_equal(contents, restore_elsewhere(part))
+        if verify and (differences := describe_differences(contents, restore_elsewhere(part))):
+            raise BackupFailed(f"The backup is not whole: {'; '.join(differences)}.")
         write_private(keys, settings.OAUTH_JWKS_FILE.read_bytes())
         write_private(environment, format_environment().encode())
-        write_private(Path(f"{file}{CONTENTS}"), format_contents(contents))
+        write_private(Path(f"{file}{CONTENTS}"), json.dumps(contents, indent=1, sort_keys=True).encode())
         part.rename(file)
         self.stdout.write(
             f"Copied the database to {file}, the signing keys to {keys}, the secret keys to {environment}."
@@ -95,12 +96,6 @@ def list_backup_files(file: Path) -> list[Path]:
 
 def name_encrypted(path: Path) -> Path:
     return Path(f"{path}{ENCRYPTED}")
-
-
-def require_equal(expected: Contents, found: Contents) -> None:
-    """Raises BackupFailed."""
-    if differences := describe_differences(expected, found):
-        raise BackupFailed(f"The backup is not whole: {'; '.join(differences)}.")
 
 
 def encrypt_files(paths: Sequence[Path]) -> None:
