@@ -1,6 +1,6 @@
 """Applies many changes of books in one transaction: all of them, or none."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -8,10 +8,11 @@ from django.db import transaction
 from django.db.models import QuerySet
 from rest_framework import serializers
 from rest_framework.exceptions import APIException, ErrorDetail, ValidationError
+from rest_framework.request import Request
 from rest_framework.settings import api_settings
 
 from books.api.bulk_body import MAX_ITEMS, parse_slice
-from books.api.error_details import find_holder, name_holder
+from books.api.error_details import find_holder_url, name_holder
 from books.book_values import BookValues
 from books.history.actors import ActorRef, record_operation
 from books.models import Book
@@ -50,8 +51,6 @@ class BulkItem(NamedTuple):
     values: Mapping[str, Any]
 
 
-# Returns the address of the book with this id.
-UrlBuilder = Callable[[int], str]
 # The serializer of each kind of item, in this version.
 ItemSerializers = Mapping[str, serializers.Serializer[Any]]
 
@@ -107,7 +106,7 @@ def apply_items(
     items: Mapping[int, BulkItem],
     errors: FieldErrors,
     books: QuerySet[Book],
-    build_url: UrlBuilder,
+    request: Request,
     actor: ActorRef,
     now: datetime,
     dry_run: bool,
@@ -131,7 +130,7 @@ def apply_items(
                 failures[index] = error
         transaction.set_rollback(dry_run or bool(failures or errors))
     if failures or errors:
-        raise BulkFailed(errors | describe_failures(failures, build_url))
+        raise BulkFailed(errors | describe_failures(failures, request))
     # The books that a dry run created do not exist, so their ids are not shown.
     return [{**result, "id": None} if dry_run and result["op"] == "create" else result for result in results]
 
@@ -143,20 +142,18 @@ def drop_tracebacks(error: BaseException | None) -> None:
         error = error.__cause__
 
 
-def describe_failures(failures: Mapping[int, Exception], build_url: UrlBuilder) -> FieldErrors:
+def describe_failures(failures: Mapping[int, Exception], request: Request) -> FieldErrors:
     """Call it after the rollback, so that no error links to a book that one of the items created."""
-    descriptions = {index: describe_bulk_failure(error, build_url) for index, error in failures.items()}
-    return {f"{index}.{name}": [ErrorDetail(message, code)] for index, (name, message, code) in descriptions.items()}
-
-
-def describe_bulk_failure(error: Exception, build_url: UrlBuilder) -> tuple[str, str, str]:
-    """Returns the field, the message and the code."""
-    if isinstance(error, changes.BookNotFound):
-        return "id", "Book not found", "not_found"
-    if isinstance(error, changes.IsbnInUse):
-        holder = find_holder(error.isbn)
-        return "isbn", name_holder(build_url(holder)) if holder else error.message, CONFLICT_CODE
-    return "version", "The book is at another version", CONFLICT_CODE
+    errors: FieldErrors = {}
+    for index, error in failures.items():
+        if isinstance(error, changes.BookNotFound):
+            errors[f"{index}.id"] = [ErrorDetail("Book not found", "not_found")]
+        elif isinstance(error, changes.IsbnInUse):
+            url = find_holder_url(error.isbn, request)
+            errors[f"{index}.isbn"] = [ErrorDetail(name_holder(url) if url else error.message, CONFLICT_CODE)]
+        else:
+            errors[f"{index}.version"] = [ErrorDetail("The book is at another version", CONFLICT_CODE)]
+    return errors
 
 
 def apply_item(item: BulkItem, books: dict[int, BookValues], actor: ActorRef, now: datetime) -> dict[str, Any]:

@@ -199,14 +199,10 @@ def build_form_class(filterset: type[FilterSet]) -> type[forms.Form]:
 @register_selection(SEARCH_FORM)
 def select_matching(values: Mapping[str, str]) -> QuerySet[Book]:
     """Returns the books that match the filters. Raises ValidationError, which names all invalid filters."""
-    filters = get_filters(BookSearchFilter)
-    books = ALL_BOOKS
-    try:
-        cleaned_values = clean_values(filters, values)
-    except forms.ValidationError as error:
-        raise ValidationError(translate_validation(BookSearchFilter(values, books).errors).detail) from error
-    for name, value in cleaned_values.items():
-        books = filters[name].filter(books, value)
+    filterset = BookSearchFilter(values, ALL_BOOKS)
+    if not filterset.is_valid():
+        raise ValidationError(translate_validation(filterset.errors).detail)
+    books: QuerySet[Book] = filterset.qs
     return books
 
 
@@ -219,8 +215,3 @@ def build_fields(filterset: type[FilterSet]) -> dict[str, serializers.Field[Any,
 def get_filters(filterset: type[FilterSet]) -> Mapping[str, Filter]:
     filters: Mapping[str, Filter] = filterset.base_filters  # type: ignore[attr-defined]  # its metaclass adds it
     return filters
-
-
-def clean_values(filters: Mapping[str, Filter], parameters: Mapping[str, str]) -> dict[str, Any]:
-    """Returns the cleaned value of each parameter, as the form of a filter set does. Raises forms.ValidationError."""
-    return {name: filters[name].field.clean(value) for name, value in parameters.items()}

@@ -1,11 +1,13 @@
-"""Finds books by the ids in URLs."""
+"""The ids of books in URLs."""
 
 from collections.abc import Callable
 from typing import Any
 
 from django.db import connection
 from django.db.models import QuerySet
+from django.urls import reverse
 from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
 
 from books.models import Book, Change
 from books.read_model import has_only_conditions
@@ -39,3 +41,8 @@ def find_book(books: QuerySet[Book], pk: int) -> Book | None:
         return books.filter(pk=pk).first() if abs(pk) <= BIGINT_MAX else None
     row = select_book(pk)
     return build_instance(row) if row else None
+
+
+def book_path(request: Request, pk: int) -> str:
+    """Returns the path of a book in the version of the request."""
+    return reverse(f"{request.version}:book", args=[pk])

@@ -15,7 +15,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.settings import api_settings
 
-from books.api.error_details import add_details
+from books.api.error_details import IsbnInUseByBook
 from books.api.filters import BookFilter, ListFilterBackend
 from books.api.ids import find_book, parse_book_id
 from books.api.schema import BOOK_ID_PARAMETER
@@ -146,7 +146,7 @@ class BookViewSet(ResourceViewSet):
         return errors
 
     def handle_exception(self, exc: Exception) -> Response:
-        return super().handle_exception(add_details(exc, self.request))
+        return super().handle_exception(IsbnInUseByBook(exc.isbn) if isinstance(exc, changes.IsbnInUse) else exc)
 
 
 def read_dry_run(request: Request) -> bool:

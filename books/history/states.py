@@ -7,7 +7,7 @@ from books.book_fields import FIELDS
 from books.book_values import BookValues, make_row
 from books.models import Book, Change
 from library_site.db.integers import BIGINT_MAX
-from library_site.http.api_errors import APIError
+from library_site.http.api_errors import APIError, ErrorContent, FieldError
 
 # A book does not exist at the version of such a change. Its `before` contains the whole book.
 DELETIONS = frozenset({Change.Kind.DELETED, Change.Kind.MERGED})
@@ -22,8 +22,9 @@ class UnknownVersion(APIError):
     status = 422
     message = "The request is not valid"
 
-    def __str__(self) -> str:
-        return "No state of the book with this version is known."
+    def get_content(self, request: object) -> ErrorContent:
+        message = "No state of the book with this version is known."
+        return ErrorContent(self.status, self.message, [FieldError("body", "version", message, "unknown_version")])
 
 
 class BookState(NamedTuple):

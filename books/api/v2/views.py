@@ -1,7 +1,7 @@
 """The views of version 2 (specification, Sections 5-7 and 9)."""
 
 from collections.abc import Sequence
-from functools import cache, partial
+from functools import cache
 from hashlib import blake2b
 from typing import Any, ClassVar
 
@@ -15,8 +15,7 @@ from books.api import bulk
 from books.api.bulk_body import split_body
 from books.api.exports import choose_format, export_books
 from books.api.filters import BookSearchFilter, get_filters
-from books.api.ids import require_known_book
-from books.api.links import book_url, get_list_path
+from books.api.ids import book_path, require_known_book
 from books.api.pagination import KeysetPagination
 from books.api.v2.documents.books import (
     BOOK_EXAMPLE,
@@ -115,10 +114,9 @@ class BookViewSetV2(BookViewSet):
         dry_run = read_dry_run(request)
         # Values that remain here would wait for the garbage collector, as the serializer does.
         operations, problems = self.read_values(request).pop("operations")
-        build_url = partial(book_url, request)
         actor = get_or_create_actor(Actor.Channel.BULK, credential=get_credential(request))
         books = self.get_queryset()
-        results = bulk.apply_items(operations, problems, books, build_url, actor, now=timezone.now(), dry_run=dry_run)
+        results = bulk.apply_items(operations, problems, books, request, actor, now=timezone.now(), dry_run=dry_run)
         return json_response({"dry_run": dry_run, "results": results})
 
     @document_revert
@@ -140,7 +138,7 @@ class BookViewSetV2(BookViewSet):
         self.check_query(request)
         self.require_deleted(pk)
         book = build_instance(changes.restore_book(pk, self.get_actor(), timezone.now()))
-        return self.show(book, 201, {"Location": f"{get_list_path(request)}/{book.id}"})
+        return self.show(book, 201, {"Location": book_path(request, book.id)})
 
     def has_state(self) -> bool:
         """A deleted book has no state."""
