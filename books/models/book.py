@@ -1,7 +1,7 @@
 """The table of books, and the tables of additional facts about them."""
 
 from collections.abc import Callable, Iterable
-from typing import Any, ClassVar, NoReturn, Protocol
+from typing import Any, ClassVar, NoReturn
 
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import NotSupportedError, models
@@ -74,21 +74,11 @@ class BookQuerySet(models.QuerySet["Book"]):
     _raw_delete = make_refusing_method("_raw_delete()", DELETE_EACH)
 
 
-class BookWriter(Protocol):
-    """Implements `save` and `delete` of a book. `books.writing.instances` registers itself here."""
-
-    def save_instance(
-        self, book: "Book", *, force_insert: bool, force_update: bool, update_fields: Iterable[str] | None
-    ) -> None: ...
-
-    def delete_instance(self, book: "Book") -> int: ...
-
-
 class Book(models.Model):
     """A book of the library. Only `books.writing.changes` writes it. Every change increases `version`."""
 
-    # Set when the apps are ready.
-    writer: ClassVar[BookWriter]
+    # The module `books.writing.instances`, which implements `save` and `delete`. Set when the apps are ready.
+    writer: ClassVar[Any]
 
     title = models.CharField(_("title"), max_length=MAX_LENGTHS["title"])
     author = models.CharField(_("author"), max_length=MAX_LENGTHS["author"])

@@ -7,12 +7,12 @@ uses the functions for many.
 With `announce=False` there is no event: for mirrored books, which their own library has announced, and for seeds.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import datetime
 from typing import Any
 
-from django.db import DEFAULT_DB_ALIAS, IntegrityError, OperationalError, connection, transaction
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, IntegrityError, OperationalError, transaction
 from django.db.models import F, QuerySet
 from django.utils.translation import gettext_noop
 
@@ -28,7 +28,7 @@ from books.history.records import (
 from books.history.states import read_deleted_book
 from books.models import Book, Change, MirroredBook
 from books.writing import events, signals, statements
-from books.writing.statements import can_combine_statements, copy_books
+from books.writing.statements import INSERT_COLUMNS, can_combine_statements, copy_books, insert_rows
 from library_site.db.integers import BIGINT_MAX
 from library_site.db.timeouts import is_conflict
 from library_site.http.api_errors import APIError
@@ -184,9 +184,9 @@ def create_books(
     """
     if not rows:
         return set()
-    insert = copy_books if connection.vendor == "postgresql" else insert_books
+    new_books = [make_row(row, now) for row in rows]
     with translate_db_errors():
-        isbns = insert(rows, now)
+        isbns = copy_books(new_books) if can_combine_statements() else insert_rows(new_books, INSERT_COLUMNS, "isbn")
     needs_books = actor or announce or signals.has_save_receivers()
     books = read_rows(Book.objects.filter(isbn__in=isbns).order_by("pk")) if needs_books else []
     if actor:
@@ -195,13 +195,6 @@ def create_books(
         publish(map(events.created_event, books), now)
     signals.send_created(books)
     return isbns
-
-
-def insert_books(rows: Sequence[Mapping[str, Any]], now: datetime) -> set[str]:
-    """Adds books on SQLite. No one else writes during the transaction, so a free isbn remains free."""
-    used_isbns = set(Book.objects.filter(isbn__in=[row["isbn"] for row in rows]).values_list("isbn", flat=True))
-    columns = [make_row(row, now)._asdict() for row in rows if row["isbn"] not in used_isbns]
-    return {book.isbn for book in Book._base_manager.bulk_create(Book(**{**row, "id": None}) for row in columns)}
 
 
 def read_rows(books: QuerySet[Book]) -> list[BookValues]:
@@ -281,7 +274,7 @@ def restore_books(books: Sequence[BookValues], actor: ActorRef, now: datetime, a
     Returns their ids, except those of books whose id or isbn is in use. Raises ConcurrentChange.
     """
     with translate_db_errors():
-        restored_ids = statements.reinsert_rows(books)
+        restored_ids = insert_rows(books, BookValues._fields, "id")
         restored_books = [book for book in books if book.id in restored_ids]
         insert_records(map(record_restoration, restored_books), actor, now)
     if announce:
@@ -311,27 +304,23 @@ def delete_books(
     signals.send_deleted(books, instance)
 
 
-class translate_db_errors:  # noqa: N801  # like contextlib's own; one of a generator takes three times as long
-    """Converts database errors of a `with` block to our errors. `isbn` is the isbn that is written.
-
-    Raises IsbnInUse, ConcurrentChange.
+@contextmanager
+def translate_db_errors(isbn: str = "") -> Iterator[None]:
+    """Converts database errors of a `with` block to IsbnInUse and ConcurrentChange. `isbn` is the isbn that is
+    written.
     """
-
-    def __init__(self, isbn: str = "") -> None:
-        self.isbn = isbn
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, _: object, error: BaseException | None, traceback: object) -> None:
-        table = find_violated_table(error) if isinstance(error, IntegrityError) else ""
+    try:
+        yield
+    except (IntegrityError, OperationalError) as error:
+        table = find_violated_table(error)
         if table == Book._meta.db_table:
-            raise IsbnInUse(self.isbn) from error
-        if table == Change._meta.db_table or (isinstance(error, OperationalError) and is_conflict(error)):
+            raise IsbnInUse(isbn) from error
+        if table == Change._meta.db_table or is_conflict(error):
             raise ConcurrentChange from error
+        raise
 
 
-def find_violated_table(error: IntegrityError) -> str:
+def find_violated_table(error: DatabaseError) -> str:
     """Returns the table of the violated unique constraint, "" for other errors."""
     cause: Any = error.__cause__
     if getattr(cause, "sqlstate", None) == "23505":

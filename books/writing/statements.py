@@ -2,7 +2,7 @@
 transaction.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from functools import cache
 from operator import attrgetter
@@ -11,7 +11,7 @@ from typing import Any
 from django.db import connection
 from django.db.models.sql.compiler import SQLCompiler
 
-from books.book_values import BookValues, make_row
+from books.book_values import BookValues
 from books.history.actors import ActorRef
 from books.history.records import (
     HISTORY_CTE,
@@ -38,6 +38,8 @@ from webhooks.outbox import EventData, publish
 
 FIELDS = {field.attname: field for field in Book._meta.concrete_fields}
 INSERT_COLUMNS = tuple(name for name in BookValues._fields if name != "id")
+# SQLite limits the parameters of a statement.
+MAX_INSERTED_ROWS = 1_000
 get_insert_values = attrgetter(*INSERT_COLUMNS)
 INSERT_BOOK_SQL = (
     f"INSERT INTO books_book ({', '.join(INSERT_COLUMNS)}) VALUES ({', '.join('%s' for _ in INSERT_COLUMNS)})"
@@ -130,12 +132,16 @@ def update_rows(books: Sequence[BookValues], columns: Sequence[str]) -> None:
             cursor.executemany(f"UPDATE books_book SET {assignments} WHERE id = %s", rows)
 
 
-def reinsert_rows(books: Sequence[BookValues]) -> set[int]:
-    """Inserts deleted books under their old ids, except those whose id or isbn is in use. Returns the inserted ids."""
-    rows = ", ".join([f"({', '.join('%s' for _ in BookValues._fields)})"] * len(books))
-    values = [value for book in books for value in adapt_values(BookValues._fields, book)]
-    sql = f"INSERT INTO books_book ({', '.join(BookValues._fields)}) VALUES {rows} ON CONFLICT DO NOTHING RETURNING id"
-    return {pk for (pk,) in fetch_all(sql, values)}
+def insert_rows(books: Sequence[BookValues], columns: Sequence[str], key: str) -> set[Any]:
+    """Inserts these columns of books, except of those whose id or isbn is in use. Returns their values of `key`."""
+    keys = set()
+    for start in range(0, len(books), MAX_INSERTED_ROWS):
+        batch = books[start : start + MAX_INSERTED_ROWS]
+        rows = ", ".join([f"({', '.join('%s' for _ in columns)})"] * len(batch))
+        values = [value for book in batch for value in adapt_values(columns, book)]
+        sql = f"INSERT INTO books_book ({', '.join(columns)}) VALUES {rows} ON CONFLICT DO NOTHING RETURNING {key}"
+        keys |= {value for (value,) in fetch_all(sql, values)}
+    return keys
 
 
 def record_and_publish(record: ChangeRecord, event: EventData | None, actor: ActorRef, now: datetime) -> None:
@@ -176,16 +182,19 @@ def build_unannounced_statement(ctes: str) -> PreparedStatement:
     return PreparedStatement(f"WITH {ctes} SELECT id FROM changed")
 
 
-def copy_books(rows: Sequence[Mapping[str, Any]], now: datetime) -> set[str]:
-    """Copies books into a temporary table, because COPY cannot ignore conflicts."""
+def copy_books(books: Sequence[BookValues]) -> set[str]:
+    """Inserts many books on PostgreSQL, in two thirds of the time of `insert_rows`. Returns the isbns of new books.
+
+    It copies them into a temporary table, because COPY cannot ignore conflicts.
+    """
     columns = ", ".join(INSERT_COLUMNS)
     with connection.cursor() as cursor:
         cursor.execute("DROP TABLE IF EXISTS pg_temp.incoming")
         cursor.execute(f"CREATE TEMPORARY TABLE incoming ON COMMIT DROP AS SELECT {columns} FROM books_book LIMIT 0")
         # Django does not wrap the errors of COPY.
         with connection.wrap_database_errors, cursor.copy(f"COPY incoming ({columns}) FROM STDIN") as copy:
-            for row in rows:
-                copy.write_row(get_insert_values(make_row(row, now)))
+            for book in books:
+                copy.write_row(get_insert_values(book))
         cursor.execute(
             f"INSERT INTO books_book ({columns}) SELECT {columns} FROM incoming"
             " ON CONFLICT (isbn) DO NOTHING RETURNING isbn"
