@@ -20,32 +20,3 @@ from books.models.operations import ExportChunk, Operation, OperationProblem
 from books.models.responses import StoredResponse
 from books.models.summaries import Summary
 from books.models.views import ListSettings, SavedView
-
-__all__ = [
-    "DERIVED_FIELDS",
-    "FIELD_DEFAULTS",
-    "FOLDED_COLUMNS",
-    "SORT_PREFIX_LENGTH",
-    "YEAR_RANGE",
-    "Actor",
-    "Book",
-    "Change",
-    "ColumnMapping",
-    "DistinctBooks",
-    "ExportChunk",
-    "ImportChunk",
-    "ImportCorrection",
-    "ImportFile",
-    "ImportFinding",
-    "LentBook",
-    "ListSettings",
-    "MirroredBook",
-    "Operation",
-    "OperationProblem",
-    "SavedView",
-    "SortPrefix",
-    "StoredResponse",
-    "Summary",
-    "UnrecordedWrite",
-    "sort_expression",
-]
