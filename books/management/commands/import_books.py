@@ -6,7 +6,6 @@ from argparse import ArgumentParser
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from datetime import datetime
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -40,6 +39,8 @@ from library_site.management.checked_command import CheckedCommand
 
 NOTHING = "Nothing was imported."
 STOPPED = "The import stopped. What it wrote before stays; it can be run again, or undone as an operation."
+# The options that are fields of ImportRules, too.
+RULE_OPTIONS = ("match_by", "on_match", "on_none", "take_doubtful", "leave_without_isbn", "use_number")
 # The number of reason groups that are printed.
 MAX_SHOWN_GROUPS = 20
 # The order in which they are printed.
@@ -109,7 +110,14 @@ class Command(CheckedCommand):
         try:
             with interrupt_on_sigterm(), file.open("rb") as stream, store_stream(file.name, stream, now) as stored_file:
                 rules = self.read_rules(stored_file, options)
-                operation = begin_import(CHECK if dry_run else IMPORT, stored_file, rules, now, options)
+                parameters = {
+                    "file": stored_file.pk,
+                    "encoding": options["encoding"],
+                    "rules": msgspec.to_builtins(rules),
+                    "events": not options["no_events"],
+                }
+                actor = get_or_create_actor(Actor.Channel.IMPORT)
+                operation = begin_leased_operation(CHECK if dry_run else IMPORT, parameters, actor, now)
                 self.import_file(stored_file, operation, file, failed)
         except (OSError, ReaderFailed, UnreadableFile, *CONNECTION_ERRORS) as error:
             raise CommandError(f"{NOTHING} {str(error) or error.__doc__}") from error
@@ -199,12 +207,7 @@ def build_rules(preview: FilePreview, options: Mapping[str, Any]) -> ImportRules
         raise CommandError(f"The file has no column {', '.join(unknown)}.")
     return ImportRules(
         mapping=guess_mapping(preview.columns) | columns,
-        match_by=options["match_by"],
-        on_match=options["on_match"],
-        on_none=options["on_none"],
-        take_doubtful=options["take_doubtful"],
-        leave_without_isbn=options["leave_without_isbn"],
-        use_number=options["use_number"],
+        **{name: options[name] for name in RULE_OPTIONS},
         defaults=read_column_pairs("--default", options["default"], COLUMN_NAMES),
         is_exact=find_dialect(preview.columns).is_exact,
         format=preview.format,
@@ -217,19 +220,6 @@ def read_column_pairs(option: str, texts: list[str], fields: Collection[str]) ->
     if unknown := [field for field in pairs if field not in fields]:
         raise CommandError(f"{option}: no field {', '.join(unknown)}. There are {', '.join(fields)}.")
     return pairs
-
-
-def begin_import(
-    kind: str, file: ImportFile, rules: ImportRules, now: datetime, options: Mapping[str, Any]
-) -> Operation:
-    """Stores the operation. No worker can lease it first."""
-    parameters = {
-        "file": file.pk,
-        "encoding": options["encoding"],
-        "rules": msgspec.to_builtins(rules),
-        "events": not options["no_events"],
-    }
-    return begin_leased_operation(kind, parameters, get_or_create_actor(Actor.Channel.IMPORT), now)
 
 
 def run_to_end(operation: Operation, description: str) -> None:
