@@ -14,7 +14,6 @@ from django.utils.translation import gettext_lazy, ngettext_lazy
 
 from books.book_fields import FIELDS
 from books.files.corrections import ask_for_corrections, load_corrections
-from books.files.earlier_imports import mark_done
 from books.files.formats.encodings import TEXT_ENCODINGS, is_probably_windows_1252, show_storable
 from books.files.formats.records import MAX_SHOWN_TEXT, UnreadableFile
 from books.files.formats.registry import FORMATS
@@ -47,13 +46,27 @@ NUMBERED_SENTENCE = ngettext_lazy(
 NOT_IMPORTED_SENTENCE = ngettext_lazy("%(count)s record not imported", "%(count)s records not imported", "number")
 
 
-class FileTask(Task):
-    """Decides about the records of a file. Its keys are their positions.
+@register_operation_kind
+class CheckTask(Task):
+    """Decides about the records of a file, but changes no book. Its keys are their positions.
 
     Its parameters and results belong to the operation, not to the file, because a file can be checked again by other
     rules while a check is running. After a failure, its iterator is not used again: the worker creates another task,
     which reads from the cursor.
     """
+
+    name = CHECK
+    label = gettext_lazy("check of a file")
+    is_listed = False
+    sentences: ClassVar[Sentences] = {
+        "new": ngettext_lazy("%(count)s book to add", "%(count)s books to add", "number"),
+        "changed": ngettext_lazy("%(count)s book to change", "%(count)s books to change", "number"),
+        "numbered": NUMBERED_SENTENCE,
+        "unchanged": UNCHANGED_SENTENCE,
+        "refused": NOT_IMPORTED_SENTENCE,
+    }
+    # The verdicts of the books that it changes.
+    changed_kinds: ClassVar[Sequence[Verdict]] = ()
 
     def __init__(self) -> None:
         self.records: Iterator[ParsedRecord] | None = None
@@ -80,10 +93,11 @@ class FileTask(Task):
         """Returns the records after the cursor. It decides about the earlier ones again, because later ones may repeat
         them.
         """
-        file, rules, self.earlier = get_file(operation), get_rules(operation), self.begin_earlier(operation)
+        file, rules = get_file(operation), get_rules(operation)
+        import_id = operation.pk if operation.kind == IMPORT else None
+        self.earlier = SeenRecords(file.pk, import_id, get_earlier_ids(operation))
         corrections = load_corrections(file, get_check_id(operation))
         records = parse_records(iter_file_records(open_source(operation)), rules, corrections)
-        records = mark_done(records, file.pk, get_earlier_ids(operation))
         earlier_records = islice(records, operation.cursor or 0)
         self.earlier.load_former()
         while batch := list(islice(earlier_records, DECIDED_AGAIN)):
@@ -91,22 +105,21 @@ class FileTask(Task):
             renew_lease(operation)
         return records
 
-    def begin_earlier(self, operation: Operation) -> SeenRecords:
-        raise NotImplementedError
-
     def write_batch(self, operation: Operation, batch: Batch, actor: ActorRef, now: datetime) -> BatchCounts:
-        outcomes = self.decide(operation, get_rules(operation), batch.items, actor, now)
+        outcomes = self.decide(operation, batch.items, actor, now)
         counts = Counter(outcome.verdict for outcome in outcomes)
-        self.store_outcomes(operation, outcomes)
-        Operation.objects.filter(pk=operation.pk).update(result=add_counts(operation, outcomes))
-        changed = self.count_changed(counts)
-        rejected = sum(counts[verdict] for verdict in REJECTED_VERDICTS)
-        return BatchCounts(changed, len(outcomes) - changed - rejected, rejected)
-
-    def store_outcomes(self, operation: Operation, outcomes: Sequence[Outcome]) -> None:
         file = get_file(operation)
         store_findings(file, operation, outcomes)
         ask_for_corrections(file, get_check_id(operation), outcomes)
+        Operation.objects.filter(pk=operation.pk).update(result=add_counts(operation, outcomes))
+        changed = sum(counts[kind] for kind in self.changed_kinds)
+        rejected = sum(counts[verdict] for verdict in REJECTED_VERDICTS)
+        return BatchCounts(changed, len(outcomes) - changed - rejected, rejected)
+
+    def decide(
+        self, operation: Operation, records: Sequence[ParsedRecord], actor: ActorRef, now: datetime
+    ) -> list[Outcome]:
+        return decide_records(records, get_rules(operation), read_books, self.earlier, get_day(operation))
 
     @classmethod
     def read_numbers(cls, operation: Operation) -> dict[str, int | None]:
@@ -123,56 +136,14 @@ class FileTask(Task):
         if (operation.changed or 0) + (operation.unchanged or 0) + (operation.refused or 0) != operation.matched:
             raise OperationFailed(_("Not each record of the file was read once."))
 
-    def decide(
-        self,
-        operation: Operation,
-        rules: ImportRules,
-        records: Sequence[ParsedRecord],
-        actor: ActorRef,
-        now: datetime,
-    ) -> list[Outcome]:
-        raise NotImplementedError
-
-    def count_changed(self, counts: Counter[Verdict]) -> int:
-        raise NotImplementedError
-
 
 @register_operation_kind
-class CheckTask(FileTask):
-    """Decides, but changes nothing."""
+class ImportTask(CheckTask):
+    """Decides like a check, and writes the books."""
 
-    name = CHECK
-    label = gettext_lazy("check of a file")
-    is_listed = False
-    sentences: ClassVar[Sentences] = {
-        "new": ngettext_lazy("%(count)s book to add", "%(count)s books to add", "number"),
-        "changed": ngettext_lazy("%(count)s book to change", "%(count)s books to change", "number"),
-        "numbered": NUMBERED_SENTENCE,
-        "unchanged": UNCHANGED_SENTENCE,
-        "refused": NOT_IMPORTED_SENTENCE,
-    }
-
-    def begin_earlier(self, operation: Operation) -> SeenRecords:
-        return SeenRecords(earlier_ids=get_earlier_ids(operation))
-
-    def decide(
-        self,
-        operation: Operation,
-        rules: ImportRules,
-        records: Sequence[ParsedRecord],
-        actor: ActorRef,
-        now: datetime,
-    ) -> list[Outcome]:
-        return decide_records(records, rules, read_books, self.earlier, get_day(operation))
-
-    def count_changed(self, counts: Counter[Verdict]) -> int:
-        return 0
-
-
-@register_operation_kind
-class ImportTask(FileTask):
     name = IMPORT
     label = gettext_lazy("import")
+    is_listed = True
     title = ngettext_lazy("%(count)s book imported", "%(count)s books imported", "number")
     sentences: ClassVar[Sentences] = {
         "new": ngettext_lazy("%(count)s book added", "%(count)s books added", "number"),
@@ -181,23 +152,13 @@ class ImportTask(FileTask):
         "unchanged": UNCHANGED_SENTENCE,
         "refused": NOT_IMPORTED_SENTENCE,
     }
-
-    def begin_earlier(self, operation: Operation) -> SeenRecords:
-        return SeenRecords(operation.pk, get_earlier_ids(operation))
+    changed_kinds = WRITTEN_KINDS
 
     def decide(
-        self,
-        operation: Operation,
-        rules: ImportRules,
-        records: Sequence[ParsedRecord],
-        actor: ActorRef,
-        now: datetime,
+        self, operation: Operation, records: Sequence[ParsedRecord], actor: ActorRef, now: datetime
     ) -> list[Outcome]:
-        outcomes = decide_records(records, rules, lock_books, self.earlier, get_day(operation))
+        outcomes = decide_records(records, get_rules(operation), lock_books, self.earlier, get_day(operation))
         return write_outcomes(outcomes, actor, now, is_announced(operation))
-
-    def count_changed(self, counts: Counter[Verdict]) -> int:
-        return sum(counts[kind] for kind in WRITTEN_KINDS)
 
 
 @register_operation_kind

@@ -1,6 +1,6 @@
 """Decides what the import does with each record. The check shows the same outcomes that the import writes."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import date, datetime
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -10,22 +10,24 @@ from django.utils.translation import gettext as _
 from books.book_fields import REQUIRED_FIELDS
 from books.book_values import BookValues
 from books.fields import fold
+from books.files.columns.cells import is_blank
 from books.files.parsing import ImportRules, ParsedRecord
 from books.files.reasons import (
     ABSENT,
+    EARLIER,
+    EARLIER_IN_OTHER_WRITING,
     NUMBER_OF_OTHER_WORK,
     OWNED,
     OWNED_IN_OTHER_WRITING,
+    SAME_BOOK,
     SAME_WORK,
-    describe_earlier,
-    describe_other_writing,
-    describe_same_book,
+    describe_line,
 )
 from books.files.seen_records import RecordKey, SeenRecords
 from books.history.actors import ActorRef
 from books.isbn import normalize_isbn, split_record_number
 from books.match_keys import build_work
-from books.models import FIELD_DEFAULTS, Book
+from books.models import FIELD_DEFAULTS, Book, ImportFinding, Operation
 from books.operations.selection_tasks import write_pairs
 from books.search.duplicates import find_same_works
 from books.search.value_warnings import warn_isbn, warn_year
@@ -51,11 +53,6 @@ class Verdict(StrEnum):
     REFUSED = "refused"
 
 
-# The columns by which records match, and the keys for books whose isbn the import has changed.
-COLUMNS_BY_KEY = {
-    RecordKey.ISBN: ("isbn", RecordKey.FORMER_ISBN),
-    RecordKey.ISBN13: ("isbn13", RecordKey.FORMER_ISBN13),
-}
 # The verdicts of rejected records.
 REJECTED_VERDICTS = (Verdict.DOUBTFUL, Verdict.REFUSED)
 
@@ -88,16 +85,38 @@ def decide_records(
     """Returns a decision for each record, in order, and remembers the records. `today` is in UTC."""
     earlier.begin_batch(records[0].position)
     matches = find_matches([record for record in records if not (record.problem or record.is_left_out)], rules, earlier)
-    done = {record.position for record in records if record.is_done}
+    done = find_done(records, earlier)
     books = load_books({match.pk for position, match in matches.items() if position not in done})
     earlier.load_written_books(books)
     works = find_works([record for record in records if record.position not in matches], rules, earlier)
-    return [
-        decide_record(
-            warn_same_work(record, works, earlier), matches.get(record.position), books, rules, earlier, today
-        )
-        for record in records
-    ]
+    outcomes = []
+    for record in records:
+        match = matches.get(record.position)
+        if record.position in done:
+            remember_record(record, find_isbn13(record, rules), match.pk if match else None, earlier)
+            outcomes.append(Outcome(record, Verdict.DONE))
+        else:
+            warned = warn_same_work(record, works, earlier)
+            outcomes.append(decide_record(warned, match, books, rules, earlier, today))
+    return outcomes
+
+
+def find_done(records: Sequence[ParsedRecord], earlier: SeenRecords) -> set[int]:
+    """Returns the positions of the records that an earlier import of the file has reached and not rejected."""
+    if not earlier.earlier_ids:
+        return set()
+    imports = dict(Operation.objects.filter(pk__in=earlier.earlier_ids).values_list("pk", "cursor"))
+    positions = [record.position for record in records]
+    findings = ImportFinding.objects.filter(file=earlier.file_id, operation_id__in=imports, kind__in=REJECTED_VERDICTS)
+    rejected = set(
+        findings.filter(position__range=(positions[0], positions[-1])).values_list("operation_id", "position")
+    )
+    return {
+        position
+        for pk, cursor in imports.items()
+        for position in positions
+        if position <= (cursor or 0) and (pk, position) not in rejected
+    }
 
 
 def find_works(
@@ -120,8 +139,7 @@ def warn_same_work(
     pk = next((pk for pk in pks if earlier.find(RecordKey.BOOK, pk) is None), None)
     if pk is None:
         return record
-    warning = record.name_reason("title", _(SAME_WORK) % {"id": pk})
-    return record._replace(warnings=(*record.warnings, warning), members=(*record.members, "title"))
+    return record.add_warning("title", _(SAME_WORK) % {"id": pk})
 
 
 def decide_record(
@@ -132,9 +150,6 @@ def decide_record(
     earlier: SeenRecords,
     today: date,
 ) -> Outcome:
-    if record.is_done:
-        remember_record(record, find_isbn13(record, rules), match.pk if match else None, earlier)
-        return Outcome(record, Verdict.DONE)
     if record.problem:
         return Outcome(record, Verdict.REFUSED, record.problem, members=record.members)
     if record.is_left_out:
@@ -146,10 +161,7 @@ def decide_record(
     if book and book.id in earlier.written_ids:
         return Outcome(record, Verdict.REFUSED, describe_owner(record), book=book, members=("isbn",))
     if line := earlier.find(RecordKey.ISBN13, isbn13):
-        record = record._replace(
-            warnings=(*record.warnings, record.name_reason("isbn", describe_other_writing(record.format, line))),
-            members=(*record.members, "isbn"),
-        )
+        record = record.add_warning("isbn", describe_line(EARLIER_IN_OTHER_WRITING, record.format, line))
     remember_record(record, isbn13, book.id if book else None, earlier)
     if match is None or book is None:
         return decide_new(record, rules, today)
@@ -172,14 +184,15 @@ def find_repetition(
 ) -> str | None:
     """Returns why a record about the same book as an earlier record is rejected."""
     if line := earlier.find(RecordKey.ISBN, record.values.get("isbn")):
-        return record.name_reason("isbn", describe_earlier(record.format, line))
+        return record.name_reason("isbn", describe_line(EARLIER, record.format, line))
     if line := earlier.find(RecordKey.ID, record.pk):
-        return record.name_reason("id", describe_earlier(record.format, line))
+        return record.name_reason("id", describe_line(EARLIER, record.format, line))
     if book:
         line = earlier.find(RecordKey.BOOK, book.id)
-        return describe_same_book(record.format, line) if line else None
+        return describe_line(SAME_BOOK, record.format, line) if line else None
     line = earlier.find(RecordKey.ISBN13, isbn13)
-    return record.name_reason("isbn", describe_other_writing(record.format, line)) if line else None
+    sentence = describe_line(EARLIER_IN_OTHER_WRITING, record.format, line) if line else ""
+    return record.name_reason("isbn", sentence) if line else None
 
 
 def remember_record(record: ParsedRecord, isbn13: str | None, book_id: int | None, earlier: SeenRecords) -> None:
@@ -198,7 +211,8 @@ def read_books(pks: Collection[int]) -> Mapping[int, BookValues]:
 def find_matches(records: Sequence[ParsedRecord], rules: ImportRules, earlier: SeenRecords) -> dict[int, BookMatch]:
     """Returns the matches by record position, among the books as they were before the import."""
     ids = find_ids([record.pk for record in records if record.pk is not None], earlier)
-    isbns = find_ids_by_text(RecordKey.ISBN, [record.values.get("isbn") for record in records], earlier)
+    texts = {record.values.get("isbn", "") for record in records}
+    isbns = find_ids_by_text("isbn", RecordKey.FORMER_ISBN, texts, earlier)
     matches: dict[int, BookMatch] = {}
     others: list[tuple[ParsedRecord, str | None]] = []
     for record in records:
@@ -209,7 +223,7 @@ def find_matches(records: Sequence[ParsedRecord], rules: ImportRules, earlier: S
             matches[record.position] = BookMatch(isbns[isbn])
         elif rules.match_by != "isbn":
             others.append((record, normalize_isbn(isbn)))
-    isbn13s = find_ids_by_text(RecordKey.ISBN13, [isbn13 for _record, isbn13 in others], earlier)
+    isbn13s = find_ids_by_text("isbn13", RecordKey.FORMER_ISBN13, {isbn13 for _record, isbn13 in others}, earlier)
     for record, isbn13 in others:
         if isbn13 in isbn13s:
             pk = isbn13s[isbn13]
@@ -223,9 +237,12 @@ def find_ids(pks: Collection[int], earlier: SeenRecords) -> set[int]:
     return ids - earlier.find_added(ids)
 
 
-def find_ids_by_text(key: RecordKey, texts: Collection[str | None], earlier: SeenRecords) -> dict[str | None, int]:
-    """Returns the id of the first book for each of these texts."""
-    column, former = COLUMNS_BY_KEY[key]
+def find_ids_by_text(
+    column: str, former: RecordKey, texts: Collection[str | None], earlier: SeenRecords
+) -> dict[str | None, int]:
+    """Returns the id of the first book for each of these texts. `former` is the key for books whose text the import has
+    changed.
+    """
     wanted = {text for text in texts if text}
     rows = Book.objects.filter(**{f"{column}__in": wanted}).order_by("-pk").values_list(column, "pk") if wanted else []
     added = earlier.find_added([pk for _text, pk in rows])
@@ -256,7 +273,7 @@ def decide_match(record: ParsedRecord, match: BookMatch, book: BookValues, rules
         return Outcome(record, Verdict.LEFT, book=book)
     values = {name: value for name, value in record.values.items() if getattr(book, name) != value}
     if rules.on_match == "fill":
-        values = {name: value for name, value in values.items() if is_gap(getattr(book, name))}
+        values = {name: value for name, value in values.items() if is_blank(getattr(book, name))}
     if not values:
         return Outcome(record, Verdict.SAME, book=book)
     if "isbn" in values and match.owner is not None:
@@ -280,36 +297,25 @@ def describe_owner(record: ParsedRecord) -> str:
     return record.name_reason("isbn", _(OWNED))
 
 
-def is_gap(value: Any) -> bool:
-    return isinstance(value, str) and not value.strip()
-
-
 def mark_doubtful(outcome: Outcome, rules: ImportRules, today: date, warning: str = "") -> Outcome:
     """Returns the outcome of a record to write. With warnings the record is not written, unless the rules or the
     user accept them.
     """
-    warnings = [*outcome.record.warnings, *iter_value_warnings(outcome.record, outcome.values, today), warning]
-    reason = " ".join(filter(None, warnings))
-    if not reason or rules.take_doubtful or outcome.record.is_accepted:
+    record = add_value_warnings(outcome.record, outcome.values, today)
+    reason = " ".join(filter(None, [*record.warnings, warning]))
+    if not reason or rules.take_doubtful or record.is_accepted:
         return outcome._replace(reason=reason)
-    warned_fields = warn_of_values(outcome.record, outcome.values, today)
-    fields = (*outcome.record.members, *warned_fields, *(["isbn"] if warning else []))
+    fields = (*record.members, *(["isbn"] if warning else []))
     return outcome._replace(reason=reason, verdict=Verdict.DOUBTFUL, members=fields)
 
 
-def iter_value_warnings(record: ParsedRecord, values: Mapping[str, Any], today: date) -> Iterator[str]:
-    """Yields the warnings about values to be written."""
-    for field, warning in warn_of_values(record, values, today).items():
-        yield record.name_reason(field, warning)
-
-
-def warn_of_values(record: ParsedRecord, values: Mapping[str, Any], today: date) -> dict[str, str]:
-    """Returns the warnings about values, by field."""
-    warnings = {
-        "isbn": warn_isbn(values["isbn"]) if "isbn" in values and not record.has_number else "",
-        "year": warn_year(values["year"], today) if "year" in values else "",
-    }
-    return {field: warning for field, warning in warnings.items() if warning}
+def add_value_warnings(record: ParsedRecord, values: Mapping[str, Any], today: date) -> ParsedRecord:
+    """Adds the warnings about values to be written."""
+    if "isbn" in values and not record.has_number and (warning := warn_isbn(values["isbn"])):
+        record = record.add_warning("isbn", warning)
+    if "year" in values and (warning := warn_year(values["year"], today)):
+        record = record.add_warning("year", warning)
+    return record
 
 
 def write_outcomes(outcomes: Sequence[Outcome], actor: ActorRef, now: datetime, announce: bool = True) -> list[Outcome]:

@@ -88,8 +88,8 @@ class ParsedRecord(NamedTuple):
 
     `position` counts the records of the file from 1; `pk` is the id in the record, if ids matter. `sources` are the
     columns of the fields. `fields` are the fields of the error or warning, and `cells` the raw values of a record with
-    an error. With `is_accepted`, the user has accepted the warnings; with `is_done`, an earlier import has done the
-    record; with `has_number`, its isbn is the number of the record.
+    an error. With `is_accepted`, the user has accepted the warnings; with `has_number`, its isbn is the number of the
+    record.
     """
 
     position: int
@@ -104,12 +104,15 @@ class ParsedRecord(NamedTuple):
     members: tuple[str, ...] = ()
     cells: Mapping[str, Any] = {}
     is_accepted: bool = False
-    is_done: bool = False
     has_number: bool = False
 
     def name_reason(self, field: str, sentence: str) -> str:
         """Returns the reason for an error or a warning about a field. It begins with the name of the field's column."""
         return name_cell(self.raw, self.sources, field, sentence)
+
+    def add_warning(self, field: str, sentence: str) -> "ParsedRecord":
+        warnings = (*self.warnings, self.name_reason(field, sentence))
+        return self._replace(warnings=warnings, members=(*self.members, field))
 
 
 class MissingColumns(UnreadableFile):

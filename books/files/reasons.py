@@ -23,6 +23,17 @@ FIELD_NAMES = {
 }
 # Formats that number records instead of lines.
 NUMBERED_FORMATS = ("marc", "marcxml")
+# Each sentence about a line is followed by the one about the number of a record.
+PLACE = gettext_noop("Line %(line)s"), gettext_noop("Record %(line)s")
+EARLIER = gettext_noop("The book on line %(line)s has it."), gettext_noop("The book of record %(line)s has it.")
+EARLIER_IN_OTHER_WRITING = (
+    gettext_noop("The book on line %(line)s has it in another writing."),
+    gettext_noop("The book of record %(line)s has it in another writing."),
+)
+SAME_BOOK = (
+    gettext_noop("It is about the same book as line %(line)s."),
+    gettext_noop("It is about the same book as record %(line)s."),
+)
 MAX_SHOWN_TEXT = 64
 OWNED = gettext_noop("Another book has it.")
 OWNED_IN_OTHER_WRITING = gettext_noop("Book %(id)s has it in another writing.")
@@ -51,34 +62,13 @@ MAX_GROUPS, MAX_GROUP_LENGTH = 50, 300
 OTHER_REASONS = ""
 
 
-def name_place(format_name: str, number: int) -> str:
+def name_place(format_name: str, line: int) -> str:
     """Returns the position of a record in its file, as text."""
-    sentence = _("Record %(number)s") if format_name in NUMBERED_FORMATS else _("Line %(number)s")
-    return sentence % {"number": number}
+    return describe_line(PLACE, format_name, line)
 
 
-def describe_earlier(format_name: str, number: int) -> str:
-    has_numbers = format_name in NUMBERED_FORMATS
-    sentence = _("The book of record %(line)s has it.") if has_numbers else _("The book on line %(line)s has it.")
-    return sentence % {"line": number}
-
-
-def describe_other_writing(format_name: str, number: int) -> str:
-    sentence = (
-        _("The book of record %(line)s has it in another writing.")
-        if format_name in NUMBERED_FORMATS
-        else _("The book on line %(line)s has it in another writing.")
-    )
-    return sentence % {"line": number}
-
-
-def describe_same_book(format_name: str, number: int) -> str:
-    sentence = (
-        _("It is about the same book as record %(line)s.")
-        if format_name in NUMBERED_FORMATS
-        else _("It is about the same book as line %(line)s.")
-    )
-    return sentence % {"line": number}
+def describe_line(sentences: tuple[str, str], format_name: str, line: int) -> str:
+    return _(sentences[format_name in NUMBERED_FORMATS]) % {"line": line}
 
 
 def describe_year(text: str) -> str:

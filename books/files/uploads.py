@@ -15,7 +15,7 @@ from django.db.models.functions import Length
 from django.utils.translation import gettext as _
 
 from books.fields import to_naive_utc
-from books.files.columns.mapping import guess_mapping
+from books.files.columns.tables import guess_mapping
 from books.files.formats.encodings import show_storable
 from books.files.formats.records import UnreadableFile, format_count
 from books.files.sandbox.client import StoredFile

@@ -8,7 +8,7 @@ from django.test import Client
 from django.utils import timezone
 
 from books.files import uploads
-from books.files.columns.mapping import guess_mapping
+from books.files.columns.tables import guess_mapping
 from books.files.parsing import ImportRules
 from books.files.sandbox.client import read_preview
 from books.models import ImportFile, Operation

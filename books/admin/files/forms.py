@@ -9,9 +9,7 @@ from django.utils.translation import gettext_lazy as _
 
 from books.admin.descriptions import FORM_LABELS
 from books.book_fields import MAX_LENGTHS
-from books.files.columns.dialects import find_dialect
-from books.files.columns.mapping import guess_mapping, list_ignored
-from books.files.columns.names import COLUMN_NAMES, FIELDS_BY_PLACE
+from books.files.columns.tables import COLUMN_NAMES, FIELDS_BY_PLACE, find_dialect, guess_mapping, list_ignored
 from books.files.parsing import ImportRules, MissingColumns, require_mapped_fields
 
 FIELD_LABELS = {"id": _("ID"), **FORM_LABELS}

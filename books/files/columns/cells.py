@@ -9,7 +9,7 @@ from stdnum import issn
 
 from books import isbn as isbns
 from books.book_fields import BOOK_FIELDS
-from books.files.columns.names import FIELDS_BY_PLACE, SEVERAL_VALUES_COLUMNS, simplify_name
+from books.files.columns.tables import FIELDS_BY_PLACE, SEVERAL_VALUES_COLUMNS, simplify_name
 from books.files.formats.records import SURE_YEAR, VALUE_SEPARATORS, NumberText, name_field
 from books.isbn import normalize_isbn
 from library_site.db.integers import BIGINT_MAX, parse_integer

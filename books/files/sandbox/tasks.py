@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from books.files.columns.cells import has_no_isbn, list_sources, read_field
-from books.files.columns.mapping import guess_mapping
+from books.files.columns.tables import guess_mapping
 from books.files.formats.encodings import show_storable, show_undecodable
 from books.files.formats.records import MAX_SHOWN_TEXT, Record, Table, UnreadableFile, format_count, name_field
 from books.files.formats.registry import FORMATS, REJECTED_WRITERS, Format, find_format

@@ -15,9 +15,7 @@ from django.core.management.base import CommandError
 from django.db import connection
 from django.utils import timezone
 
-from books.files.columns.dialects import find_dialect
-from books.files.columns.mapping import guess_mapping, list_ignored
-from books.files.columns.names import COLUMN_NAMES, FIELDS_BY_PLACE
+from books.files.columns.tables import COLUMN_NAMES, FIELDS_BY_PLACE, find_dialect, guess_mapping, list_ignored
 from books.files.formats.encodings import ENCODINGS
 from books.files.formats.records import UnreadableFile
 from books.files.formats.registry import FORMATS

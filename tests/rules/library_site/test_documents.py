@@ -11,7 +11,7 @@ from django.utils.module_loading import import_string
 from pytest_django import Settings
 
 from books.book_fields import REQUIRED_FIELDS
-from books.files.columns.dialects import TABLE_DIALECTS
+from books.files.columns.tables import TABLE_DIALECTS
 from library_site.http.errors import CODES_BY_DRF_CODE, CODES_BY_STATUS
 from oauth.scopes import SCOPES
 from tests.support.documents import DEPENDENCIES, Dependency, list_dependencies

@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from books.files import corrections, earlier_imports
+from books.files import corrections
 from books.files.corrections import MAX_CORRECTION_LENGTH, load_corrections
 from books.history.actors import get_or_create_actor
 from books.models import Actor, Book, ImportCorrection, ImportFile, Operation
@@ -184,10 +184,7 @@ def test_records_with_warnings_are_imported_one_by_one(head: Client) -> None:
     assert list(Book.objects.order_by("pk").values_list("isbn", flat=True)) == isbns[:2]
 
 
-def test_what_was_not_imported_is_corrected_checked_and_imported_later(
-    head: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(earlier_imports, "POSITIONS_OF_A_QUERY", 1)
+def test_what_was_not_imported_is_corrected_checked_and_imported_later(head: Client) -> None:
     rows = [
         f"A;Prus;19x8;{build_isbn(1)};Roman;",
         f"B;Prus;1890;{build_isbn(2)};Roman;",

@@ -15,7 +15,7 @@ from django.utils import timezone
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from books.files.columns.mapping import guess_mapping
+from books.files.columns.tables import guess_mapping
 from books.files.formats.csv_files import read_csv
 from books.files.import_tasks import CHECK, IMPORT, get_counts
 from books.files.matching import REJECTED_VERDICTS, Verdict, decide_records, read_books

@@ -11,12 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from books.files.columns.cells import list_sources, read_cells
-from books.files.columns.dialects import TABLE_DIALECTS, find_dialect
-from books.files.columns.mapping import guess_mapping
+from books.files.columns.tables import TABLE_DIALECTS, find_dialect, guess_mapping
 from books.files.formats.csv_files import format_rows
 from books.files.formats.records import ExportedBook, NumberText, UnreadableFile
 from books.files.formats.registry import FORMATS, find_format
-from books.files.matching import iter_value_warnings
+from books.files.matching import add_value_warnings
 from books.files.parsing import ImportRules, ParsedRecord, parse_records
 from books.models import Book
 from tests.support import program_files
@@ -36,7 +35,7 @@ def parse_file(name: str, data: bytes, encoding_name: str = "") -> list[ParsedRe
 
 def describe(record: ParsedRecord) -> tuple[Any, ...]:
     """Returns the title, the author, the year, the isbn and the genre, then what is wrong or doubtful about them."""
-    texts = [record.problem, *record.warnings, *iter_value_warnings(record, record.values, TODAY)]
+    texts = [record.problem, *add_value_warnings(record, record.values, TODAY).warnings]
     return (*(record.values.get(name) for name in HEADER), " ".join(filter(None, texts)))
 
 

@@ -15,13 +15,14 @@ from books.book_fields import REQUIRED_FIELDS
 from books.files.formats.records import Record
 from books.files.parsing import ImportedBookSerializer, ImportRules, parse_records
 from books.files.reasons import (
+    EARLIER,
+    EARLIER_IN_OTHER_WRITING,
     MAX_GROUP_LENGTH,
     MAX_GROUPS,
     REASONS_BY_CODE,
+    SAME_BOOK,
     add_reasons,
-    describe_earlier,
-    describe_other_writing,
-    describe_same_book,
+    describe_line,
     group_reason,
     list_groups,
     name_place,
@@ -106,9 +107,9 @@ def test_a_line_is_named_only_where_there_are_lines() -> None:
         assert [name_place(name, 7) for name in ("csv", "", "marc", "marcxml")] == [
             "Line 7", "Line 7", "Record 7", "Record 7",
         ]  # fmt: skip
-        sentences = (describe_earlier, describe_other_writing, describe_same_book)
-        assert all("line 7" in describe("ris", 7) for describe in sentences)
-        assert all("record 7" in describe("marcxml", 7) for describe in sentences)
+        for sentences in (EARLIER, EARLIER_IN_OTHER_WRITING, SAME_BOOK):
+            assert "line 7" in describe_line(sentences, "ris", 7)
+            assert "record 7" in describe_line(sentences, "marcxml", 7)
 
 
 @pytest.mark.parametrize(

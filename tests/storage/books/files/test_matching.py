@@ -10,7 +10,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from books.files.columns.cells import repair_isbn
-from books.files.columns.mapping import guess_mapping
+from books.files.columns.tables import guess_mapping
 from books.files.formats.records import NumberText, Record
 from books.files.formats.registry import FORMATS
 from books.files.import_tasks import get_day

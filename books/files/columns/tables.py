@@ -1,10 +1,32 @@
-"""The programs whose tables are recognised by their columns. To support another program, add a row."""
+"""Which column of a table contains which field of a book: by the program that wrote it, else by its name."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from books.book_fields import FIELDS, REQUIRED_FIELDS
-from books.files.columns.names import simplify_name
+from books.book_fields import BOOK_FIELDS, FIELDS, REQUIRED_FIELDS
+from books.fields import fold
+
+# The column names of each field, folded and without punctuation. The first that a file has is used.
+COLUMN_NAMES = {"id": ("id", "bookid", "number", "nummer"), **{field.name: field.columns for field in BOOK_FIELDS}}
+# These fields may have several columns. If one is empty, the next is used.
+COLUMN_COUNTS = {field.name: field.column_count for field in BOOK_FIELDS}
+# A mapping has a column for each place: `isbn`, then `isbn_2`.
+PLACES = {
+    field: [field, *(f"{field}_{number}" for number in range(2, COLUMN_COUNTS.get(field, 1) + 1))]
+    for field in COLUMN_NAMES
+}
+FIELDS_BY_PLACE = {place: field for field, places in PLACES.items() for place in places}
+# Columns with several values. The first value is used.
+SEVERAL_VALUES_COLUMNS = frozenset(
+    {"bookshelves", "tags", "manualtags", "automatictags", "keywords", "subjects", "schlagwörter"}
+)
+SIGNS_PATTERN = re.compile(r"[\W_]+")
+
+
+def simplify_name(column: str) -> str:
+    """Returns the name for comparison: folded and without punctuation."""
+    return SIGNS_PATTERN.sub("", fold(column))
 
 
 class TableDialect(NamedTuple):
@@ -28,6 +50,7 @@ def build_dialect(name: str, marks: Sequence[str], *columns: Sequence[str], numb
     return TableDialect(name, marks, {**numbers, **dict(zip(REQUIRED_FIELDS, columns, strict=True))})
 
 
+# The programs whose tables are recognised by their columns. To support another program, add a row.
 TABLE_DIALECTS = (
     TableDialect(
         "Library API",
@@ -132,3 +155,24 @@ def find_dialect(columns: Sequence[str]) -> TableDialect:
     names = {simplify_name(column) for column in columns}
     found = (dialect for dialect in TABLE_DIALECTS if names.issuperset(map(simplify_name, dialect.marks)))
     return next(found, NO_DIALECT)
+
+
+def guess_mapping(columns: Sequence[str]) -> dict[str, str]:
+    """Returns the column for each place, by the dialect of a program, else by name. Omits places without a column."""
+    columns_by_name: dict[str, str] = {}
+    for column in columns:
+        columns_by_name.setdefault(simplify_name(column), column)
+    # Other columns of a known program may mean something else. Only ISBNs are also searched by name.
+    known_columns = find_dialect(columns).columns
+    limits = COLUMN_COUNTS if known_columns else {"isbn": COLUMN_COUNTS["isbn"]}
+    mapping: dict[str, str] = {}
+    for field, names in (known_columns or COLUMN_NAMES).items():
+        found = [columns_by_name[name] for name in map(simplify_name, names) if name in columns_by_name]
+        mapping.update(zip(PLACES[field][: limits.get(field, 1)], found, strict=False))
+    return mapping
+
+
+def list_ignored(columns: Collection[str], mapping: Mapping[str, str]) -> list[str]:
+    """Returns the columns that the mapping does not use."""
+    taken = set(mapping.values())
+    return [column for column in columns if column not in taken]
