@@ -7,7 +7,6 @@ from typing import Any, NoReturn
 
 import httpx
 import pytest
-from django.db import OperationalError
 
 from library_site.monitoring.log_formatters import JSONFormatter
 from tests.support.books import build_book
@@ -249,20 +248,6 @@ def test_a_failure_of_the_clock_shows_no_internal_details(
     monkeypatch.setattr("django.utils.timezone.now", fail)
     response = request_json(api, "POST", BOOKS, json=build_book(), headers=headers)
     assert response == (500, build_error("INTERNAL_ERROR", "Internal Server Error"))
-
-
-def test_a_database_out_of_reach_is_unavailable(api: httpx.Client) -> None:
-    with break_database(OperationalError(INTERNAL_DETAIL)):
-        response = request_json(api, "GET", BOOKS)
-    assert response == (503, build_error("UNAVAILABLE", "The library is out of reach, try again later"))
-
-
-def test_an_id_of_another_form_is_replaced_in_the_error_too(api: httpx.Client) -> None:
-    for value in ("", "short", "with space", "a" * 65, '"quoted-id"'):
-        response = api.get(f"{BOOKS}/0", headers={"X-Request-ID": value})
-        request_id = response.headers["X-Request-ID"]
-        assert request_id != value
-        assert response.json() == build_error("NOT_FOUND", "Book not found", request_id=request_id)
 
 
 def test_an_address_of_no_version_is_answered_as_version_1(api: httpx.Client) -> None:

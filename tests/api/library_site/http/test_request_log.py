@@ -3,15 +3,13 @@
 import re
 from collections.abc import Iterator
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import httpx
 import pytest
-from django.db import connection
 
 from library_site.http import request_log
 from library_site.http.request_log import log_requests
-from tests.support.books import build_book
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
@@ -44,29 +42,6 @@ def test_every_response_carries_the_callers_id(api: httpx.Client) -> None:
     for address, status in ADDRESSES.items():
         response = api.get(address, headers={"X-Request-ID": REQUEST_ID})
         assert (response.status_code, get_request_id(response)) == (status, REQUEST_ID), address
-
-
-def test_refusals_and_304s_carry_the_callers_id(api: httpx.Client, book: dict[str, Any]) -> None:
-    address = f"/api/books/{book['id']}"
-    api.headers["X-Request-ID"] = REQUEST_ID
-    responses = [
-        api.get("/", headers={"Host": "evil.example"}),
-        api.get("/api/books", headers={"Host": "evil.example"}),
-        api.post("/api/books", content=b"{}", headers={"Content-Length": "3"}),
-        api.post("/api/books", content=b"", headers={"Content-Type": "text/plain"}),
-        api.patch("/api/books"),
-        api.get(address, headers={"If-None-Match": api.get(address).headers["ETag"]}),
-        api.head(address),
-    ]
-    assert [response.status_code for response in responses] == [400, 400, 400, 415, 405, 304, 200]
-    assert {get_request_id(response) for response in responses} == {REQUEST_ID}
-
-
-def test_a_failure_carries_the_callers_id(api: httpx.Client) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute("ALTER TABLE books_book ADD COLUMN cellar integer DEFAULT 0 CHECK (cellar > 0)")
-    response = api.post("/api/books", json=build_book(), headers={"X-Request-ID": REQUEST_ID})
-    assert (response.status_code, get_request_id(response)) == (500, REQUEST_ID)
 
 
 def test_an_acceptable_id_is_kept_and_any_other_is_replaced(api: httpx.Client) -> None:

@@ -5,14 +5,12 @@ Writes are committed, as in production: inside the transaction of a test, the co
 statements on PostgreSQL. `--hypothesis-profile=long` tries 20,000 examples in each test.
 """
 
-import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
 import pytest
-from django.conf import settings
 from django.contrib.auth.models import Permission, User
 from django.core.signals import request_started
 from django.db import connection
@@ -33,7 +31,7 @@ from tests.support.credentials import Credentials, create_unusual_credentials
 from tests.support.oauth_flows import create_key_header, create_reader, deactivate_without_signal
 from tests.support.odd_requests import ODD_REQUESTS
 from tests.support.request_strategies import LAST_ETAG, PROTECTION_MODES, choose_rarely, requests, session_settings
-from tests.support.requests import STORED_ISBNS, Request
+from tests.support.requests import Request
 from tests.support.small_library import NEW_BOOK, NOW, PLAIN_REQUESTS, VERSION_2, encode_body, restore_books
 from webhooks.models import Delivery, Event
 
@@ -192,33 +190,6 @@ def drop_uuid(event: Event) -> tuple[Any, ...]:
     """Returns the event without its random uuid, which its body contains once."""
     before, after = bytes(event.body).split(str(event.uuid).encode())
     return event.kind, event.subject, before, after, event.created_at
-
-
-def read_event_data() -> list[dict[str, Any]]:
-    """Returns the data of all events, each of which must have one delivery."""
-    events = Event.objects.order_by("pk")
-    assert [event.deliveries.count() for event in events] == [1] * len(events)
-    return [json.loads(bytes(event.body))["data"] for event in events]
-
-
-def test_a_book_is_stored_and_announced(variant: ApplicationVariant) -> None:
-    created = variant.send(Request("POST", "/books", body=encode_body(**build_book(title='{"id":1}'))))
-    changed = variant.send(Request("PUT", "/books/101", body=encode_body(title="Emma", year=1816)))
-    unchanged = variant.send(Request("PUT", "/books/101", body=encode_body(title="Emma")))
-    assert [response.status for response in (created, changed, unchanged)] == ["201 Created", "200 OK", "200 OK"]
-    assert [(data["book"]["version"], data["previous"]) for data in read_event_data()] == [
-        (1, {}),
-        (2, {"title": '{"id":1}', "year": 1813}),
-    ]
-    assert Book.objects.values_list("title_folded", "version").get(pk=101) == ("emma", 2)
-
-
-@pytest.mark.parametrize(("method", "path"), [("POST", "/books"), ("PUT", "/books/2")])
-def test_an_isbn_in_use_is_refused(variant: ApplicationVariant, method: str, path: str) -> None:
-    response = variant.send(Request(method, path, body=encode_body(**build_book(isbn=STORED_ISBNS[0]))))
-    assert response.status == "409 Conflict"
-    assert response.get_header("Link") == f'<{settings.PUBLIC_URL}/api/books/1>; rel="related"'
-    assert read_event_data() == []
 
 
 @pytest.fixture
