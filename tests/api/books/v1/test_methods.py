@@ -67,18 +67,6 @@ def test_options_lists_the_methods(api: httpx.Client, address: str) -> None:
     assert parse_allow(response) == ALLOWED[address]
 
 
-def test_a_slash_at_the_end_changes_nothing(api: httpx.Client) -> None:
-    creation = api.post("/api/books/", json=build_book())
-    address = f"/api/books/{creation.json()['id']}/"
-    assert creation.status_code == 201
-    assert api.get("/api/books/").json() == [creation.json()]
-    assert api.get("/api/books/?limit=0").status_code == 422
-    assert api.get(address).json() == creation.json()
-    assert api.put(address, json={"year": 2000}).json() == {**creation.json(), "year": 2000}
-    assert api.delete(address).json() == {"message": "Book deleted successfully"}
-    assert api.get(address).json() == {"detail": "Book not found"}
-
-
 @pytest.mark.parametrize(
     "address",
     [

@@ -40,38 +40,6 @@ def build_replacement(book: dict[str, Any], **fields: Any) -> dict[str, Any]:
     return {**{name: book[name] for name in REQUIRED}, **fields}
 
 
-def test_a_replaced_book_is_answered_whole(api: httpx.Client, book: dict[str, Any], address: str) -> None:
-    response = api.put(address, json={**NEW_VALUES, "available": False})
-    replaced_book = response.json()
-    assert response.status_code == 200
-    assert replaced_book == {
-        "id": book["id"],
-        "title": "Emma",
-        "author": "J. Austen",
-        "year": 1815,
-        "isbn": "0-14-143958-0",
-        "isbn13": "9780141439587",
-        "genre": "Comedy",
-        "available": False,
-        "created_at": book["created_at"],
-        "updated_at": replaced_book["updated_at"],
-        "version": 2,
-    }
-    assert replaced_book["updated_at"] > book["updated_at"]
-    read = api.get(address)
-    assert (read.json(), read.headers["ETag"]) == (replaced_book, response.headers["ETag"])
-
-
-@pytest.mark.parametrize("name", REQUIRED)
-def test_no_field_of_a_replacement_may_be_absent(
-    api: httpx.Client, book: dict[str, Any], address: str, name: str
-) -> None:
-    body = dict(NEW_VALUES)
-    del body[name]
-    assert parse_error(api.put(address, json=body)) == (422, "VALIDATION_ERROR", [name])
-    assert api.get(address).json() == book
-
-
 def test_each_missing_field_of_a_replacement_is_named(api: httpx.Client, address: str) -> None:
     assert parse_error(api.put(address, json={"available": True})) == (422, "VALIDATION_ERROR", REQUIRED)
 
@@ -82,32 +50,9 @@ def test_a_replacement_keeps_available_where_it_is_absent(api: httpx.Client, add
     assert api.put(address, json=NEW_VALUES).json()["available"] is available
 
 
-@pytest.mark.parametrize(("name", "value"), [*NEW_VALUES.items(), ("available", False)])
-@pytest.mark.parametrize("headers", [{}, {"Content-Type": "application/json"}, MERGE_PATCH])
-def test_a_patch_changes_only_the_fields_present(
-    api: httpx.Client, book: dict[str, Any], address: str, headers: dict[str, str], name: str, value: object
-) -> None:
-    response = api.patch(address, content=json.dumps({name: value}), headers=headers)
-    derived = {"isbn13": "9780141439587"} if name == "isbn" else {}
-    changed_book = {**book, name: value, **derived, "version": 2, "updated_at": response.json()["updated_at"]}
-    assert (response.status_code, response.json()) == (200, changed_book)
-    read = api.get(address)
-    assert (read.json(), read.headers["ETag"]) == (changed_book, response.headers["ETag"])
-
-
-def test_each_change_is_a_new_version(api: httpx.Client, creation: httpx.Response, address: str) -> None:
-    responses = [
-        creation,
-        api.put(address, json=NEW_VALUES),
-        api.patch(address, json={"year": 2000, "genre": "Novel"}),
-        api.patch(address, json={"available": False}),
-        api.put(address, json={**NEW_VALUES, "available": True}),
-    ]
-    assert [response.json()["version"] for response in responses] == [1, 2, 3, 4, 5]
-    assert len({response.headers["ETag"] for response in responses}) == 5
-    times = [response.json()["updated_at"] for response in responses]
-    assert times == sorted(set(times))
-    assert {response.json()["created_at"] for response in responses} == {creation.json()["created_at"]}
+def test_a_merge_patch_changes_only_the_fields_present(api: httpx.Client, book: dict[str, Any], address: str) -> None:
+    changed_book = api.patch(address, content=b'{"available": false}', headers=MERGE_PATCH).json()
+    assert changed_book == {**book, "available": False, "version": 2, "updated_at": changed_book["updated_at"]}
 
 
 def test_an_equal_number_written_otherwise_is_no_change(api: httpx.Client, book: dict[str, Any], address: str) -> None:
@@ -141,35 +86,6 @@ def test_a_merge_patch_takes_no_field_away(api: httpx.Client, book: dict[str, An
     assert api.get(address).json() == book
 
 
-def test_a_merge_patch_is_for_patch_alone(api: httpx.Client, book: dict[str, Any], address: str) -> None:
-    body = json.dumps(build_book()).encode()
-    responses = [
-        api.put(address, content=body, headers=MERGE_PATCH),
-        api.post(BOOKS, content=body, headers=MERGE_PATCH),
-        api.post(f"{BOOKS}/bulk", content=body, headers=MERGE_PATCH),
-    ]
-    assert [parse_error(response) for response in responses] == [(415, "UNSUPPORTED_MEDIA_TYPE", [])] * 3
-    assert api.get(BOOKS).json()["results"] == [book]
-
-
-def test_an_isbn_that_is_no_longer_an_isbn_has_no_canonical_form(api: httpx.Client, address: str) -> None:
-    canonical = [api.patch(address, json={"isbn": isbn}).json()["isbn13"] for isbn in ("0-14-143958-0", "none")]
-    assert canonical == ["9780141439587", None]
-
-
-def test_a_change_in_version_1_is_visible_in_version_2(
-    api: httpx.Client, creation: httpx.Response, address: str
-) -> None:
-    first_version_address = f"/api/books/{creation.json()['id']}"
-    api.put(first_version_address, json={"year": 2000})
-    api.put(first_version_address, json={"year": 2000})
-    read = api.get(address)
-    changed_book = {**creation.json(), "year": 2000, "version": 2, "updated_at": read.json()["updated_at"]}
-    assert read.json() == changed_book
-    assert read.json()["updated_at"] > creation.json()["updated_at"]
-    assert api.patch(address, json={"year": 3000}, headers={"If-Match": creation.headers["ETag"]}).status_code == 412
-
-
 @pytest.mark.parametrize("method", ["PUT", "PATCH"])
 def test_the_first_failing_check_is_answered(
     api: httpx.Client, book: dict[str, Any], address: str, method: str
@@ -197,17 +113,3 @@ def test_the_first_failing_check_is_answered(
         (412, "PRECONDITION_FAILED"),
         (409, "CONFLICT"),
     ]
-
-
-def test_a_failed_change_changes_nothing(api: httpx.Client, book: dict[str, Any], address: str) -> None:
-    responses = [
-        api.patch(address, json={"title": "Emma", "year": "1984"}),
-        api.patch(address, json={"title": "Emma", "shelf": 1}),
-        api.put(address, json={**NEW_VALUES, "genre": " "}),
-    ]
-    assert [parse_error(response) for response in responses] == [
-        (422, "VALIDATION_ERROR", ["year"]),
-        (422, "VALIDATION_ERROR", ["shelf"]),
-        (422, "VALIDATION_ERROR", ["genre"]),
-    ]
-    assert api.get(address).json() == book

@@ -70,16 +70,6 @@ def test_a_restoration_has_its_own_event_and_history(api: httpx.Client, address:
     assert entries[0]["actor"] == {**NOBODY, "user": "ada", "api_key": "Test"}
 
 
-def test_no_state_of_before_matches_the_restored_book(
-    api: httpx.Client, address: str, deleted_book: dict[str, Any]
-) -> None:
-    restore(api, address)
-    for version in (1, 2, 3):
-        etag = f'"v2-{deleted_book["id"]}-{version}"'
-        assert api.get(address, headers={"If-None-Match": etag}).status_code == 200
-        assert api.patch(address, json={"year": 1}, headers={"If-Match": etag}).status_code == 412
-
-
 def test_a_body_is_not_needed_and_not_read(api: httpx.Client, address: str) -> None:
     text = {"Content-Type": "text/plain"}
     assert restore(api, address, content=b'{"title": "Emma"', headers=text).json()["title"] == "Émma"
@@ -177,15 +167,3 @@ def test_it_needs_what_other_changes_need(
     headers = [create_key_header(librarian, "read"), {}, create_key_header(librarian, "write")]
     expected = [403, status, 409 if policy == "open" else 201]
     assert [restore(api, address, headers=header).status_code for header in headers] == expected
-
-
-@pytest.mark.parametrize("address_of_deletion", ["/api/books", BOOKS, f"{BOOKS}/bulk"])
-def test_it_does_not_matter_how_the_book_was_deleted(
-    api: httpx.Client, book: dict[str, Any], address_of_deletion: str
-) -> None:
-    if address_of_deletion.endswith("bulk"):
-        api.post(address_of_deletion, json={"operations": [{"op": "delete", "id": book["id"]}]})
-    else:
-        api.delete(f"{address_of_deletion}/{book['id']}")
-    restored = restore(api, f"{BOOKS}/{book['id']}")
-    assert (restored.status_code, restored.json()["version"]) == (201, 3)

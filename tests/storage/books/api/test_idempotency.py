@@ -226,17 +226,6 @@ def test_a_conflict_of_any_kind_is_stored_unless_it_passes(
     assert ["Idempotent-Replayed" in response for response in responses] == [False, is_stored]
 
 
-def test_a_conflict_of_a_bulk_is_stored(api: httpx.Client) -> None:
-    holder = api.post(BOOKS, json=build_book())
-    body = build_operations(build_book(), build_book(isbn=holder.json()["isbn"]))
-    first = api.post(BULK, json=body, headers=KEY)
-    api.delete(holder.headers["Location"])
-    repetition = api.post(BULK, json=body, headers=KEY)
-    assert parse_error(first) == (409, "CONFLICT", ["1.isbn"])
-    require_replay(first, repetition)
-    assert count_books(api) == 0
-
-
 @pytest.mark.parametrize(
     ("address", "body", "status"),
     [
@@ -307,13 +296,6 @@ def test_a_forwarded_address_of_a_known_proxy_is_trusted(api: httpx.Client, sett
     header_sets = [{**KEY, "X-Forwarded-For": address} for address in ("192.0.2.1", "192.0.2.2")]
     responses = [api.post(BOOKS, json=build_book(), headers=headers) for headers in header_sets]
     assert [(response.status_code, is_replayed(response)) for response in responses] == [(201, False)] * 2
-
-
-def test_a_response_is_kept_for_a_day(api: httpx.Client) -> None:
-    body = build_book()
-    first = api.post(BOOKS, json=body, headers=KEY)
-    age_responses(timedelta(hours=24, minutes=-1))
-    require_replay(first, api.post(BOOKS, json=body, headers=KEY))
 
 
 @pytest.mark.parametrize(("age", "count"), [(timedelta(hours=24, minutes=-1), 0), (timedelta(hours=24), 1)])

@@ -108,17 +108,6 @@ def test_one_of_many_deletions_succeeds(service: Service, address: str) -> None:
     assert read_book(service, address) == {"detail": "Book not found"}
 
 
-def test_a_change_never_restores_a_deleted_book(service: Service) -> None:
-    for _ in range(10):
-        with service.open_client() as client:
-            address = create_book(client).headers["Location"]
-        changes = [partial(change_book, address=address, year=number) for number in range(5)]
-        *responses, deletion = run_concurrently(service, [*changes, partial(delete_book, address=address)])
-        assert deletion.status_code == 200
-        assert count_statuses(responses).keys() <= {200, 404, 409}
-        assert read_book(service, address) == {"detail": "Book not found"}
-
-
 def test_one_of_many_changes_of_one_state_succeeds(service: Service, address: str) -> None:
     with service.open_client() as client:
         headers = {"If-Match": client.get(address).headers["ETag"]}

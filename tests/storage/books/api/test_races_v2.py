@@ -62,30 +62,6 @@ def test_equal_changes_at_once_are_one_version(service: Service, address: str) -
     assert len({response.headers["ETag"] for response in responses}) == 1
 
 
-def test_changes_through_both_versions_are_all_counted(service: Service, address: str) -> None:
-    first_version_address = address.replace("/v2", "")
-    calls = [partial(httpx.Client.put, url=first_version_address, json={"title": f"T{number}"}) for number in range(6)]
-    responses = run_concurrently(
-        service, [*calls, *(partial(patch, address=address, year=number) for number in range(6))]
-    )
-    assert count_statuses(responses) == {200: 12}
-    assert fetch_book(service, address).json()["version"] == 13
-
-
-@pytest.mark.parametrize("method", ["PUT", "PATCH"])
-def test_one_of_many_changes_of_one_state_succeeds(
-    service: Service, creation: httpx.Response, address: str, method: str
-) -> None:
-    headers = {"If-Match": creation.headers["ETag"]}
-    bodies = [build_book(title=f"T{number}") for number in range(12)]
-    request = partial(httpx.Client.request, method=method, url=address, headers=headers)
-    responses = run_concurrently(service, [partial(request, json=body) for body in bodies])
-    assert count_statuses(responses) == {200: 1, 412: 11}
-    (success,) = [response for response in responses if response.is_success]
-    assert fetch_book(service, address).json() == success.json()
-    assert success.json()["version"] == 2
-
-
 def test_one_of_many_bulks_for_one_version_succeeds(service: Service, creation: httpx.Response, address: str) -> None:
     operations = [
         {"op": "update", "id": creation.json()["id"], "version": 1, "book": {"year": number}} for number in range(12)
