@@ -3,7 +3,7 @@
 A field that has changed since then is not reverted. The undo consists of ordinary changes, so it can be undone itself.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import ClassVar
 
@@ -57,12 +57,14 @@ class UndoTask(Task):
 
     def write_batch(self, operation: Operation, batch: Batch, actor: ActorRef, now: datetime) -> BatchCounts:
         steps: Sequence[Change] = batch.items
-        book_ids = {step.book_id for step in steps}
-        books = changes.lock_books(book_ids)
-        writer = UndoWriter(books, find_last_versions(book_ids), actor, now, is_announced(operation))
-        related_ids = self.related_ids = self.related_ids or find_related(operation)
-        touched_versions = read_last_versions(list_by_others(book_ids, related_ids))
-        undone_versions = read_last_versions(list_undone(operation, book_ids, related_ids))
+        self.related_ids = self.related_ids or find_related(operation)
+        # The changes of earlier undos take changes back; those of others are no part of the chain.
+        undo_ids = self.related_ids - {operation.pk, operation.undo_of_id}
+        books = changes.lock_books({step.book_id for step in steps})
+        rows = list_last_versions(steps)
+        writer = UndoWriter(books, get_maximums(rows), actor, now, is_announced(operation))
+        touched_versions = get_maximums(row for row in rows if row[1] not in self.related_ids)
+        undone_versions = get_maximums(row for row in rows if row[1] in undo_ids)
         for step in steps:
             is_touched = touched_versions.get(step.book_id, 0) > step.version
             is_undone = undone_versions.get(step.book_id, 0) > step.version
@@ -153,27 +155,22 @@ class UndoWriter:
         pairs, self.waiting = list(self.waiting.values()), {}
         if not pairs:
             return
-        refused = set(getattr(self, f"flush_{self.waiting_kind}")(pairs))
-        self.changed += len(pairs) - len(refused)
-        self.refused_items += [RefusedItem(pk, Reason.ISBN_IN_USE) for pk in sorted(refused)]
-
-    def flush_change(self, pairs: Sequence[tuple[BookValues, BookValues]]) -> list[int]:
-        refused = write_pairs(pairs, self.actor, self.now, self.announce)
-        self.books |= {book.id: book for _, book in pairs if book.id not in refused}
-        return refused
-
-    def flush_delete(self, pairs: Sequence[tuple[BookValues, BookValues]]) -> list[int]:
-        changes.delete_books([book for book, _ in pairs], self.actor, self.now, self.announce)
-        for book, _changed_book in pairs:
-            del self.books[book.id]
-            self.last_versions[book.id] = book.version + 1
-        return []
-
-    def flush_restore(self, pairs: Sequence[tuple[BookValues, BookValues]]) -> list[int]:
-        books = {book.id: book for book, _ in pairs}
-        restored_ids = changes.restore_books(list(books.values()), self.actor, self.now, self.announce)
-        self.books |= {pk: books[pk] for pk in restored_ids}
-        return sorted(books.keys() - restored_ids)
+        books = {book.id: book for _, book in pairs}
+        refused_ids: set[int] = set()
+        if self.waiting_kind == "delete":
+            changes.delete_books(list(books.values()), self.actor, self.now, self.announce)
+            for pk, book in books.items():
+                del self.books[pk]
+                self.last_versions[pk] = book.version + 1
+        else:
+            if self.waiting_kind == "change":
+                refused_ids = set(write_pairs(pairs, self.actor, self.now, self.announce))
+            else:
+                restored_ids = changes.restore_books(list(books.values()), self.actor, self.now, self.announce)
+                refused_ids = books.keys() - restored_ids
+            self.books |= {pk: book for pk, book in books.items() if pk not in refused_ids}
+        self.changed += len(pairs) - len(refused_ids)
+        self.refused_items += [RefusedItem(pk, Reason.ISBN_IN_USE) for pk in sorted(refused_ids)]
 
     def build_counts(self, step_count: int) -> BatchCounts:
         refused = len(self.refused_items) - self.partial
@@ -199,19 +196,15 @@ def find_related(operation: Operation) -> set[int]:
     return related_ids
 
 
-def list_by_others(book_ids: Collection[int], related_ids: Collection[int]) -> QuerySet[Change]:
-    return Change.objects.filter(book_id__in=book_ids).exclude(operation_id__in=related_ids)
+def list_last_versions(steps: Iterable[Change]) -> list[tuple[int, int | None, int]]:
+    """Returns the last version that each operation gave to each of the books; None stands for no operation."""
+    rows = Change.objects.filter(book_id__in={step.book_id for step in steps})
+    return list(rows.order_by().values_list("book_id", "operation").annotate(Max("version")))
 
 
-def list_undone(operation: Operation, book_ids: Collection[int], related_ids: Collection[int]) -> QuerySet[Change]:
-    """Returns the changes that earlier undos made."""
-    undo_ids = {pk for pk in related_ids if pk not in (operation.pk, operation.undo_of_id)}
-    return Change.objects.filter(operation_id__in=undo_ids, book_id__in=book_ids)
-
-
-def find_last_versions(book_ids: Collection[int]) -> dict[int, int]:
-    return read_last_versions(Change.objects.filter(book_id__in=book_ids))
-
-
-def read_last_versions(rows: QuerySet[Change]) -> dict[int, int]:
-    return dict(rows.order_by().values_list("book_id").annotate(Max("version")))
+def get_maximums(rows: Iterable[tuple[int, int | None, int]]) -> dict[int, int]:
+    """Returns the last version of each book."""
+    versions: dict[int, int] = {}
+    for book_id, _operation, version in rows:
+        versions[book_id] = max(version, versions.get(book_id, 0))
+    return versions
