@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from datetime import timedelta
-from threading import Event
 
 import httpx
 import pytest
@@ -10,16 +9,14 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from books.models import Book, Operation
-from books.operations import worker
 from books.operations.edits import Edit
-from books.operations.worker import OperationRunner
 from oauth import api_keys
 from oauth.models import CONSENT_LIFETIME, APIKey, Authorization
 from oauth.tokens import revocations
 from tests.support.books_admin import create_book
 from tests.support.credentials import create_token_header
 from tests.support.oauth_flows import create_key_header, create_librarian
-from tests.support.operations import begin_edit, create_head_librarian, run_operations
+from tests.support.operations import begin_edit, claim_runner, create_head_librarian, run_operations
 
 OPERATIONS = "/api/v2/operations"
 LEND_ALL = {"kind": "edit", "filter": {}, "set": {"available": False}}
@@ -101,12 +98,6 @@ def begin(api: httpx.Client, header: dict[str, str], address: str = OPERATIONS) 
     return Operation.objects.get(pk=response.json()["id"])
 
 
-def claim() -> OperationRunner:
-    lease = worker.claim_operation()
-    assert lease
-    return OperationRunner(lease, Event())
-
-
 def count_lent() -> int:
     return Book.objects.filter(available=False).count()
 
@@ -126,7 +117,7 @@ def test_it_stops_after_the_batch_of_the_end(
     api: httpx.Client, ada: User, create_header: Callable[[User], dict[str, str]], end: End, reason: str
 ) -> None:
     operation = begin(api, create_header(ada))
-    runner = claim()
+    runner = claim_runner()
     assert runner.advance()
     assert runner.advance()
     end(ada)
@@ -164,7 +155,7 @@ def test_an_undo_asks_for_the_credential_that_it_came_by(api: httpx.Client, ada:
 @pytest.mark.parametrize("end", [*PERSON_ENDS, take_admin])
 def test_what_came_from_the_admin_stops_when_its_person_may_not_use_it(ada: User, end: End) -> None:
     operation = begin_edit(create_head_librarian(), Edit({"available": False}))
-    runner = claim()
+    runner = claim_runner()
     assert runner.advance()
     assert runner.advance()
     end(User.objects.get(username="head"))

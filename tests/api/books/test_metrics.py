@@ -1,19 +1,17 @@
 """What metrics say of operations."""
 
 from datetime import timedelta
-from threading import Event
 
 import pytest
 from django.db.models.functions import Now
 
 from books.models import Operation
-from books.operations import worker
 from books.operations.edits import Edit
 from books.operations.lifecycle import cancel_operation
 from books.operations.metrics import read_operations
 from library_site.jobs.leases import release_row
 from tests.support.books_admin import create_book
-from tests.support.operations import begin_edit, create_head_librarian, run_operations
+from tests.support.operations import begin_edit, claim_runner, create_head_librarian, run_operations
 
 
 def read_samples() -> dict[tuple[str, ...], float]:
@@ -32,13 +30,12 @@ def test_operations_count_until_they_are_done(db: None) -> None:
     samples = read_samples()
     assert samples.pop(("library_operations_overdue_seconds",)) == pytest.approx(300, abs=60)
     assert samples == {("library_operations", "waiting"): 3, ("library_operations", "running"): 0}
-    lease = worker.claim_operation()
-    assert lease
-    worker.OperationRunner(lease, Event()).advance()
+    runner = claim_runner()
+    runner.advance()
     cancel_operation(operations[1].pk)
     samples = read_samples()
     assert samples.pop(("library_operations_overdue_seconds",)) == pytest.approx(0, abs=60)
     assert samples == {("library_operations", "waiting"): 1, ("library_operations", "running"): 1}
-    release_row(lease)
+    release_row(runner.operation)
     run_operations()
     assert set(read_samples().values()) == {0}

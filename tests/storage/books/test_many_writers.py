@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import product
 from typing import Any
 
 import httpx
@@ -54,46 +53,6 @@ def test_every_acknowledged_change_is_one_version_and_one_event(service: Service
     assert kinds == ["book.created"] + ["book.updated"] * change_count
     with service.open_client() as client:
         assert client.get(f"{BOOKS}/{pk}").json() == book
-
-
-def change_read_state(client: httpx.Client, pk: int, number: int) -> Answers:
-    """Reads the book and changes the state that was read, again and again."""
-    address = f"{BOOKS}/{pk}"
-
-    def change(title: str) -> httpx.Response:
-        return client.patch(address, json={"title": title}, headers={"If-Match": client.get(address).headers["ETag"]})
-
-    return [change(f"{number}, {turn}") for turn in range(CHANGES_PER_WRITER)]
-
-
-def test_every_version_is_changed_once(service: Service) -> None:
-    pk = create_book(service)
-    responses = run_writers(
-        service, [partial(change_read_state, pk=pk, number=number) for number in range(WRITER_COUNT)]
-    )
-    assert count_statuses(responses).keys() <= {200, 412}
-    versions = [response.json()["version"] for response in responses if response.is_success]
-    kinds, book = replay_events(service, pk)
-    assert sorted(versions) == list(range(2, book["version"] + 1))
-    assert kinds == ["book.created"] + ["book.updated"] * len(versions)
-
-
-def move_isbns(client: httpx.Client, moves: Sequence[tuple[int, str]], first: int) -> Answers:
-    """Gives books isbns that other books may have: every fifth of the moves."""
-    chosen = [moves[(first + 5 * turn) % len(moves)] for turn in range(CHANGES_PER_WRITER)]
-    return [client.put(f"/api/books/{pk}", json={"isbn": isbn}) for pk, isbn in chosen]
-
-
-def test_isbns_that_move_between_books_are_neither_lost_nor_doubled(service: Service) -> None:
-    isbns = [build_book()["isbn"] for _ in range(4)]
-    pks = [create_book(service, isbn=isbn) for isbn in isbns[:3]]
-    moves = list(product(pks, isbns))
-    responses = run_writers(service, [partial(move_isbns, moves=moves, first=number) for number in range(len(moves))])
-    assert count_statuses(responses).keys() <= {200, 409}
-    histories = [replay_events(service, pk) for pk in pks]
-    with service.open_client() as client:
-        assert [client.get(f"{BOOKS}/{pk}").json() for pk in pks] == [history.book for history in histories]
-    assert len({history.book["isbn"] for history in histories} & set(isbns)) == len(pks)
 
 
 def delete_book(client: httpx.Client, pk: int) -> Answers:

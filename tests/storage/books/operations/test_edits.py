@@ -1,6 +1,5 @@
 """Edits and deletions of many books: which books change, what is refused, and who is told."""
 
-from threading import Event
 from typing import Any
 
 import pytest
@@ -8,13 +7,13 @@ import pytest
 from books.book_values import BookValues
 from books.history.actors import ActorRef
 from books.models import Book, Change, Operation
-from books.operations import selection_tasks, selections, worker
+from books.operations import selection_tasks, selections
 from books.operations.edits import Edit
-from books.operations.worker import OperationRunner
 from library_site.jobs.leases import release_row
 from tests.support.books_admin import change_book, create_book, delete_book
 from tests.support.operations import (
     begin_edit,
+    claim_runner,
     count_items,
     create_head_librarian,
     do_deletion,
@@ -128,11 +127,10 @@ def test_a_thousand_books_are_always_announced(matched: int, has_events: bool) -
 def test_the_last_books_may_be_gone_when_their_turn_comes(head: ActorRef) -> None:
     kept, gone = create_book(), create_book()
     operation = begin_edit(head, Edit({"available": False}))
-    lease = worker.claim_operation()
-    assert lease
-    OperationRunner(lease, Event()).advance()
+    runner = claim_runner()
+    runner.advance()
     delete_book(gone)
-    release_row(lease)
+    release_row(runner.operation)
     run_operations(operation)
     assert (operation.state, count_items(operation)) == ("done", (2, 1, 0, 0, 0))
     assert operation.cursor == operation.last == gone.pk

@@ -65,13 +65,6 @@ def test_a_preview_agrees_about_blank_texts(db: None, blank: str, replacement: s
     ]
 
 
-@pytest.mark.parametrize("blank", ["\u3000", " ", "\x85", "\u2028"])
-def test_a_replacement_that_leaves_blanks_is_invalid(db: None, blank: str) -> None:
-    create_book(genre=f"Novel{blank}")
-    preview = preview_edit(Book.objects.all(), Edit({}, "genre", "Novel", ""))
-    assert (preview.would_change, preview.invalid, preview.samples) == (0, 1, [])
-
-
 @pytest.mark.parametrize(("length", "invalid"), [(MAX_LENGTHS["genre"], 0), (MAX_LENGTHS["genre"] + 1, 1)])
 def test_the_longest_text_is_the_same_for_the_preview_and_the_edit(db: None, length: int, invalid: int) -> None:
     # Characters count: these have four bytes in UTF-8, and two units in UTF-16.

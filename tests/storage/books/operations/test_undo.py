@@ -1,7 +1,6 @@
 """The undo of operations: what goes back, what stays because somebody changed it since, and the undo of an undo."""
 
 from collections.abc import Callable
-from threading import Event as ThreadEvent
 from typing import Any
 
 import pytest
@@ -10,7 +9,6 @@ from django.utils import timezone
 from books.book_fields import FIELDS
 from books.history.actors import ActorRef, record_operation
 from books.models import Book, Change, Operation
-from books.operations import worker
 from books.operations.edits import Edit
 from books.operations.lifecycle import (
     NothingToUndo,
@@ -20,11 +18,11 @@ from books.operations.lifecycle import (
 )
 from books.operations.worker import BATCH_SIZES
 from books.writing import changes
-from tests.support.books import build_book
 from tests.support.books_admin import change_book, create_book, delete_book, find_anybody
 from tests.support.operations import (
     begin_edit,
     begin_undo,
+    claim_runner,
     count_items,
     create_head_librarian,
     do_deletion,
@@ -155,9 +153,7 @@ def test_what_is_under_way_or_undone_or_changed_nothing_cannot_be_undone(head: A
 
 def cancel_part(undo: Operation, steps: int) -> None:
     """Takes so many changes back, one by one, and cancels the undo."""
-    lease = worker.claim_operation()
-    assert lease
-    runner = worker.OperationRunner(lease, ThreadEvent())
+    runner = claim_runner()
     for _ in range(1 + steps):
         # A slow machine would make it larger.
         runner.batch_size = 1
@@ -277,10 +273,3 @@ def test_an_undo_has_no_events_if_the_operation_had_none(
 
 def count_events() -> int:
     return Event.objects.count()
-
-
-def test_a_book_keeps_the_id_that_it_had(head: ActorRef) -> None:
-    book = create_book(**build_book())
-    do_undo(do_deletion(head), head)
-    restored = Book.objects.get()
-    assert (restored.pk, restored.version) == (book.pk, 3)

@@ -6,7 +6,6 @@ from threading import Event
 from typing import Any, NoReturn
 
 import pytest
-from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.db import OperationalError, connection, transaction
 from django.db.models.functions import Now
@@ -31,6 +30,7 @@ from tests.support.connection_faults import wrap_reconnecting
 from tests.support.failures import break_database
 from tests.support.operations import (
     begin_edit,
+    claim_runner,
     count_items,
     create_head_librarian,
     do_edit,
@@ -81,12 +81,6 @@ def batches_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("books.operations.worker.BATCH_SIZES", {"sqlite": 1, "postgresql": 1})
 
 
-def claim() -> OperationRunner:
-    lease = worker.claim_operation()
-    assert lease
-    return OperationRunner(lease, Event())
-
-
 def end_lease(operation: Operation) -> None:
     Operation.objects.filter(pk=operation.pk).update(next_at=Now())
 
@@ -98,7 +92,7 @@ def count_lent() -> int:
 def test_another_worker_goes_on_when_the_lease_of_a_dead_one_has_ended(head: ActorRef, batches_of_one: None) -> None:
     create_book(), create_book(), create_book()
     operation = begin_edit(head, SET_LENT)
-    dead = claim()
+    dead = claim_runner()
     dead.advance(), dead.advance()
     assert (count_lent(), worker.claim_operation()) == (1, None)
     end_lease(operation)
@@ -113,7 +107,7 @@ def test_a_late_worker_writes_nothing(head: ActorRef, batches_of_one: None, monk
     """Its lease ends while it reads a batch."""
     create_book()
     operation = begin_edit(head, SET_LENT)
-    late = claim()
+    late = claim_runner()
     late.advance()
     read_batch = EditTask.read_batch
 
@@ -134,7 +128,7 @@ def test_each_batch_renews_the_lease(head: ActorRef, batches_of_one: None) -> No
     create_book()
     operation = begin_edit(head, SET_LENT)
     Operation.objects.filter(pk=operation.pk).update(attempted=FAILURE_RETRIES.max_attempts - 1)
-    runner = claim()
+    runner = claim_runner()
     runner.advance()
     # Failures before the start do not count after it.
     assert Operation.objects.values_list("state", "attempted").get() == ("running", 0)
@@ -148,7 +142,7 @@ def test_each_batch_renews_the_lease(head: ActorRef, batches_of_one: None) -> No
 def test_a_cancelled_operation_changes_nothing_more(head: ActorRef, batches_of_one: None) -> None:
     create_book(), create_book()
     operation = begin_edit(head, SET_LENT)
-    runner = claim()
+    runner = claim_runner()
     runner.advance(), runner.advance()
     assert cancel_operation(operation.pk).state == "cancelled"
     assert cancel_operation(operation.pk).finished_at
@@ -167,25 +161,13 @@ def test_what_has_ended_or_is_unknown_cannot_be_cancelled(head: ActorRef) -> Non
         cancel_operation(10**30)
 
 
-def test_who_lost_the_permission_begins_nothing(head: ActorRef) -> None:
-    create_book()
-    user = User.objects.get(username="head")
-    for lose in (lambda: User.objects.update(is_active=False), user.groups.clear):
-        operation = begin_edit(head, SET_LENT)
-        lose()
-        run_operations(operation)
-        assert (operation.state, operation.error) == ("failed", "Who began the operation may not do so any more.")
-        User.objects.update(is_active=True)
-    assert count_lent() == 0
-
-
 def test_an_operation_that_workers_die_of_fails_in_the_language_of_who_began_it(head: ActorRef) -> None:
     german = "Gift: Mehr als 10 Arbeitsprozesse sind davon nicht zurückgekommen."
     for language, error in (("en", POISONED_REASON), ("de", german)):
         with override(language):
             operation = begin_edit(head, SET_LENT)
         for _ in range(MAX_LOST_WORKERS):
-            claim()
+            claim_runner()
             end_lease(operation)
         run_operations(operation)
         assert (operation.state, operation.error) == ("failed", error)
@@ -272,9 +254,7 @@ def test_the_reason_is_in_the_language_of_who_began_the_operation(
     with override("de"):
         operation = begin_edit(head, SET_LENT)
     Operation.objects.filter(pk=operation.pk).update(attempted=FAILURE_RETRIES.max_attempts - 1)
-    lease = worker.claim_operation()
-    assert lease
-    assert worker.count_failure(lease, OperationalError("x")) == "failed"
+    assert worker.count_failure(claim_runner().operation, OperationalError("x")) == "failed"
     operation.refresh_from_db()
     assert operation.error.startswith("de: ")
 
@@ -283,9 +263,7 @@ def test_an_operation_that_fails_again_waits_longer(head: ActorRef) -> None:
     operation = begin_edit(head, SET_LENT)
     for failures, seconds in ((0, 1), (3, 8), (10, 30)):
         Operation.objects.filter(pk=operation.pk).update(attempted=failures, next_at=Now())
-        lease = worker.claim_operation()
-        assert lease
-        assert worker.count_failure(lease, OperationalError()) == "put off"
+        assert worker.count_failure(claim_runner().operation, OperationalError()) == "put off"
         operation.refresh_from_db()
         assert operation.next_at
         assert (operation.next_at - get_database_time()).total_seconds() == pytest.approx(seconds, rel=0.45)
@@ -294,11 +272,10 @@ def test_an_operation_that_fails_again_waits_longer(head: ActorRef) -> None:
 
 def test_what_another_worker_has_is_not_put_off(head: ActorRef) -> None:
     operation = begin_edit(head, SET_LENT)
-    late = worker.claim_operation()
+    late = claim_runner()
     end_lease(operation)
-    assert late
-    assert worker.claim_operation()
-    assert worker.count_failure(late, OperationalError()) == "cancelled, or another worker has it"
+    claim_runner()
+    assert worker.count_failure(late.operation, OperationalError()) == "cancelled, or another worker has it"
     operation.refresh_from_db()
     assert operation.attempted == 0
     assert operation.lease
@@ -308,8 +285,7 @@ def test_no_operation_fails_because_the_database_is_away(
     transactional_head: ActorRef, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     operation = begin_edit(transactional_head, SET_LENT)
-    lease = worker.claim_operation()
-    assert lease
+    lease = claim_runner().operation
     away = [OperationalError() for _ in range(5 * FAILURE_RETRIES.max_attempts)]
 
     def fail_at_first(execute: Callable[..., Any], *arguments: Any) -> Any:
@@ -330,8 +306,7 @@ def test_no_operation_fails_because_the_database_is_away(
 
 def test_a_worker_is_stopped_while_the_database_is_away(transactional_head: ActorRef) -> None:
     begin_edit(transactional_head, SET_LENT)
-    lease, stop = worker.claim_operation(), StopAfter(3)
-    assert lease
+    lease, stop = claim_runner().operation, StopAfter(3)
     lines: list[str] = []
     with break_database(OperationalError()):
         worker.run_operation(lease, stop, lines.append)
@@ -342,7 +317,7 @@ def test_a_cancelled_operation_is_not_taken_up_again(head: ActorRef, monkeypatch
     """Neither the batch that waits for others nor a task that reads for long renews a lease that is lost."""
     create_book()
     operation = begin_edit(head, SET_LENT)
-    runner = claim()
+    runner = claim_runner()
     runner.advance()
     leased = Operation.objects.get(pk=operation.pk)
 
@@ -366,7 +341,7 @@ def test_a_batch_gives_up_while_somebody_holds_a_book(monkeypatch: pytest.Monkey
     head = create_head_librarian()
     first, held = create_book(), create_book()
     operation = begin_edit(head, SET_LENT)
-    runner = claim()
+    runner = claim_runner()
     runner.advance()
     with transaction.atomic():
         changes.lock_book(held.pk)
@@ -412,8 +387,7 @@ def test_slow_batches_become_smaller_and_fast_ones_larger_again() -> None:
 def test_a_stopped_worker_gives_the_operation_back(head: ActorRef) -> None:
     create_book()
     operation = begin_edit(head, SET_LENT)
-    lease, stop = worker.claim_operation(), Event()
-    assert lease
+    lease, stop = claim_runner().operation, Event()
     stop.set()
     lines: list[str] = []
     worker.run_operation(lease, stop, lines.append)

@@ -9,11 +9,6 @@ from django.utils import timezone
 
 from books.writing import changes
 from tests.support.books import ACTOR, build_book
-from tests.support.server import (
-    copy_seeded_database,
-    run_in_shell,
-)
-from tests.support.sql import fetch_all
 
 # What lowers the sequence to the highest id of the books that there are.
 LOWER_SQL = {
@@ -24,27 +19,6 @@ RAISE_SQL = {
     "postgresql": "SELECT setval('books_book_id_seq', {})",
     "sqlite": "UPDATE sqlite_sequence SET seq = {} WHERE name = 'books_book'",
 }
-REMAKE_TABLE = """
-from django.core.management import call_command
-from django.db import connection
-from books.models import Book
-
-with connection.schema_editor() as editor:
-    editor._remake_table(Book)
-call_command("migrate", verbosity=0)
-"""
-COLUMNS = (
-    "title, author, year, genre, available, created_at, updated_at, version, title_folded, author_folded, genre_folded"
-)
-ADD_BOOK = f"INSERT INTO books_book ({COLUMNS}, isbn) SELECT {COLUMNS}, '{{}}' FROM books_book LIMIT 1 RETURNING id"  # noqa: S608  # of constants
-DELETE_NEWEST = """
-from django.utils import timezone
-from books.writing import changes
-from books.history.actors import ActorRef
-from books.models import Book
-
-changes.delete_book(Book.objects.latest("pk").pk, None, ActorRef(0), timezone.now())
-"""
 
 
 def add_book() -> int:
@@ -93,11 +67,3 @@ def test_loaddata_skips_the_ids_of_deleted_books(tmp_path: Path) -> None:
     execute(LOWER_SQL[connection.vendor])
     call_command("loaddata", fixture, verbosity=0)
     assert add_book() == pk + 1
-
-
-@pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL changes tables in place")
-def test_migrate_skips_the_ids_of_deleted_books_after_the_table_was_made_anew(tmp_path: Path) -> None:
-    with copy_seeded_database(tmp_path) as url:
-        [(pk,)] = fetch_all(url, "SELECT max(id) FROM books_book")
-        run_in_shell(url, DELETE_NEWEST + REMAKE_TABLE)
-        assert fetch_all(url, ADD_BOOK.format("new")) == [(pk + 1,)]
