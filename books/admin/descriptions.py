@@ -1,8 +1,7 @@
 """Describes changes for the pages: old and new values, actors, channels and links."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
-from urllib.parse import urlencode
 
 from django.db.models import QuerySet
 from django.urls import reverse
@@ -101,31 +100,27 @@ def list_shown_operations() -> QuerySet[Operation]:
 
 
 def describe_entry(entry: Entry, title: str, operation: Operation | None) -> Description:
+    channel = Actor.Channel(entry.actor.channel)
+    merged_into = (entry.after or {}).get(MERGED_INTO)
     return Description(
         entry,
         gettext(find_loan(entry.after) or entry.kind.label),
         Link(title, history_address(entry.book_id)),
         describe_names(entry.actor),
-        describe_channel(entry, operation),
+        None if operation and operation.kind == channel else link_channel(channel),
         link_operation(operation) if operation else None,
         compare_fields(entry.before, entry.after),
         None if entry.kind in DELETIONS else state_address(entry.book_id, entry.version),
-        describe_merge(entry),
+        None if merged_into is None else link_book(merged_into),
     )
-
-
-def describe_merge(entry: Entry) -> Link | None:
-    pk = (entry.after or {}).get(MERGED_INTO)
-    return None if pk is None else link_book(pk)
 
 
 def link_book(pk: int) -> Link:
     return Link(gettext("Book %(number)d") % {"number": pk}, history_address(pk))
 
 
-def find_titles(book_ids: Iterable[int]) -> dict[int, str]:
+def find_titles(pks: set[int]) -> dict[int, str]:
     """Returns the titles of books; for a deleted book its last title."""
-    pks = set(book_ids)
     titles = dict(Book.objects.filter(pk__in=pks).values_list("pk", "title"))
     deletions = Change.objects.filter(book_id__in=pks - titles.keys(), kind__in=DELETIONS).order_by("version")
     deleted_titles = {
@@ -137,17 +132,8 @@ def find_titles(book_ids: Iterable[int]) -> dict[int, str]:
 
 def describe_names(actor: ActorNames) -> list[tuple[str, Link]]:
     """Returns the names of the actor; empty for an anonymous change and for the command line."""
-    names = {name: getattr(actor, name) for name in ACTOR_LABELS}
-    return [
-        (str(ACTOR_LABELS[name]), Link(text, changes_address(**{name: text}))) for name, text in names.items() if text
-    ]
-
-
-def describe_channel(entry: Entry, operation: Operation | None) -> Link | None:
-    channel = Actor.Channel(entry.actor.channel)
-    if operation and operation.kind == channel:
-        return None
-    return link_channel(channel)
+    names = {name: text for name in ACTOR_LABELS if (text := getattr(actor, name))}
+    return [(str(ACTOR_LABELS[name]), Link(text, changes_address(**{name: text}))) for name, text in names.items()]
 
 
 def link_channel(channel: Actor.Channel) -> Link:
@@ -200,8 +186,8 @@ def history_address(book_id: int) -> str:
 
 
 def state_address(book_id: int, version: int) -> str:
-    return f"{reverse('admin:books_book_state', args=[book_id])}?{urlencode({'version': version})}"
+    return reverse("admin:books_book_state", args=[book_id], query={"version": version})
 
 
 def changes_address(**filters: Any) -> str:
-    return f"{reverse('admin:recent_changes')}?{urlencode(filters)}"
+    return reverse("admin:recent_changes", query=filters)

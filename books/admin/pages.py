@@ -1,5 +1,203 @@
-"""Imports the modules that register pages. The admin imports this module with its URL patterns."""
+"""The list and the form of books. All changes go through `books.writing`. No page counts or sorts all books."""
 
-from books.admin.book import model_admin
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import parse_qsl
 
-__all__ = ["model_admin"]
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.db.models import Field as Column
+from django.db.models import QuerySet
+from django.forms import Field
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import URLPattern, reverse
+from django.utils import timezone
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from books.admin.book.catalogue import find_catalogue_address
+from books.admin.book.deleted_books import RESTORE, restore_lost_book, show_lost_form
+from books.admin.book.forms import BookForm
+from books.admin.book.history import UNKNOWN_STATE, list_last_changes, show_history
+from books.admin.book.suggestions import focus_first
+from books.admin.list.changelist import BookList
+from books.admin.list.filters import describe_unknown, list_unknown_names
+from books.admin.list.settings import ROWS_OF_A_PAGE, find_default_view, list_views, redirect_to_list
+from books.admin.operations.bulk_edit import bulk_edit_selected
+from books.admin.operations.list_actions import DELETE_ACTION, MARK_AVAILABLE, MARK_LENT, run_list_action
+from books.admin.urls import URLS
+from books.admin.views import ADD_BOOK, BULK_EDIT, VIEW_HISTORY, find_librarian, report_done
+from books.book_fields import FIELDS
+from books.files.formats.registry import STREAMED_FORMATS
+from books.history.states import UnknownVersion, find_state
+from books.models import Book
+from books.writing import changes
+from library_site.admin.model_admins import ValidatingAdmin
+from library_site.db.integers import parse_integer
+
+
+@admin.register(Book)
+class BookAdmin(ValidatingAdmin):
+    form = BookForm
+    # Django shows the search box only if this is set. `BookList` does the search.
+    search_fields = ("title",)
+    search_help_text = _(
+        "An ISBN in any writing, the ID of a book like #17, or words: each somewhere in title, author or genre, or"
+        " at the start of the ISBN."
+    )
+    # The isbn comes first because a scanner types it.
+    fields = ("isbn", *(name for name in FIELDS if name != "isbn"))
+    actions = ("edit_books", "mark_lent", "mark_available", "delete_books")
+
+    def get_changelist(self, request: HttpRequest, **options: Any) -> type[BookList]:
+        return BookList
+
+    def get_urls(self) -> list[URLPattern]:
+        return [*URLS, *super().get_urls()]
+
+    @admin.action(description=_("Edit"), permissions=["bulk_edit"])
+    def edit_books(self, request: HttpRequest, queryset: QuerySet[Book]) -> HttpResponse | None:
+        return HttpResponseRedirect(bulk_edit_selected(request))
+
+    @admin.action(description=_("Mark as available"), permissions=["change"])
+    def mark_available(self, request: HttpRequest, queryset: QuerySet[Book]) -> HttpResponse | None:
+        return run_list_action(request, queryset, MARK_AVAILABLE)
+
+    @admin.action(description=_("Mark as lent"), permissions=["change"])
+    def mark_lent(self, request: HttpRequest, queryset: QuerySet[Book]) -> HttpResponse | None:
+        return run_list_action(request, queryset, MARK_LENT)
+
+    @admin.action(description=_("Delete"), permissions=["delete"])
+    def delete_books(self, request: HttpRequest, queryset: QuerySet[Book]) -> HttpResponse | None:
+        return run_list_action(request, queryset, DELETE_ACTION)
+
+    def has_bulk_edit_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm(BULK_EDIT)
+
+    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
+        actions = super().get_actions(request)
+        # Django's own action neither shows the ISBNs nor has a limit.
+        actions.pop("delete_selected", None)
+        return actions
+
+    def formfield_for_dbfield(self, db_field: "Column[Any, Any]", request: HttpRequest, **options: Any) -> Field | None:
+        """Adds hidden initial values to the form, so that only fields that the librarian edits count as changed.
+
+        Otherwise saving would overwrite a change that another user made in the meantime.
+        """
+        return super().formfield_for_dbfield(db_field, request, show_hidden_initial=True, **options)
+
+    def get_fields(self, request: HttpRequest, obj: Book | None = None) -> list[Any]:
+        """The page of a book has a button to lend it. Only the form of an earlier state also has the field."""
+        has_state = "state" in request.GET or "initial-available" in request.POST
+        return [name for name in self.fields if obj is None or has_state or name != "available"]
+
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Book | None:
+        """Locks a book for a change, so that no one changes it between the check of the form and the write."""
+        if request.method == "POST" and self.is_valid_id(object_id):
+            changes.lock_books([int(object_id)])
+        book: Book | None = super().get_object(request, object_id, from_field)
+        return book
+
+    def get_form(self, request: HttpRequest, obj: Book | None = None, change: bool = False, **options: Any) -> Any:
+        form: Any = super().get_form(request, obj, change, **options)
+        form.state = self.find_requested_state(request, obj) if obj and request.method == "GET" else None
+        return form
+
+    def find_requested_state(self, request: HttpRequest, book: Book) -> dict[str, Any] | None:
+        """Returns the earlier state that fills the form."""
+        version = parse_integer(request.GET.get("state", ""))
+        if version is None or not self.has_change_permission(request, book) or not request.user.has_perm(VIEW_HISTORY):
+            return None
+        try:
+            return find_state(book.pk, version)
+        except UnknownVersion:
+            self.message_user(request, gettext(UNKNOWN_STATE), messages.ERROR)
+            return None
+
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *arguments: Any, **options: Any
+    ) -> HttpResponse:
+        """Hides the message "correct the errors" if the form has only warnings, and sets the focus."""
+        form = context["adminform"].form
+        context["catalogue_address"] = find_catalogue_address() if options.get("add") else ""
+        if options.get("change"):
+            context["last_changes"] = list_last_changes(request, options["obj"])
+        # Every save returns to the page of the book.
+        context["show_save_and_continue"] = False
+        # The link to delete the book stands beside the form.
+        context["show_delete"] = False
+        if form.has_only_questions():
+            context["errors"] = []
+        focus_first(form)
+        return super().render_change_form(request, context, *arguments, **options)
+
+    def response_post_save_add(self, request: HttpRequest, obj: Book) -> HttpResponseRedirect:
+        return HttpResponseRedirect(reverse("admin:books_book_change", args=[obj.pk]))
+
+    def response_post_save_change(self, request: HttpRequest, obj: Book) -> HttpResponseRedirect:
+        return self.response_post_save_add(request, obj)
+
+    def save_model(self, request: HttpRequest, obj: Book, form: BookForm, change: bool) -> None:
+        """Runs in the transaction that Django's view opens, like `delete_model`."""
+        if change:
+            changes.change_book(obj.pk, form.read_edits(), None, find_librarian(request), timezone.now())
+        else:
+            obj.pk = changes.create_book(form.cleaned_data, find_librarian(request), now=timezone.now()).id
+
+    def delete_model(self, request: HttpRequest, obj: Book) -> None:
+        changes.delete_book(obj.pk, None, find_librarian(request), timezone.now())
+
+    def response_delete(self, request: HttpRequest, obj_display: str, obj_id: int) -> HttpResponse:
+        """Replaces Django's message by one that undoes."""
+        may_restore = request.user.has_perm(ADD_BOOK)
+        address = reverse("admin:books_book_restore", args=[obj_id]) if may_restore else ""
+        report_done(request, gettext("The book “%(title)s” is deleted.") % {"title": obj_display}, address)
+        return redirect_to_list(dict(parse_qsl(self.get_preserved_filters(request))).get("_changelist_filters", ""))
+
+    def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
+        if not request.user.has_perm(VIEW_HISTORY):
+            raise PermissionDenied
+        return show_history(request, object_id)
+
+    def changelist_view(self, request: HttpRequest, *arguments: Any, **options: Any) -> HttpResponse:
+        if unknown_names := list_unknown_names(request.GET):
+            # An unknown parameter must not look like a filter: an action would change more books than expected.
+            self.message_user(request, describe_unknown(unknown_names), messages.ERROR)
+            return redirect_to_list(request.GET)
+        if not request.GET and request.method == "GET" and (view := find_default_view(request)):
+            return redirect_to_list(view.query, view=view.pk)
+        context = {
+            "saved_views": list_views(request),
+            "row_choices": ROWS_OF_A_PAGE,
+            "export_formats": STREAMED_FORMATS.values(),
+        }
+        return self.report_conflict(request, super().changelist_view, context)
+
+    def changeform_view(
+        self, request: HttpRequest, object_id: str | None = None, *arguments: Any, **options: Any
+    ) -> HttpResponse:
+        """Restores a deleted book first if the user asks for it on the page of a lost form."""
+        if object_id and request.method == "POST" and RESTORE in request.POST:
+            restore_lost_book(request, object_id)
+        return self.report_conflict(request, super().changeform_view, object_id, *arguments, **options)
+
+    def _get_obj_does_not_exist_redirect(self, request: HttpRequest, opts: Any, object_id: str) -> HttpResponse:
+        """Shows the user's input if the book was deleted while it was being edited."""
+        page = show_lost_form(request, object_id) if request.method == "POST" else None
+        # The stubs of Django leave it out.
+        return page or super()._get_obj_does_not_exist_redirect(request, opts, object_id)  # type: ignore[misc]
+
+    def delete_view(self, request: HttpRequest, *arguments: Any, **options: Any) -> HttpResponse:
+        return self.report_conflict(request, super().delete_view, *arguments, **options)
+
+    def report_conflict(
+        self, request: HttpRequest, view: Callable[..., HttpResponse], *arguments: Any, **options: Any
+    ) -> HttpResponse:
+        """Returns the view's response, or redirects to the same page if another request changed the book first."""
+        try:
+            return view(request, *arguments, **options)
+        except (changes.BookNotFound, changes.IsbnInUse, changes.ConcurrentChange):
+            message = gettext("Nothing was changed: someone else changed, deleted or added such a book first.")
+            self.message_user(request, message, messages.ERROR)
+            return HttpResponseRedirect(request.get_full_path())

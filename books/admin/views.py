@@ -16,6 +16,7 @@ from django.utils.translation import gettext
 from books.history.actors import ActorRef, get_or_create_actor
 from books.models import Actor
 from books.operations.undo import UndoTask
+from library_site.http.api_errors import APIError
 
 VIEW_HISTORY = "books.view_history"
 ADD_BOOK, CHANGE_BOOK = "books.add_book", "books.change_book"
@@ -56,6 +57,10 @@ def find_librarian(request: HttpRequest) -> ActorRef:
 
 def may_undo(request: HttpRequest) -> bool:
     return request.user.has_perms(UndoTask.permissions)
+
+
+def report_rejected(request: HttpRequest, error: APIError) -> None:
+    messages.error(request, gettext("Nothing was changed. %(reason)s.") % {"reason": gettext(error.message)})
 
 
 def report_done(request: HttpRequest, text: str, undo_address: str = "") -> None:

@@ -68,7 +68,7 @@ def post_confirmation(browser: Client, file: ImportFile, **responses: str) -> An
 
 
 def count_kinds(response: Any) -> dict[str, int]:
-    return {str(section.kind): section.total for section in response.context["report"].sections}
+    return {section.address.removeprefix("?kind="): section.total for section in response.context["report"].sections}
 
 
 def store_file(content: bytes, user_id: int, **rules: Any) -> ImportFile:

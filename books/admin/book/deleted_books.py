@@ -1,4 +1,6 @@
-"""Lists deleted books and restores them."""
+"""Lists deleted books and restores them, also from the form of a book that was deleted while a user was editing it."""
+
+from collections.abc import Iterator
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
@@ -9,13 +11,17 @@ from django.utils.translation import gettext as _
 
 from books.admin.book.forms import format_isbn_in_use
 from books.admin.book.history import find_known_book, redirect_unknown
-from books.admin.descriptions import describe_entries, history_address
+from books.admin.descriptions import describe_entries, format_value, history_address, label_field
 from books.admin.pager import PAGE_SIZE, Pager
-from books.admin.views import find_librarian, render_page
+from books.admin.views import ADD_BOOK, VIEW_HISTORY, find_librarian, render_page, report_rejected
+from books.book_fields import FIELDS
 from books.history.change_pages import read_deleted_page
 from books.history.cursors import TimeCursor
 from books.models import Book
 from books.writing import changes
+
+# The name of the button that restores the book before its form is saved.
+RESTORE = "_restore"
 
 
 def show_deleted_books(request: HttpRequest) -> HttpResponse:
@@ -26,13 +32,13 @@ def show_deleted_books(request: HttpRequest) -> HttpResponse:
         _("Deleted books"),
         changes=describe_entries(pager.read(read_deleted_page, PAGE_SIZE)),
         pager=pager,
-        may_restore=request.user.has_perm("books.add_book"),
+        may_restore=request.user.has_perm(ADD_BOOK),
     )
 
 
 def restore_deleted_book(request: HttpRequest, object_id: str) -> HttpResponse:
     """Restores the book on a POST. Every request is redirected to the history of the book."""
-    if not request.user.has_perm("books.add_book"):
+    if not request.user.has_perm(ADD_BOOK):
         raise PermissionDenied
     book = find_known_book(object_id)
     if book is None:
@@ -48,7 +54,7 @@ def restore_and_report(request: HttpRequest, pk: int) -> None:
     except changes.IsbnInUse as error:
         messages.error(request, format_html(_("Nothing was changed. {}"), describe_isbn_in_use(error)))
     except (changes.BookExists, changes.BookNotFound, changes.ConcurrentChange) as error:
-        messages.error(request, _("Nothing was changed. %(reason)s.") % {"reason": _(error.message)})
+        report_rejected(request, error)
     else:
         messages.success(request, _("The book “%(title)s” is restored.") % {"title": book.title})
 
@@ -56,3 +62,44 @@ def restore_and_report(request: HttpRequest, pk: int) -> None:
 def describe_isbn_in_use(error: changes.IsbnInUse) -> str:
     holder = Book.objects.filter(isbn=error.isbn).values_list("pk", "title").first()
     return format_isbn_in_use(*holder) if holder else f"{_(error.message)}."
+
+
+def show_lost_form(request: HttpRequest, object_id: str) -> HttpResponse | None:
+    """Responds to a POST for a book that no longer exists. Returns None if it never existed."""
+    book = find_known_book(object_id)
+    if book is None or book.is_there:
+        return None
+    names = [name for name in request.POST if name.removeprefix("initial-") in FIELDS]
+    response = render_page(
+        request,
+        "lost_form",
+        _("%(book)s was deleted") % {"book": book.name},
+        lines=list(iter_typed_values(request)),
+        inputs=[(name, request.POST[name]) for name in names],
+        restore=RESTORE,
+        may_add=request.user.has_perm(ADD_BOOK),
+        may_restore=book.is_restorable and may_restore(request),
+        history_address=history_address(book.pk) if request.user.has_perm(VIEW_HISTORY) else "",
+    )
+    response.status_code = 409
+    return response
+
+
+def iter_typed_values(request: HttpRequest) -> Iterator[tuple[str, str]]:
+    for name in FIELDS:
+        # Browsers do not send an empty checkbox.
+        value = name in request.POST if name == "available" else request.POST.get(name, "")
+        yield label_field(name), format_value(value)
+
+
+def may_restore(request: HttpRequest) -> bool:
+    return request.user.has_perm(ADD_BOOK) and request.user.has_perm(VIEW_HISTORY)
+
+
+def restore_lost_book(request: HttpRequest, object_id: str) -> None:
+    """Restores the book so that its form can be saved, and shows the result as a message."""
+    if not may_restore(request):
+        raise PermissionDenied
+    book = find_known_book(object_id)
+    if book and book.is_restorable:
+        restore_and_report(request, book.pk)

@@ -5,7 +5,7 @@ It warns before it overwrites another user's change, and before it saves a value
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from typing import Any, NamedTuple
+from typing import Any
 
 from django import forms
 from django.urls import reverse
@@ -24,15 +24,6 @@ SHOWN_WARNINGS = "shown_warnings"
 ACCEPTED_WARNING = "accepted_warning"
 
 
-class EditConflict(NamedTuple):
-    """A field that the librarian edited, and that another user changed after the page was opened."""
-
-    label: str
-    initial: str
-    saved: str
-    edited: str
-
-
 class BookForm(forms.ModelForm):
     """The form of the page of a book.
 
@@ -43,7 +34,8 @@ class BookForm(forms.ModelForm):
 
     # An earlier state of the book. A new form shows it instead of the current state.
     state: Mapping[str, Any] | None = None
-    conflicts: Sequence[EditConflict] = ()
+    # The fields that the librarian edited, and that another user changed after the page was opened.
+    conflicts: Sequence[dict[str, str]] = ()
     warnings: Sequence[BookWarning] = ()
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -139,9 +131,13 @@ class BookForm(forms.ModelForm):
         except forms.ValidationError:
             return None
 
-    def build_conflict(self, name: str) -> EditConflict:
-        values = (self.read_initial_value(name), self.initial[name], self.cleaned_data[name])
-        return EditConflict(str(self.fields[name].label), *map(format_value, values))
+    def build_conflict(self, name: str) -> dict[str, str]:
+        return {
+            "label": str(self.fields[name].label),
+            "initial": format_value(self.read_initial_value(name)),
+            "saved": format_value(self.initial[name]),
+            "edited": format_value(self.cleaned_data[name]),
+        }
 
     def replace_initial_value(self, name: str) -> None:
         self.data = {**dict(self.data.items()), self.add_initial_prefix(name): str(self.initial[name])}

@@ -1,10 +1,9 @@
 """The history of a book, and a comparison of its states. The book may be deleted."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any, NamedTuple
-from urllib.parse import urlencode
 
 from django import forms
 from django.conf import settings
@@ -18,7 +17,6 @@ from django.utils.translation import gettext_lazy as _
 from books.admin.descriptions import (
     Description,
     Link,
-    ValueLine,
     compare_fields,
     describe_entries,
     history_address,
@@ -50,30 +48,6 @@ class KnownBook(NamedTuple):
     added_at: datetime | None = None
     is_there: bool = False
     is_restorable: bool = False
-
-
-class Gap(NamedTuple):
-    """Versions that are missing in the history."""
-
-    first: int
-    last: int
-
-
-class FirstState(NamedTuple):
-    """The first known state of a book, and the page that can restore it."""
-
-    version: int
-    lines: Sequence[ValueLine]
-    address: str
-
-
-class StateColumn(NamedTuple):
-    """A state of a book, and the address that restores it, None if it cannot be restored."""
-
-    version: int
-    is_present: bool
-    members: Mapping[str, Any]
-    restore_address: str | None
 
 
 class VersionsForm(forms.Form):
@@ -118,7 +92,7 @@ def list_last_changes(request: HttpRequest, book: Book | None) -> Sequence[Descr
     return describe_entries(read_book_page(book.pk, Start(), MAX_LAST_CHANGES).rows)
 
 
-def find_first_state(book: KnownBook, oldest: Sequence[Entry]) -> FirstState | None:
+def find_first_state(book: KnownBook, oldest: Sequence[Entry]) -> dict[str, Any] | None:
     """Returns the first known state if no entry shows it: the state before the oldest change, or the only state."""
     if oldest and oldest[0].kind is Change.Kind.CREATED:
         return None
@@ -127,7 +101,8 @@ def find_first_state(book: KnownBook, oldest: Sequence[Entry]) -> FirstState | N
         fields = find_state(book.pk, version)
     except UnknownVersion:
         return None
-    return FirstState(version, compare_fields(fields, None), state_address(book.pk, version))
+    address = state_address(book.pk, version)
+    return {"version": version, "lines": compare_fields(fields, None), "address": address}
 
 
 def list_merged(pk: int) -> list[Link]:
@@ -152,7 +127,7 @@ def show_state(request: HttpRequest, object_id: str) -> HttpResponse:
     if not columns:
         messages.error(request, gettext(UNKNOWN_STATE))
         return HttpResponseRedirect(history_address(book.pk))
-    heading = describe_versions([column.version for column in columns])
+    heading = describe_versions([column["version"] for column in columns])
     return render_page(
         request,
         "state",
@@ -160,7 +135,7 @@ def show_state(request: HttpRequest, object_id: str) -> HttpResponse:
         heading=heading,
         book=book,
         columns=columns,
-        lines=compare_fields(columns[0].members, columns[-1].members),
+        lines=compare_fields(columns[0]["fields"], columns[-1]["fields"]),
         versions_form=form,
     )
 
@@ -192,11 +167,11 @@ def redirect_unknown(request: HttpRequest) -> HttpResponse:
     return HttpResponseRedirect(reverse("admin:index"))
 
 
-def find_gaps(book: KnownBook, pager: Pager) -> Iterator[Gap | None]:
+def find_gaps(book: KnownBook, pager: Pager) -> Iterator[dict[str, int] | None]:
     """Yields the versions that are missing after each entry."""
     upper = find_version_after(book, pager.start, pager.page)
     for entry in pager.page.rows:
-        yield Gap(entry.version + 1, upper - 1) if upper and upper - entry.version > 1 else None
+        yield {"first": entry.version + 1, "last": upper - 1} if upper and upper - entry.version > 1 else None
         upper = entry.version
 
 
@@ -210,7 +185,7 @@ def find_version_after(book: KnownBook, start: Start, page: Page[Entry]) -> int 
     return book.version + (1 if book.is_there else 2)
 
 
-def build_columns(request: HttpRequest, book: KnownBook, form: VersionsForm) -> list[StateColumn]:
+def build_columns(request: HttpRequest, book: KnownBook, form: VersionsForm) -> list[dict[str, Any]]:
     """Returns the states with these versions; empty if one of them is unknown."""
     present = find_present_state(book.pk)
     versions = {form.cleaned_data["version"], form.cleaned_data["other"] or present.version or book.version}
@@ -220,16 +195,11 @@ def build_columns(request: HttpRequest, book: KnownBook, form: VersionsForm) -> 
         return []
     may_restore = book.is_there and request.user.has_perm("books.change_book")
     return [
-        StateColumn(
-            version,
-            version == present.version,
-            fields,
-            change_address(book.pk, version) if may_restore and fields != present.fields else None,
-        )
+        {
+            "version": version,
+            "is_present": version == present.version,
+            "fields": fields,
+            "is_restorable": may_restore and fields != present.fields,
+        }
         for version, fields in states
     ]
-
-
-def change_address(pk: int, version: int) -> str:
-    """Returns the address of the book's form, filled with this state."""
-    return f"{reverse('admin:books_book_change', args=[pk])}?{urlencode({'state': version})}"

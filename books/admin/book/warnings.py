@@ -5,7 +5,6 @@ from datetime import date
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
-from django.db.models import QuerySet
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.translation import gettext as _
@@ -38,39 +37,25 @@ def find_warnings(values: Mapping[str, Any], edited: Collection[str], pk: int | 
     `values` leaves out invalid values. Takes at most two queries.
     """
     others = Book.objects.exclude(pk=pk) if pk else Book.objects.all()
-    warnings: list[BookWarning | None] = []
+    warnings: list[BookWarning] = []
     if "isbn" in edited and "isbn" in values:
-        warnings += [check_isbn(values["isbn"]), check_same_isbn(values["isbn"], others)]
+        isbn = values["isbn"]
+        if message := warn_isbn(isbn):
+            warnings.append(BookWarning("isbn", isbn, message))
+        # In another notation: the same notation is an error of the form.
+        if other := others.filter(find_same_isbn(isbn)).first():
+            warnings.append(
+                BookWarning("isbn", isbn, format_warning(_("{} has the same ISBN."), other), needs_yes=True)
+            )
     if {"title", "author"} & set(edited) and "title" in values and "author" in values:
-        warnings.append(check_same_work(values["title"], values["author"], others))
-    if "year" in edited and "year" in values:
-        warnings.append(check_year(values["year"], today))
-    return [warning for warning in warnings if warning]
-
-
-def check_isbn(isbn: str) -> BookWarning | None:
-    message = warn_isbn(isbn)
-    return BookWarning("isbn", isbn, message) if message else None
-
-
-def check_same_isbn(isbn: str, others: QuerySet[Book]) -> BookWarning | None:
-    """Finds a book with the same ISBN in another notation. The same notation is an error of the form."""
-    other = others.filter(find_same_isbn(isbn)).first()
-    message = _("{} has the same ISBN.")
-    return BookWarning("isbn", isbn, format_warning(message, other), needs_yes=True) if other else None
-
-
-def check_same_work(title: str, author: str, others: QuerySet[Book]) -> BookWarning | None:
-    """Finds a book that duplicates have in common with this one: the title up to its subtitle, and the author."""
-    pks = find_same_works([(title, author)]).get((title, author), [])
-    other = others.filter(pk__in=pks).order_by("pk").first()
-    message = _("{} has the same title and author. It may be the same book.")
-    return BookWarning("title", f"{title}\0{author}", format_warning(message, other)) if other else None
-
-
-def check_year(year: int, today: date) -> BookWarning | None:
-    message = warn_year(year, today)
-    return BookWarning("year", str(year), message) if message else None
+        work = (values["title"], values["author"])
+        pks = find_same_works([work]).get(work, [])
+        if other := others.filter(pk__in=pks).order_by("pk").first():
+            message = format_warning(_("{} has the same title and author. It may be the same book."), other)
+            warnings.append(BookWarning("title", "\0".join(work), message))
+    if "year" in edited and "year" in values and (message := warn_year(values["year"], today)):
+        warnings.append(BookWarning("year", str(values["year"]), message))
+    return warnings
 
 
 def format_warning(message: str, book: Book) -> str:

@@ -4,7 +4,6 @@ from django.contrib import messages
 from django.core.exceptions import BadRequest
 from django.http import Http404, HttpRequest, HttpResponseRedirect
 from django.http.response import HttpResponseBase
-from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -12,12 +11,12 @@ from books.admin.descriptions import operation_address
 from books.admin.list.filters import (
     LIST_FORM,
     LIST_PARAMETERS,
-    change_query,
     describe_unknown,
     list_unknown_names,
     resolve_filters,
     select_listed,
 )
+from books.admin.list.settings import redirect_to_list
 from books.admin.views import SEE_BOOKS
 from books.files.export_tasks import EXPORT, iter_workbook
 from books.files.exports import stream_books, stream_file
@@ -31,12 +30,10 @@ from books.operations.selections import StoredFilter
 def export_list(request: HttpRequest) -> HttpResponseBase:
     """Returns a file with the books of all pages of the list with these parameters, sorted by id."""
     format = FORMATS.get(request.GET.get("format", ""))
-    if not format or (format is XLSX and request.method != "POST"):
-        messages.error(request, _("Choose a format."))
-        return HttpResponseRedirect(f"{reverse('admin:books_book_changelist')}?{change_query(request.GET)}")
-    if unknown_names := list_unknown_names(request.GET, "format"):
-        messages.error(request, describe_unknown(unknown_names))
-        return HttpResponseRedirect(f"{reverse('admin:books_book_changelist')}?{change_query(request.GET)}")
+    unknown_names = list_unknown_names(request.GET, "format")
+    if not format or (format is XLSX and request.method != "POST") or unknown_names:
+        messages.error(request, describe_unknown(unknown_names) if unknown_names else _("Choose a format."))
+        return redirect_to_list(request.GET)
     parameters = {name: request.GET[name] for name in LIST_PARAMETERS if name in request.GET}
     if any("\0" in text for text in parameters.values()):
         # PostgreSQL cannot store NUL in the operation.

@@ -6,15 +6,15 @@ from typing import Any, BinaryIO, cast
 
 from django.contrib import messages
 from django.core.files.uploadedfile import UploadedFile
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_POST
 
-from books.admin.descriptions import operation_address
 from books.admin.files.forms import DEFAULTS, WITHOUT_ISBN_RULES, ImportRulesForm
 from books.admin.files.results import build_report, read_fields
 from books.admin.operations.descriptions import (
@@ -76,7 +76,7 @@ def show_import(request: HttpRequest) -> HttpResponse:
         try:
             return receive_whole_file(request) if request.FILES else begin_chunked_upload(request)
         except UnreadableFile as error:
-            return render_upload_error(request, str(error))
+            return report_error(request, str(error), 422, "admin:import_books")
     files = ImportFile.objects.filter(user=request.user.pk).order_by("-pk")
     return render_page(
         request,
@@ -100,7 +100,7 @@ def begin_chunked_upload(request: HttpRequest) -> HttpResponse:
         {
             "next": count_chunks(file),
             "chunk_address": reverse("admin:import_books_chunk", args=[file.pk]),
-            "mapping_address": mapping_address(file),
+            "mapping_address": reverse("admin:import_books_mapping", args=[file.pk]),
         }
     )
 
@@ -113,14 +113,7 @@ def receive_whole_file(request: HttpRequest) -> HttpResponse:
     stream = cast("BinaryIO", upload)
     file = store_whole_file(int(request.user.pk or 0), upload.name or "file", stream, upload.size or 0, timezone.now())
     look_into_complete(request, file)
-    return HttpResponseRedirect(mapping_address(file))
-
-
-def render_upload_error(request: HttpRequest, message: str) -> HttpResponse:
-    if accepts_json(request):
-        return JsonResponse({"message": message}, status=422)
-    messages.error(request, message)
-    return HttpResponseRedirect(reverse("admin:import_books"))
+    return redirect("admin:import_books_mapping", file.pk)
 
 
 def look_into_complete(request: HttpRequest, file: ImportFile) -> None:
@@ -141,7 +134,8 @@ def receive_chunk(request: HttpRequest, file_id: int) -> HttpResponse:
     except WrongChunk:
         return JsonResponse({"next": count_chunks(file)}, status=409)
     except OtherContent:
-        return render_upload_error(request, _("The file has changed since its upload began. Choose it again."))
+        message = _("The file has changed since its upload began. Choose it again.")
+        return report_error(request, message, 422, "admin:import_books")
     look_into_complete(request, file)
     return JsonResponse({"next": count_chunks(file)})
 
@@ -150,7 +144,8 @@ def show_mapping(request: HttpRequest, file_id: int) -> HttpResponse:
     """Asks which column contains which field, and which rules apply. Then it starts the check."""
     file = find_own(request, file_id)
     if not is_complete(file):
-        return render_upload_error(request, _("The upload was cut off. Choose the same file again to go on."))
+        message = _("The upload was cut off. Choose the same file again to go on.")
+        return report_error(request, message, 422, "admin:import_books")
     if request.method == "POST" and request.POST.get("encoding") in ("", *ENCODINGS):
         return receive_encoding(request, file)
     preview = find_preview(file.preview_operation)
@@ -178,7 +173,7 @@ def receive_encoding(request: HttpRequest, file: ImportFile) -> HttpResponse:
         begin_preview(file.pk, request.POST["encoding"], find_importer(request), timezone.now())
     except APIError as error:
         messages.error(request, _(error.message))
-    return HttpResponseRedirect(mapping_address(file))
+    return redirect("admin:import_books_mapping", file.pk)
 
 
 def receive_rules(request: HttpRequest, file: ImportFile, preview: FilePreview, form: ImportRulesForm) -> HttpResponse:
@@ -187,23 +182,19 @@ def receive_rules(request: HttpRequest, file: ImportFile, preview: FilePreview, 
     try:
         begin_check(file.pk, form.build_rules(), find_importer(request), timezone.now())
     except APIError as error:
-        return report_error(request, file, error)
-    return HttpResponseRedirect(check_address(file))
+        return report_error(request, _(error.message), error.status, "admin:import_books_check", file.pk)
+    return redirect("admin:import_books_check", file.pk)
 
 
 def render_step(request: HttpRequest, template: str, file: ImportFile, step: int, **context: Any) -> HttpResponse:
     """Shows a page of an import with its steps."""
-    names = [_("Columns"), _("Check"), _("Import")]
-    addresses = [
-        mapping_address(file),
-        check_address(file) if step == COLUMNS_STEP and file.latest_operation else "",
-        "",
-    ]
+    check_address = reverse("admin:import_books_check", args=[file.pk]) if file.latest_operation else ""
     steps = [
-        {"number": number, "name": name, "address": address, "is_current": number == step}
-        for number, (name, address) in enumerate(zip(names, addresses, strict=True), 1)
+        (_("Columns"), reverse("admin:import_books_mapping", args=[file.pk])),
+        (_("Check"), check_address if step == COLUMNS_STEP else ""),
+        (_("Import"), ""),
     ]
-    return render_page(request, template, _("Import books"), file=file, steps=steps, **context)
+    return render_page(request, template, _("Import books"), file=file, step=step, steps=steps, **context)
 
 
 def show_preview(request: HttpRequest, file: ImportFile) -> HttpResponse:
@@ -218,8 +209,6 @@ def show_preview(request: HttpRequest, file: ImportFile) -> HttpResponse:
         is_under_way=operation and is_under_way(operation),
         badge=operation and format_state(operation),
         progress=operation and describe_progress(operation, timezone.now()),
-        operation_address=operation and operation_address(operation.pk),
-        mapping_address=mapping_address(file),
     )
 
 
@@ -245,7 +234,7 @@ def show_check(request: HttpRequest, file_id: int) -> HttpResponse:
     file = find_own(request, file_id)
     operation = file.latest_operation
     if not operation:
-        return HttpResponseRedirect(mapping_address(file))
+        return redirect("admin:import_books_mapping", file.pk)
     if request.method == "POST":
         return receive_corrections(request, file)
     is_check = operation.kind == CHECK
@@ -259,7 +248,6 @@ def show_check(request: HttpRequest, file_id: int) -> HttpResponse:
         is_under_way=is_under_way(operation),
         badge=format_state(operation),
         progress=describe_progress(operation, timezone.now()),
-        operation_address=operation_address(operation.pk),
         outcome=describe_outcome(operation),
         report=build_report(file, operation, request.GET),
         **describe_next_steps(file, operation),
@@ -310,27 +298,29 @@ def receive_corrections(request: HttpRequest, file: ImportFile) -> HttpResponse:
         if action == "check":
             begin_check_again(file.pk, shown_id, find_importer(request), timezone.now())
         elif action in IMPORT_ACTIONS:
-            confirm_import(request, file, shown_id, take_doubtful=IMPORT_ACTIONS[action])
+            begin_import(
+                file.pk,
+                shown_id,
+                find_importer(request),
+                timezone.now(),
+                take_doubtful=IMPORT_ACTIONS[action],
+                events="no_events" not in request.POST,
+            )
     except APIError as error:
-        return report_error(request, file, error)
+        return report_error(request, _(error.message), error.status, "admin:import_books_check", file.pk)
     if action != "save":
-        return HttpResponseRedirect(check_address(file))
+        return redirect("admin:import_books_check", file.pk)
     if accepts_json(request):
         return JsonResponse(describe_corrections(file, cast("Operation", file.latest_operation)))
-    return HttpResponseRedirect(request.get_full_path())
+    return redirect(request.get_full_path())
 
 
-def report_error(request: HttpRequest, file: ImportFile, error: APIError) -> HttpResponse:
+def report_error(request: HttpRequest, message: str, status: int, *page: Any) -> HttpResponse:
+    """Sends the message to the script, or shows it on a page."""
     if accepts_json(request):
-        return JsonResponse({"message": _(error.message)}, status=error.status)
-    messages.error(request, _(error.message))
-    return HttpResponseRedirect(check_address(file))
-
-
-def confirm_import(request: HttpRequest, file: ImportFile, shown_id: int | None, *, take_doubtful: bool) -> None:
-    """Starts the import of what the page showed. Raises APIError."""
-    events = "no_events" not in request.POST
-    begin_import(file.pk, shown_id, find_importer(request), timezone.now(), take_doubtful=take_doubtful, events=events)
+        return JsonResponse({"message": message}, status=status)
+    messages.error(request, message)
+    return redirect(*page)
 
 
 def accepts_json(request: HttpRequest) -> bool:
@@ -352,7 +342,7 @@ def show_returned(request: HttpRequest, file_id: int) -> HttpResponseBase:
     try:
         format = FORMATS[next(pieces).decode()]
     except UnreadableFile as error:
-        return render_upload_error(request, f"{file.name}: {error}")
+        return report_error(request, f"{file.name}: {error}", 422, "admin:import_books")
     return stream_file(pieces, format, f"{stem}.failed")
 
 
@@ -364,7 +354,7 @@ def delete_file(request: HttpRequest, file_id: int) -> HttpResponse:
         messages.success(request, _("“%(name)s” is deleted.") % {"name": file.name})
     except APIError as error:
         messages.error(request, _(error.message))
-    return HttpResponseRedirect(reverse("admin:import_books"))
+    return redirect("admin:import_books")
 
 
 def find_own(request: HttpRequest, file_id: int) -> ImportFile:
@@ -374,11 +364,3 @@ def find_own(request: HttpRequest, file_id: int) -> ImportFile:
     if file is None:
         raise Http404
     return file
-
-
-def mapping_address(file: ImportFile) -> str:
-    return reverse("admin:import_books_mapping", args=[file.pk])
-
-
-def check_address(file: ImportFile) -> str:
-    return reverse("admin:import_books_check", args=[file.pk])

@@ -19,7 +19,6 @@ from books.files.parsing import ACCEPTED
 from books.files.reasons import group_reason, list_groups, name_place
 from books.models import ImportFile, ImportFinding, Operation
 from library_site.db.integers import parse_integer
-from library_site.db.keyset import Key, Start, cut_page
 
 # The same columns as in the list of books. The other fields follow.
 COLUMNS = (*TEXT_COLUMNS, "isbn")
@@ -31,20 +30,10 @@ OPENED_FIRST = (Verdict.REFUSED, Verdict.DOUBTFUL)
 FIELD_PREFIX = "cell"
 
 
-class ReportSection(NamedTuple):
-    """A tab: the records of one kind, and how many the file has."""
+class ReportLink(NamedTuple):
+    """The records of one kind, or with one reason: how many the file has, and the page that shows only these."""
 
-    kind: str
-    title: str
-    total: int
-    address: str
-    is_shown: bool
-
-
-class ReasonGroup(NamedTuple):
-    """A reason that several records share, and the page with only these records."""
-
-    reason: str
+    text: str
     total: int
     address: str
     is_shown: bool
@@ -79,8 +68,8 @@ class ReportRow(NamedTuple):
 class Report(NamedTuple):
     """`next_address` links to the next rows. Only the first of the records that are not rejected are stored."""
 
-    sections: Sequence[ReportSection]
-    groups: Sequence[ReasonGroup]
+    sections: Sequence[ReportLink]
+    groups: Sequence[ReportLink]
     rows: Sequence[ReportRow]
     next_address: str
     is_cut: bool
@@ -104,7 +93,8 @@ def build_report(file: ImportFile, operation: Operation, query: QueryDict) -> Re
     """Returns the rows for the query parameters `kind`, `reason` and `after` (a position)."""
     counts = get_counts(operation)
     kinds = [kind for kind in Verdict if counts.get(kind)]
-    kind = choose_kind(query.get("kind", ""), kinds)
+    chosen = [kind for kind in kinds if kind == query.get("kind", "")]
+    kind = next((kind for kind in (*chosen, *OPENED_FIRST, *kinds) if kind in kinds), None)
     if kind is None:
         return Report((), (), (), "", is_cut=False)
     groups = list_groups(get_reasons(operation, kind))
@@ -115,25 +105,22 @@ def build_report(file: ImportFile, operation: Operation, query: QueryDict) -> Re
     shown, next_after = find_page(findings, reason, max(0, min(after, 2**62)))
     return Report(
         [
-            ReportSection(name, name_verdict(name), counts[name], build_address(kind=name), name == kind)
+            ReportLink(name_verdict(name), counts[name], build_address(kind=name), is_shown=name == kind)
             for name in kinds
         ],
-        [ReasonGroup(group, count, group_address(kind, group), is_shown=group == reason) for count, group in groups],
+        [
+            # The reasons that have no group of their own are not shown alone.
+            ReportLink(
+                group,
+                count,
+                "" if group == _("other reasons") else build_address(kind=kind, reason=group),
+                is_shown=group == reason,
+            )
+            for count, group in groups
+        ],
         list(build_rows(file, operation, shown)),
         build_address(kind=kind, reason=reason, after=next_after) if next_after else "",
         kind not in REJECTED_VERDICTS and counts[kind] > len(shown),
-    )
-
-
-def group_address(kind: Verdict, group: str) -> str:
-    """Returns "" for the reasons that have no group of their own."""
-    return "" if group == _("other reasons") else build_address(kind=kind, reason=group)
-
-
-def choose_kind(wanted: str, kinds: Sequence[Verdict]) -> Verdict | None:
-    return next(
-        (kind for kind in (*filter(wanted.__eq__, kinds), *OPENED_FIRST, *kinds) if kind in kinds),
-        None,
     )
 
 
@@ -145,8 +132,9 @@ def find_page(findings: QuerySet[ImportFinding], reason: str, after: int) -> tup
     """Returns the findings after a position, and the position for the next page, 0 if there is none."""
     rows = findings.filter(position__gt=after).order_by("position")
     if not reason:
-        page = cut_page(list(rows[: MAX_SHOWN_RECORDS + 1]), MAX_SHOWN_RECORDS, Start((after,)), get_position_key)
-        return page.rows, page.next_key[0] if page.next_key else 0
+        shown = list(rows[: MAX_SHOWN_RECORDS + 1])
+        has_more = len(shown) > MAX_SHOWN_RECORDS
+        return shown[:MAX_SHOWN_RECORDS], shown[MAX_SHOWN_RECORDS - 1].position if has_more else 0
     positions: list[int] = []
     searched = list(rows.values_list("position", "reason")[:MAX_SEARCHED_RECORDS])
     for position, text in searched:
@@ -155,10 +143,6 @@ def find_page(findings: QuerySet[ImportFinding], reason: str, after: int) -> tup
         if len(positions) > MAX_SHOWN_RECORDS:
             return list(rows.filter(position__in=positions[:MAX_SHOWN_RECORDS])), positions[MAX_SHOWN_RECORDS - 1]
     return list(rows.filter(position__in=positions)), searched[-1][0] if len(searched) == MAX_SEARCHED_RECORDS else 0
-
-
-def get_position_key(finding: ImportFinding) -> Key:
-    return (finding.position,)
 
 
 def build_rows(file: ImportFile, operation: Operation, findings: Sequence[ImportFinding]) -> Iterator[ReportRow]:

@@ -1,9 +1,8 @@
 """Computes charts that templates draw as SVG: columns and bars in a box of 100 by 100 units."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
-Key = TypeVar("Key", bound=tuple[Any, ...])
 SIZE = 100.0
 # The share of its space that a column fills.
 FILLED = 0.76
@@ -47,13 +46,3 @@ def stack(x: float, place: float, label: str, values: Sequence[int], highest: in
             height = SIZE * value / highest
             bottom -= height
             yield Part(x + place * (1 - FILLED) / 2, bottom, place * FILLED, height, series, f"{label}: {value}")
-
-
-def find_largest(counts: Mapping[Key, int], limit: int) -> list[Key]:
-    """Returns the keys with the largest counts. Ties are resolved by the order of the keys."""
-    return sorted(counts, key=lambda key: (-counts[key], key))[:limit]
-
-
-def scale(value: int, highest: int) -> float:
-    """Returns the length of a bar."""
-    return round(SIZE * value / (highest or 1), 2)

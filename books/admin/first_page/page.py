@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, NamedTuple
-from urllib.parse import urlencode
 
 from django.http import HttpRequest
 from django.urls import reverse
@@ -20,7 +19,7 @@ from books.admin.descriptions import (
     link_channel,
     list_shown_operations,
 )
-from books.admin.first_page.charts import Column, build_chart_columns, find_largest, scale
+from books.admin.first_page.charts import Column, build_chart_columns
 from books.admin.list.filters import begin_day
 from books.admin.operations.descriptions import find_changed_books
 from books.admin.operations.views import describe_row
@@ -32,7 +31,6 @@ from books.history.loans import find_loan
 from books.models import Actor, Book
 from books.search.quality import MIN_PROBABLE_YEAR, QUALITIES
 from books.summaries import BOOKS, CHANGES, find_count_time, read_duplicates, read_summary
-from library_site.admin.badges import Tone
 from library_site.admin.moments import localize_moment
 from library_site.admin.paginator import BoundedCount, count_rows
 from library_site.db.keyset import Start
@@ -56,33 +54,6 @@ class Number(NamedTuple):
     address: str
 
 
-class GenreBar(NamedTuple):
-    name: str
-    books: int
-    width: float
-    address: str
-
-
-class Series(NamedTuple):
-    """The changes of one user, or of all other users together, for whom there is no link."""
-
-    name: str
-    number: int
-    changes: int
-    address: str
-
-
-class FeedItem(NamedTuple):
-    """A single change, or all changes of an operation. `detail` says what changed."""
-
-    word: str
-    tone: Tone
-    subject: Link
-    detail: str
-    who: Link | None
-    at: datetime
-
-
 def describe_first_page(request: HttpRequest) -> dict[str, Any]:
     """Returns the parts of the page that the user may see."""
     now = timezone.now()
@@ -99,7 +70,10 @@ def describe_first_page(request: HttpRequest) -> dict[str, Any]:
 
 def describe_books(now: datetime, *, may_merge: bool) -> dict[str, Any]:
     summary = read_summary(BOOKS, now)
-    numbers, qualities = summary.numbers, list_qualities(summary.numbers["qualities"])
+    numbers = summary.numbers
+    qualities = [
+        Number(str(QUALITIES[name]), books, list_address(quality=name)) for name, books in numbers["qualities"].items()
+    ]
     if may_merge:
         duplicates = read_duplicates(now).number
         qualities.append(Number(_("possible duplicates"), duplicates, reverse("admin:duplicates")))
@@ -121,10 +95,11 @@ def describe_books(now: datetime, *, may_merge: bool) -> dict[str, Any]:
 
 def describe_changes(now: datetime) -> dict[str, Any]:
     days = sum_days(read_summary(CHANGES, now).numbers.get("hours", {}), now)
-    names = name_actors({int(pk) for counts in days.values() for pk in counts})
+    actors = read_actor_names({int(pk) for counts in days.values() for pk in counts})
+    names = {pk: name_actor(actor) for pk, actor in actors.items()}
     changes = [count_by_name(counts, names) for counts in days.values()]
     totals = sum(changes, Counter[Link]())
-    people = find_largest(totals, MAX_PEOPLE)
+    people = sorted(totals, key=lambda link: (-totals[link], link))[:MAX_PEOPLE]
     return {
         "feed": list_feed(),
         "series": list_series(totals, people),
@@ -147,8 +122,7 @@ def sum_days(hours: Mapping[str, Mapping[str, int]], now: datetime) -> dict[str,
 
 
 def list_address(**filters: Any) -> str:
-    address = reverse("admin:books_book_changelist")
-    return f"{address}?{urlencode(filters)}" if filters else address
+    return reverse("admin:books_book_changelist", query=filters)
 
 
 def count_new(now: datetime) -> Number:
@@ -158,23 +132,22 @@ def count_new(now: datetime) -> Number:
     return Number(_("Added in seven days"), books, list_address(added_since=day.isoformat()))
 
 
-def list_qualities(counts: Mapping[str, int]) -> list[Number]:
-    return [Number(str(QUALITIES[name]), books, list_address(quality=name)) for name, books in counts.items()]
-
-
 def sum_counts(counts: Sequence[int]) -> int:
     is_bounded = any(isinstance(count, BoundedCount) for count in counts)
     return BoundedCount(sum(counts)) if is_bounded else sum(counts)
 
 
-def build_genre_bars(genres: Sequence[tuple[str, int]], books: int) -> list[GenreBar]:
+def build_genre_bars(genres: Sequence[tuple[str, int]], books: int) -> list[dict[str, Any]]:
     shown = genres[:MAX_SHOWN_GENRES]
     others = books - sum(count for _name, count in shown)
-    highest = max((count for _name, count in shown), default=0)
-    bars = [GenreBar(name, count, scale(count, highest), list_address(genre=name)) for name, count in shown]
+    highest = max((count for _name, count in shown), default=0) or 1
+    bars = [
+        {"name": name, "books": count, "width": 100 * count / highest, "address": list_address(genre=name)}
+        for name, count in shown
+    ]
     if others > 0:
         # All others together are no genre, and would make the bars of the genres short.
-        bars.append(GenreBar(_("Others"), others, 0.0, reverse("admin:genres")))
+        bars.append({"name": _("Others"), "books": others, "width": 0, "address": reverse("admin:genres")})
     return bars
 
 
@@ -197,12 +170,8 @@ def build_decades(decades: Sequence[tuple[int, int]], this_year: int) -> list[Co
     return build_chart_columns(labels, [(count,) for count in counts], addresses)
 
 
-def name_actors(pks: set[int]) -> dict[int, Link]:
-    """Returns the name of each actor, or its channel if it has no name."""
-    return {pk: name_actor(actor) for pk, actor in read_actor_names(pks).items()}
-
-
 def name_actor(actor: ActorNames) -> Link:
+    """Returns the first name of the actor, or its channel if it has no name."""
     names = describe_names(actor)
     return names[0][1] if names else link_channel(Actor.Channel(actor.channel))
 
@@ -215,11 +184,14 @@ def count_by_name(counts: Mapping[str, int], names: Mapping[int, Link]) -> Count
     return counter
 
 
-def list_series(totals: Counter[Link], people: Sequence[Link]) -> list[Series]:
-    """Returns the users with the most changes, and all others together."""
-    series = [Series(link.text, number, totals[link], link.address) for number, link in enumerate(people, 1)]
+def list_series(totals: Counter[Link], people: Sequence[Link]) -> list[dict[str, Any]]:
+    """Returns the users with the most changes, and all others together, for whom there is no link."""
+    series = [
+        {"name": link.text, "number": number, "changes": totals[link], "address": link.address}
+        for number, link in enumerate(people, 1)
+    ]
     if others := totals.total() - sum(totals[link] for link in people):
-        series.append(Series(_("Others"), MAX_PEOPLE + 1, others, ""))
+        series.append({"name": _("Others"), "number": MAX_PEOPLE + 1, "changes": others, "address": ""})
     return series
 
 
@@ -236,7 +208,7 @@ def format_day(day: date) -> str:
     return date_format(datetime(day.year, day.month, day.day, tzinfo=UTC), _("j M"))
 
 
-def list_feed() -> list[FeedItem]:
+def list_feed() -> list[dict[str, Any]]:
     entries = read_feed(Filters(), Start(), MAX_CHANGES).rows
     books = find_changed_books({entry.operation_id for entry in entries if entry.operation_id})
     return [
@@ -244,13 +216,14 @@ def list_feed() -> list[FeedItem]:
     ]
 
 
-def describe_item(change: Description, books: Sequence[Link]) -> FeedItem:
-    """Names the first of the books of an operation."""
-    who = change.names[0][1] if change.names else change.channel
-    if change.operation:
-        detail = ", ".join(book.text for book in books)
-        return FeedItem(change.kind, change.tone, change.operation, detail, who, change.entry.at)
-    return FeedItem(change.kind, change.tone, change.book, describe_changed_values(change), who, change.entry.at)
+def describe_item(change: Description, books: Sequence[Link]) -> dict[str, Any]:
+    """Describes a single change, or all changes of an operation with the first of its books."""
+    return {
+        "change": change,
+        "subject": change.operation or change.book,
+        "detail": ", ".join(book.text for book in books) if change.operation else describe_changed_values(change),
+        "who": change.names[0][1] if change.names else change.channel,
+    }
 
 
 def describe_changed_values(change: Description) -> str:

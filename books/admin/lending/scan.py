@@ -1,15 +1,13 @@
 """The scan box: it opens the only match, numbers several matches, and offers to add a book if there is none."""
 
-from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
-from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.translation import gettext
 
-from books.admin.list.did_you_mean import list_similar_searches
+from books.admin.list.words import list_similar_searches
 from books.admin.views import render_page
 from books.isbn import hyphenate_isbn
 from books.models import Book
@@ -30,23 +28,14 @@ class Absence(NamedTuple):
 
 def show_scan(request: HttpRequest) -> HttpResponse:
     scan = read_scan(request.GET.get("code", ""))
-    books = find_books(scan)
+    is_scanned = scan.kind is not ScanKind.NOTHING
+    # One more than the digit keys tells whether there are more.
+    books = find_first(Book.objects.all(), scan, MAX_NUMBERED_BOOKS + 1) if is_scanned else []
     if scan.layout:
         messages.warning(request, explain_layout(scan.layout))
     if len(books) == 1:
         return HttpResponseRedirect(reverse("admin:books_book_change", args=[books[0].pk]))
-    return render_response(request, scan, books)
-
-
-def find_books(scan: Scan) -> list[Book]:
-    """Returns the best matches, and one more than the digit keys if there are more."""
-    if scan.kind is ScanKind.NOTHING:
-        return []
-    return find_first(Book.objects.all(), scan, MAX_NUMBERED_BOOKS + 1)
-
-
-def render_response(request: HttpRequest, scan: Scan, books: Sequence[Book]) -> HttpResponse:
-    is_absent = scan.kind is not ScanKind.NOTHING and not books
+    is_absent = is_scanned and not books
     return render_page(
         request,
         "scan",
@@ -55,7 +44,8 @@ def render_response(request: HttpRequest, scan: Scan, books: Sequence[Book]) -> 
         books=books[:MAX_NUMBERED_BOOKS],
         similar_searches=list_similar_searches(scan) if is_absent else [],
         absence=explain_absence(scan, request.user.has_perm("books.add_book")) if is_absent else None,
-        list_address=build_list_address(scan) if len(books) > MAX_NUMBERED_BOOKS else None,
+        has_more=len(books) > MAX_NUMBERED_BOOKS,
+        list_address=reverse("admin:books_book_changelist", query={"q": scan.text}),
     )
 
 
@@ -65,12 +55,12 @@ def explain_absence(scan: Scan, may_add: bool) -> Absence:
     if scan.kind is ScanKind.ISBN:
         isbn = hyphenate_isbn(scan.isbn13)
         explanation = gettext("No book has the ISBN %(isbn)s.") % {"isbn": isbn}
-        return Absence(explanation, build_add_address({"isbn": isbn}) if may_add else None)
+        return Absence(explanation, build_add_address(isbn=isbn) if may_add else None)
     if scan.kind is ScanKind.ID:
         return Absence(gettext("No book has the id %(number)d.") % {"number": scan.number})
     return Absence(
         gettext("No book has all these words in title, author and genre."),
-        build_add_address({"title": scan.text}) if may_add else None,
+        build_add_address(title=scan.text) if may_add else None,
     )
 
 
@@ -82,9 +72,5 @@ def explain_layout(layout: str) -> str:
     return message % {"layout": gettext(layout)}
 
 
-def build_add_address(values: Mapping[str, Any]) -> str:
-    return f"{reverse('admin:books_book_add')}?{urlencode(values)}"
-
-
-def build_list_address(scan: Scan) -> str:
-    return f"{reverse('admin:books_book_changelist')}?{urlencode({'q': scan.text})}"
+def build_add_address(**values: Any) -> str:
+    return reverse("admin:books_book_add", query=values)

@@ -17,12 +17,11 @@ from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_GET, require_POST
 
 from books.admin.descriptions import AVAILABLE, LENT_STATE, STATES, name_state
-from books.admin.lending.scan import build_add_address, explain_absence, explain_layout
-from books.admin.views import find_librarian, render_page
+from books.admin.lending.scan import explain_absence, explain_layout
+from books.admin.views import find_librarian, render_page, report_rejected
 from books.book_values import BookValues
 from books.history.actors import ActorRef
 from books.history.states import MAX_VERSION
-from books.isbn import hyphenate_isbn
 from books.models import Book, Change
 from books.search.matches import find_by_code
 from books.search.scans import MAX_SCAN_LENGTH, Scan, ScanKind, read_scan
@@ -124,10 +123,8 @@ def explain_no_match(scan: Scan, may_add: bool) -> ScanResult:
         return ScanResult(None, _("Scan a code first."))
     if scan.kind is ScanKind.WORDS:
         return ScanResult(None, _("Words lend no book. Scan its code, or type its ID like #17."))
-    address = (
-        build_add_address({"isbn": hyphenate_isbn(scan.isbn13)}) if scan.kind is ScanKind.ISBN and may_add else None
-    )
-    return ScanResult(None, explain_absence(scan, may_add=False).explanation, address)
+    # A title is no code, so only an unknown ISBN leads to the form that adds a book.
+    return ScanResult(None, *explain_absence(scan, may_add))
 
 
 def explain_several(books: list[Book]) -> str:
@@ -191,7 +188,7 @@ def report_change(request: HttpRequest, book: int, version: int, state: str) -> 
     try:
         new_version = set_state(find_librarian(request), book, version, state)
     except APIError as refusal:
-        messages.error(request, _("Nothing was changed. {reason}.").format(reason=_(refusal.message)))
+        report_rejected(request, refusal)
         return {}
     return {"book": book, "version": new_version}
 

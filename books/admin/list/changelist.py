@@ -14,14 +14,11 @@ from django.utils.functional import cached_property
 from django.utils.translation import gettext as _
 
 from books.admin.descriptions import STATES, Link, name_state
-from books.admin.list.did_you_mean import list_similar_searches
 from books.admin.list.facets import (
     Facet,
-    FacetCounts,
     FacetRow,
     count_facets,
     find_known_count,
-    hide_counts,
     list_chips,
     list_facets,
     read_counts,
@@ -29,6 +26,7 @@ from books.admin.list.facets import (
 )
 from books.admin.list.filters import ListFilterForm, build_list_condition, change_query, resolve_filters
 from books.admin.list.settings import LIST_COLUMNS, read_settings
+from books.admin.list.words import list_similar_searches
 from books.models import Book, Summary
 from books.search.lent_books import AVAILABILITY_CONDITIONS
 from books.search.matches import build_search
@@ -167,13 +165,11 @@ class BookList(ChangeList):
         return find_count_time(self.summary, self.now) if is_counted else None
 
     def list_facets(self) -> Iterator[Facet]:
-        return list_facets(self.count_facets(), self.filter_form.cleaned_data, self.build_address)
-
-    def count_facets(self) -> FacetCounts:
-        if self.is_narrowed and self.result_count <= MAX_LISTED_COUNT and not self.exact_address:
-            return count_facets(self.facet_rows, self.now.date())
-        counts = read_counts(self.summary.numbers)
-        return hide_counts(counts) if self.is_narrowed else counts
+        """Too many books to count have the choices of the whole list, without numbers."""
+        is_counted = self.is_narrowed and self.result_count <= MAX_LISTED_COUNT and not self.exact_address
+        counts = count_facets(self.facet_rows, self.now.date()) if is_counted else read_counts(self.summary.numbers)
+        shows_counts = is_counted or not self.is_narrowed
+        return list_facets(counts, self.filter_form.cleaned_data, self.build_address, shows_counts=shows_counts)
 
     def list_chips(self) -> list[Link]:
         return list(list_chips(self.filter_form.cleaned_data, self.build_address))

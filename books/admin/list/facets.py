@@ -35,12 +35,12 @@ class Facet(NamedTuple):
 
 
 class FacetCounts(NamedTuple):
-    """The numbers of books for each facet; None if they are not counted."""
+    """The numbers of books for each facet."""
 
-    genres: Sequence[tuple[str, int | None]]
-    decades: Sequence[tuple[int, int | None]]
-    availability: Mapping[str, int | None]
-    qualities: Mapping[str, int | None]
+    genres: Sequence[tuple[str, int]]
+    decades: Sequence[tuple[int, int]]
+    availability: Mapping[str, int]
+    qualities: Mapping[str, int]
 
 
 def read_counts(numbers: Mapping[str, Any]) -> FacetCounts:
@@ -64,16 +64,6 @@ def find_known_count(counts: FacetCounts, values: Mapping[str, Any]) -> int | No
     return None
 
 
-def hide_counts(counts: FacetCounts) -> FacetCounts:
-    """Returns the same choices without numbers, for a list with too many books to count."""
-    return FacetCounts(
-        [(name, None) for name, _books in counts.genres],
-        [(decade, None) for decade, _books in counts.decades],
-        dict.fromkeys(counts.availability),
-        dict.fromkeys(counts.qualities),
-    )
-
-
 def read_facet_rows(books: QuerySet[Book], limit: int) -> list[FacetRow]:
     """Returns the columns that the facets count, for at most so many books. The same statement counts the list."""
     return list(books.order_by().values_list("genre_folded", "genre", "year", "available", "isbn13")[:limit])
@@ -95,15 +85,17 @@ def count_facets(rows: Iterable[FacetRow], today: date) -> FacetCounts:
     return FacetCounts(genres.most_common(), list(decades.items()), states, qualities)
 
 
-def list_facets(counts: FacetCounts, values: Mapping[str, Any], build_address: BuildAddress) -> Iterator[Facet]:
+def list_facets(
+    counts: FacetCounts, values: Mapping[str, Any], build_address: BuildAddress, *, shows_counts: bool
+) -> Iterator[Facet]:
     """Yields the facets that have choices. The link of an active choice removes it."""
 
     def choose(label: str, books: int | None, **parameters: Any) -> Choice:
         is_current = all(values.get(name) == value for name, value in parameters.items())
         address = build_address(**dict.fromkeys(parameters, "") if is_current else parameters)
-        return Choice(label, address, books, is_current)
+        return Choice(label, address, books if shows_counts else None, is_current)
 
-    decades = sorted(sorted(counts.decades, key=lambda decade: -(decade[1] or 0))[:MAX_CHOICES], reverse=True)
+    decades = sorted(sorted(counts.decades, key=lambda decade: -decade[1])[:MAX_CHOICES], reverse=True)
     facets = [
         Facet(_("Genre"), [choose(name, books, genre=name) for name, books in counts.genres[:MAX_CHOICES]]),
         Facet(

@@ -166,6 +166,6 @@ def find_person(request: HttpRequest) -> Any:
     return request.user
 
 
-def redirect_to_list(query: str, **changes: Any) -> HttpResponse:
-    query = change_query(QueryDict(query[:MAX_QUERY_LENGTH]), **changes)
-    return HttpResponseRedirect(f"{reverse('admin:books_book_changelist')}?{query}")
+def redirect_to_list(query: str | QueryDict, **changes: Any) -> HttpResponseRedirect:
+    parameters = QueryDict(query[:MAX_QUERY_LENGTH]) if isinstance(query, str) else query
+    return HttpResponseRedirect(f"{reverse('admin:books_book_changelist')}?{change_query(parameters, **changes)}")

@@ -1,14 +1,15 @@
-"""Describes filters of books as text: those of the list, and those that operations store."""
+"""Describes filters of books as text, and proposes other searches."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime
 from typing import Any
 
+from django.urls import reverse
 from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from books.admin.descriptions import STATES, label_field
+from books.admin.descriptions import STATES, Link, label_field
 from books.admin.list.filters import (
     LIST_FORM,
     RESOLVED_NAMES,
@@ -18,6 +19,8 @@ from books.admin.list.filters import (
 )
 from books.operations.selections import StoredFilter
 from books.search.quality import QUALITIES
+from books.search.scans import Scan, ScanKind
+from books.search.similar_texts import find_similar_texts
 from library_site.admin.moments import format_date, localize_moment
 
 
@@ -32,12 +35,9 @@ def describe_selection(selection: StoredFilter) -> str:
         if "added_from" in selection.values:
             values["added_since"] = datetime.fromisoformat(selection.values["added_from"])
     # The search, the filters of the API, and values that earlier releases stored.
-    others = [f"{label_name(name)}: {value}" for name, value in stored.items() if name not in values]
+    labels = {name: _("Find") if name == "q" else label_field(name) for name in stored if name not in values}
+    others = [f"{label}: {stored[name]}" for name, label in labels.items()]
     return ", ".join([*others, *(text for _names, text in describe_filter_values(values))])
-
-
-def label_name(name: str) -> str:
-    return _("Find") if name == "q" else label_field(name)
 
 
 def describe_filter_values(values: Mapping[str, Any]) -> Iterable[tuple[Sequence[str], str]]:
@@ -64,6 +64,12 @@ def describe_filter_values(values: Mapping[str, Any]) -> Iterable[tuple[Sequence
 def format_years(first: int, last: int) -> str:
     """A dash between years before 0 would look like another minus."""
     return f"{first}–{last}" if first >= 0 else _("%(first)d to %(last)d") % {"first": first, "last": last}
+
+
+def list_similar_searches(scan: Scan) -> list[Link]:
+    """Returns links to the lists of similar titles and authors; none for the code of a book."""
+    texts = find_similar_texts(scan.text) if scan.kind is ScanKind.WORDS else []
+    return [Link(text, reverse("admin:books_book_changelist", query={"q": text})) for text in texts]
 
 
 def describe_ids(text: str) -> str:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
-from urllib.parse import urlencode
 from uuid import uuid4
 
 from django.contrib import messages
@@ -17,6 +16,7 @@ from django.utils.translation import ngettext
 
 from books.admin.descriptions import compare_fields, operation_address
 from books.admin.list.filters import LIST_FORM, ListFilterForm, change_query, list_unknown_names, resolve_filters
+from books.admin.list.settings import redirect_to_list
 from books.admin.list.words import describe_selection
 from books.admin.operations.descriptions import describe_edit
 from books.admin.operations.forms import BulkEditForm
@@ -70,7 +70,7 @@ def show_bulk_edit(request: HttpRequest) -> HttpResponse:
         selection = read_selected_books(request.GET)
     except InvalidFilter:
         messages.error(request, _("Nothing was changed: a filter of the list is not valid."))
-        return HttpResponseRedirect(selected_list_address(request.GET))
+        return redirect_to_list(request.GET)
     form = BulkEditForm(request.POST if request.method == "POST" else None, label_suffix="")
     if form.is_valid():
         change = OperationRequest(form.kind, selection, form.build_parameters())
@@ -162,8 +162,7 @@ def bulk_edit_selected(request: HttpRequest) -> str:
     """Returns the address of the bulk edit for the checked books, or for the whole list."""
     if is_across(request):
         return bulk_edit_address(request.GET)
-    ids = ",".join(request.POST.getlist(ACTION_CHECKBOX_NAME))
-    return f"{reverse('admin:bulk_edit')}?{urlencode({'ids': ids})}"
+    return reverse("admin:bulk_edit", query={"ids": ",".join(request.POST.getlist(ACTION_CHECKBOX_NAME))})
 
 
 def is_across(request: HttpRequest) -> bool:

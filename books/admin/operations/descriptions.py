@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.db.models import Count, OuterRef, Subquery
 from django.utils.translation import gettext as _
@@ -29,11 +29,6 @@ SHOWN_BOOKS = 3
 # An operation that waits longer probably has no worker.
 LONG_WAIT = timedelta(seconds=10)
 TONES: dict[str, Tone] = {"done": "good", "failed": "bad", "cancelled": "warning"}
-
-
-class ProblemLine(NamedTuple):
-    book: Link
-    reason: str
 
 
 def format_state(operation: Operation) -> str:
@@ -79,7 +74,7 @@ def find_changed_books(operation_ids: Collection[int], limit: int = SHOWN_BOOKS)
     firsts = [Subquery(changes[number : number + 1]) for number in range(limit)]
     rows = Operation.objects.filter(pk__in=operation_ids).values_list("pk", *firsts)
     book_ids = {pk: dict.fromkeys(book_id for book_id in ids if book_id) for pk, *ids in rows}
-    titles = find_titles({book_id for ids in book_ids.values() for book_id in ids})
+    titles = find_titles(set().union(*book_ids.values()))
     return {pk: [Link(titles[book_id], history_address(book_id)) for book_id in ids] for pk, ids in book_ids.items()}
 
 
@@ -125,10 +120,10 @@ def estimate_seconds_left(operation: Operation, now: datetime) -> int | None:
     return max(1, round(seconds_each * max(0, (operation.matched or 0) - done)))
 
 
-def list_problems(operation: Operation, pager: Pager) -> list[ProblemLine]:
-    """Returns a page of the items that the operation did not change."""
+def list_problems(operation: Operation, pager: Pager) -> list[tuple[Link, str]]:
+    """Returns a page of the books that the operation did not change, with the reasons."""
     problems = OperationProblem.objects.filter(operation=operation)
-    return [describe_problem(problem) for problem in pager.read_rows(problems, PAGE_SIZE)]
+    return [(link_book(problem.subject), describe_problem(problem)) for problem in pager.read_rows(problems, PAGE_SIZE)]
 
 
 def count_problems(operation: Operation) -> list[tuple[str, int]]:
@@ -138,7 +133,6 @@ def count_problems(operation: Operation) -> list[tuple[str, int]]:
     return [(str(OperationProblem.Reason(reason).label), count) for reason, count in rows]
 
 
-def describe_problem(problem: OperationProblem) -> ProblemLine:
+def describe_problem(problem: OperationProblem) -> str:
     detail = ", ".join(label_field(name) for name in problem.detail.split(", ")) if problem.detail else ""
-    reason = f"{problem.get_reason_display()}: {detail}" if detail else str(problem.get_reason_display())
-    return ProblemLine(link_book(problem.subject), reason)
+    return f"{problem.get_reason_display()}: {detail}" if detail else str(problem.get_reason_display())

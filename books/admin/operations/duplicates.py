@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 
 from books.admin.descriptions import Link, format_value, history_address, label_field
 from books.admin.pager import Pager
-from books.admin.views import find_librarian, may_undo, render_page, report_done
+from books.admin.views import find_librarian, may_undo, render_page, report_done, report_rejected
 from books.book_fields import FIELDS
 from books.models import Book
 from books.search.duplicates import Pair, mark_distinct
@@ -42,24 +42,6 @@ class Cell(NamedTuple):
 
     text: str
     kind: str
-    differs: bool
-
-
-class PairRow(NamedTuple):
-    """A pair with its books, why it is listed, and the address of the page that merges it."""
-
-    pair: Pair
-    books: Sequence[tuple[Book, Sequence[Cell]]]
-    reason: str
-    address: str
-
-
-class FieldLine(NamedTuple):
-    """A field of both books, and which book's value is selected."""
-
-    name: str
-    label: str
-    values: Sequence[tuple[int, str, bool]]
     differs: bool
 
 
@@ -108,9 +90,9 @@ def read_pairs(pairs: Sequence[Pair], start: Start, limit: int) -> Page[Pair]:
     return cut_page(sorted(beyond, reverse=start.backward)[: limit + 1], limit, start, tuple)
 
 
-def describe_pair(pair: Pair, books: Sequence[Book]) -> PairRow:
+def describe_pair(pair: Pair, books: Sequence[Book]) -> dict[str, Any]:
     rows = [(book, [build_cell(name, book, books) for name in SHOWN_FIELDS]) for book in books]
-    return PairRow(pair, rows, describe_reason(books), merge_address(pair))
+    return {"pair": pair, "books": rows, "reason": describe_reason(books), "address": merge_address(pair)}
 
 
 def build_cell(name: str, book: Book, books: Sequence[Book]) -> Cell:
@@ -157,7 +139,7 @@ def merge_and_report(request: HttpRequest, form: MergeForm) -> HttpResponse:
     try:
         operation = merge_books(kept, form.list_versions(), form.list_sources(), find_librarian(request), now)
     except APIError as refusal:
-        messages.error(request, _("Nothing was changed. %(reason)s.") % {"reason": _(refusal.message)})
+        report_rejected(request, refusal)
         return HttpResponseRedirect(request.get_full_path())
     # Somebody else can delete the book at once.
     title = Book.objects.filter(pk=kept).values_list("title", flat=True).first() or ""
@@ -173,13 +155,14 @@ def find_next_address(pair: Pair, pairs: Sequence[Pair]) -> str:
 
 
 def merge_address(pair: Pair) -> str:
-    return f"{reverse('admin:merge')}?pair={pair.first}-{pair.second}"
+    return reverse("admin:merge", query={"pair": f"{pair.first}-{pair.second}"})
 
 
-def build_line(name: str, books: Sequence[Book]) -> FieldLine:
-    """The older book's value is selected first."""
+def build_line(name: str, books: Sequence[Book]) -> dict[str, Any]:
+    """Describes a field of both books. The older book's value is selected first."""
     values = [(book.pk, format_value(getattr(book, name)), book is books[0]) for book in books]
-    return FieldLine(name, label_field(name), values, values[0][1] != values[1][1])
+    differs = values[0][1] != values[1][1]
+    return {"name": name, "label": label_field(name), "values": values, "differs": differs}
 
 
 def read_pair(text: str) -> Pair | None:

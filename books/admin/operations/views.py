@@ -4,7 +4,8 @@ from typing import Any
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.text import capfirst
@@ -18,7 +19,6 @@ from books.admin.descriptions import (
     link_operation,
     list_operations,
     list_shown_operations,
-    operation_address,
 )
 from books.admin.list.words import describe_selection
 from books.admin.operations.descriptions import (
@@ -106,7 +106,10 @@ def show_operation(request: HttpRequest, operation_id: int) -> HttpResponse:
         undo=undo and link_operation(undo),
         undo_of=undone and link_operation(undone),
         may_end=may_end(request, operation),
-        may_undo=may_end(request, operation) and may_undo(request) and can_undo(operation, undo),
+        may_undo=not (is_under_way(operation) or undo)
+        and may_end(request, operation)
+        and may_undo(request)
+        and Change.objects.filter(operation=operation).exists(),
         may_view_history=request.user.has_perm(VIEW_HISTORY),
         changes_address=changes_address(operation=operation.pk),
     )
@@ -118,10 +121,6 @@ def find_workbook(request: HttpRequest, operation: Operation) -> str:
     return reverse("admin:export_books_workbook", args=[operation.pk]) if is_there else ""
 
 
-def can_undo(operation: Operation, undo: Operation | None) -> bool:
-    return not is_under_way(operation) and undo is None and Change.objects.filter(operation=operation).exists()
-
-
 @never_cache
 def show_progress(request: HttpRequest, operation_id: int) -> HttpResponse:
     return JsonResponse(describe_progress(find_visible(request, operation_id), timezone.now()))
@@ -129,27 +128,26 @@ def show_progress(request: HttpRequest, operation_id: int) -> HttpResponse:
 
 @require_POST
 def confirm_cancel(request: HttpRequest, operation_id: int) -> HttpResponse:
-    require_operator_page(request, find_visible(request, operation_id))
+    require_end(request, operation_id)
     try:
         lifecycle.cancel_operation(operation_id)
         messages.success(request, _("It is cancelled. What is changed already stays, and can be undone."))
     except APIError as refusal:
         messages.error(request, f"{_(refusal.message)}.")
-    return HttpResponseRedirect(operation_address(operation_id))
+    return redirect("admin:operation", operation_id)
 
 
 @require_POST
 def undo(request: HttpRequest, operation_id: int) -> HttpResponse:
-    require_operator_page(request, find_visible(request, operation_id))
+    require_end(request, operation_id)
     if not may_undo(request):
         raise PermissionDenied
     actor = get_or_create_actor(Actor.Channel.OPERATION, user_id=request.user.pk)
     try:
-        operation = lifecycle.undo_operation(operation_id, actor, timezone.now(), UndoTask.permissions)
+        operation_id = lifecycle.undo_operation(operation_id, actor, timezone.now(), UndoTask.permissions).pk
     except APIError as refusal:
         messages.error(request, f"{_(refusal.message)}.")
-        return HttpResponseRedirect(operation_address(operation_id))
-    return HttpResponseRedirect(operation_address(operation.pk))
+    return redirect("admin:operation", operation_id)
 
 
 def find_visible(request: HttpRequest, operation_id: int) -> Operation:
@@ -171,8 +169,8 @@ def may_end(request: HttpRequest, operation: Operation) -> bool:
     return is_own(request, operation) or request.user.has_perm(UNDO_OTHERS)
 
 
-def require_operator_page(request: HttpRequest, operation: Operation) -> None:
-    if not may_end(request, operation):
+def require_end(request: HttpRequest, operation_id: int) -> None:
+    if not may_end(request, find_visible(request, operation_id)):
         raise PermissionDenied
 
 

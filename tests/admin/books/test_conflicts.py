@@ -11,7 +11,7 @@ from tests.support.books_admin import build_form, change_book, create_book, page
 
 
 def list_conflicts(response: Any) -> list[tuple[Any, ...]]:
-    return [tuple(conflict) for conflict in response.context["adminform"].form.conflicts]
+    return [tuple(conflict.values()) for conflict in response.context["adminform"].form.conflicts]
 
 
 def test_a_value_of_someone_else_is_replaced_only_by_the_second_save(librarian: Client) -> None:

@@ -30,7 +30,7 @@ def list_differences(response: Any) -> list[tuple[str, str, str]]:
 
 def list_columns(response: Any) -> list[tuple[int, bool]]:
     """Returns the versions of the states that the page shows, and whether they can be restored."""
-    return [(column.version, column.restore_address is not None) for column in response.context["columns"]]
+    return [(column["version"], column["is_restorable"]) for column in response.context["columns"]]
 
 
 @pytest.fixture

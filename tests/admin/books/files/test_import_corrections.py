@@ -359,7 +359,7 @@ def test_the_records_of_one_reason_are_shown_in_pages(head: Client, monkeypatch:
     rows = [f"T;Prus;{'19x8' if number % 2 else 1890};{build_isbn(number)};;" for number in range(10)]
     file, shown = check_rows(head, *rows)
     report = shown.context["report"]
-    assert [(group.reason, group.total) for group in report.groups] == [
+    assert [(group.text, group.total) for group in report.groups] == [
         ("Gattung: It is missing.", 5),
         ("Jahr: … is no year. Gattung: It is missing.", 5),
     ]

@@ -1,0 +1,62 @@
+"""The addresses of the pages of books, with the permissions that open them."""
+
+from books.admin.book.catalogue import show_entry
+from books.admin.book.deleted_books import restore_deleted_book, show_deleted_books
+from books.admin.book.history import show_state
+from books.admin.book.recent_changes import show_recent_changes
+from books.admin.book.suggestions import show_suggestions, show_warnings
+from books.admin.files.exports import download_workbook, export_list
+from books.admin.files.imports import delete_file, receive_chunk, show_check, show_import, show_mapping, show_returned
+from books.admin.lending.scan import show_scan
+from books.admin.lending.views import change_state, find_scanned, lend_shown_book, show_lending
+from books.admin.list.genres import show_genres
+from books.admin.list.settings import choose_default_view, delete_view, save_settings, save_view
+from books.admin.operations.bulk_edit import show_bulk_edit
+from books.admin.operations.duplicates import merge, show_duplicates
+from books.admin.operations.views import confirm_cancel, show_operation, show_operations, show_progress, undo
+from books.admin.views import (
+    ADD_BOOK,
+    BULK_EDIT,
+    CHANGE_BOOK,
+    IMPORT_BOOKS,
+    MERGE_BOOKS,
+    SEE_BOOKS,
+    VIEW_HISTORY,
+    build_route,
+)
+
+URLS = [
+    build_route("export/", export_list, "export_books", *SEE_BOOKS),
+    build_route("operations/<int:operation_id>/workbook/", download_workbook, "export_books_workbook", *SEE_BOOKS),
+    build_route("import/", show_import, "import_books", IMPORT_BOOKS),
+    build_route("import/<int:file_id>/chunk/", receive_chunk, "import_books_chunk", IMPORT_BOOKS),
+    build_route("import/<int:file_id>/mapping/", show_mapping, "import_books_mapping", IMPORT_BOOKS),
+    build_route("import/<int:file_id>/check/", show_check, "import_books_check", IMPORT_BOOKS),
+    build_route("import/<int:file_id>/delete/", delete_file, "import_books_delete", IMPORT_BOOKS),
+    build_route("import/<int:file_id>/refused/", show_returned, "import_books_refused", IMPORT_BOOKS),
+    build_route("scan/", show_scan, "scan", *SEE_BOOKS),
+    build_route("lend/", show_lending, "lend", CHANGE_BOOK),
+    build_route("lend/find/", find_scanned, "lend_find", CHANGE_BOOK),
+    build_route("lend/change/", change_state, "lend_change", CHANGE_BOOK),
+    build_route("<int:book_id>/lend/", lend_shown_book, "books_book_lend", CHANGE_BOOK),
+    build_route("columns/", save_settings, "books_book_columns", *SEE_BOOKS),
+    build_route("views/save/", save_view, "books_book_save_view", *SEE_BOOKS),
+    build_route("views/delete/", delete_view, "books_book_delete_view", *SEE_BOOKS),
+    build_route("views/default/", choose_default_view, "books_book_default_view", *SEE_BOOKS),
+    build_route("genres/", show_genres, "genres", *SEE_BOOKS),
+    build_route("bulk_edit/", show_bulk_edit, "bulk_edit", BULK_EDIT),
+    build_route("operations/", show_operations, "operations", VIEW_HISTORY, BULK_EDIT),
+    build_route("operations/<int:operation_id>/", show_operation, "operation"),
+    build_route("operations/<int:operation_id>/progress/", show_progress, "operation_progress"),
+    build_route("operations/<int:operation_id>/cancel/", confirm_cancel, "operation_cancel"),
+    build_route("operations/<int:operation_id>/undo/", undo, "operation_undo"),
+    build_route("duplicates/", show_duplicates, "duplicates", MERGE_BOOKS),
+    build_route("duplicates/merge/", merge, "merge", MERGE_BOOKS),
+    build_route("changes/", show_recent_changes, "recent_changes", VIEW_HISTORY),
+    build_route("deleted/", show_deleted_books, "deleted_books", VIEW_HISTORY),
+    build_route("<path:object_id>/history/state/", show_state, "books_book_state", VIEW_HISTORY),
+    build_route("<path:object_id>/restore/", restore_deleted_book, "books_book_restore", VIEW_HISTORY),
+    build_route("suggestions/", show_suggestions, "books_book_suggestions", ADD_BOOK, CHANGE_BOOK),
+    build_route("catalogue/", show_entry, "books_book_catalogue", ADD_BOOK),
+    build_route("warnings/", show_warnings, "books_book_warnings", ADD_BOOK, CHANGE_BOOK),
+]
