@@ -34,9 +34,8 @@ class Pager:
 
     def read(self, read: Callable[[Start, int], Page[T]], limit: int) -> Sequence[T]:
         """Returns the rows of the page. `read` takes a start and a limit."""
-        page = read(self.start, limit)
-        self.page = page
-        return page.rows
+        self.page = read(self.start, limit)
+        return self.page.rows
 
     def read_rows(self, rows: QuerySet[M], limit: int) -> Sequence[M]:
         """Returns a page of rows, sorted by id."""

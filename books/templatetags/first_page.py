@@ -5,7 +5,7 @@ from typing import Any
 from django import template
 from django.template import Context
 
-from books.admin.first_page.page import describe_first_page
+from books.admin.first_page import describe_first_page
 
 register = template.Library()
 

@@ -97,7 +97,6 @@ def may_restore(request: HttpRequest) -> bool:
 
 
 def restore_lost_book(request: HttpRequest, object_id: str) -> None:
-    """Restores the book so that its form can be saved, and shows the result as a message."""
     if not may_restore(request):
         raise PermissionDenied
     book = find_known_book(object_id)

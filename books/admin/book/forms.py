@@ -165,7 +165,6 @@ def write_isbn(text: str) -> str:
 
 
 def format_isbn_in_use(pk: int, title: str) -> str:
-    """Returns HTML with a link to the book that has the ISBN."""
     link = format_html('<a href="{}">{}</a>', reverse("admin:books_book_change", args=[pk]), title)
     return format_html(_("{} has this ISBN."), link)
 

@@ -112,13 +112,11 @@ def list_merged(pk: int) -> list[Link]:
 
 
 def find_previous_version(book: KnownBook, entries: Sequence[Entry]) -> int:
-    """Returns the version before the latest one."""
     versions = (entry.version for entry in entries if entry.kind not in DELETIONS)
     return next((version for version in versions if version < book.version), max(1, book.version - 1))
 
 
 def show_state(request: HttpRequest, object_id: str) -> HttpResponse:
-    """Compares a state with another one, or with the current state."""
     book = find_known_book(object_id)
     if book is None:
         return redirect_unknown(request)
@@ -168,7 +166,6 @@ def redirect_unknown(request: HttpRequest) -> HttpResponse:
 
 
 def find_gaps(book: KnownBook, pager: Pager) -> Iterator[dict[str, int] | None]:
-    """Yields the versions that are missing after each entry."""
     upper = find_version_after(book, pager.start, pager.page)
     for entry in pager.page.rows:
         yield {"first": entry.version + 1, "last": upper - 1} if upper and upper - entry.version > 1 else None

@@ -52,7 +52,6 @@ def begin_export(request: HttpRequest, selection: StoredFilter) -> HttpResponseB
 
 
 def download_workbook(request: HttpRequest, operation_id: int) -> HttpResponseBase:
-    """Returns the workbook of a finished operation to the user who started it."""
     operations = Operation.objects.filter(kind=EXPORT, state=Operation.State.DONE, actor__user_id=request.user.pk)
     operation = operations.filter(pk=operation_id).first()
     if not operation or not ExportChunk.objects.filter(operation=operation).exists():

@@ -117,7 +117,6 @@ def receive_whole_file(request: HttpRequest) -> HttpResponse:
 
 
 def look_into_complete(request: HttpRequest, file: ImportFile) -> None:
-    """Starts the preview as soon as all parts of the file are stored."""
     if is_complete(file):
         begin_first_preview(file.pk, find_importer(request), timezone.now())
 
@@ -168,7 +167,6 @@ def show_mapping(request: HttpRequest, file_id: int) -> HttpResponse:
 
 
 def receive_encoding(request: HttpRequest, file: ImportFile) -> HttpResponse:
-    """Starts a preview in another encoding."""
     try:
         begin_preview(file.pk, request.POST["encoding"], find_importer(request), timezone.now())
     except APIError as error:
@@ -177,7 +175,6 @@ def receive_encoding(request: HttpRequest, file: ImportFile) -> HttpResponse:
 
 
 def receive_rules(request: HttpRequest, file: ImportFile, preview: FilePreview, form: ImportRulesForm) -> HttpResponse:
-    """Starts a check by these rules."""
     remember_mapping(preview.columns, form.mapping, request.user.pk)
     try:
         begin_check(file.pk, form.build_rules(), find_importer(request), timezone.now())
@@ -187,7 +184,6 @@ def receive_rules(request: HttpRequest, file: ImportFile, preview: FilePreview, 
 
 
 def render_step(request: HttpRequest, template: str, file: ImportFile, step: int, **context: Any) -> HttpResponse:
-    """Shows a page of an import with its steps."""
     check_address = reverse("admin:import_books_check", args=[file.pk]) if file.latest_operation else ""
     steps = [
         (_("Columns"), reverse("admin:import_books_mapping", args=[file.pk])),
@@ -198,7 +194,6 @@ def render_step(request: HttpRequest, template: str, file: ImportFile, step: int
 
 
 def show_preview(request: HttpRequest, file: ImportFile) -> HttpResponse:
-    """Shows the progress of the preview, or why it failed."""
     operation = file.preview_operation
     return render_step(
         request,
@@ -220,7 +215,6 @@ def build_form(request: HttpRequest, file: ImportFile, preview: FilePreview) -> 
 
 
 def describe_rules(rules: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the form values for stored rules."""
     without_isbn = [choice for choice, rule in WITHOUT_ISBN_RULES.items() if rules.get(rule)]
     return {
         **rules,
@@ -255,7 +249,6 @@ def show_check(request: HttpRequest, file_id: int) -> HttpResponse:
 
 
 def describe_next_steps(file: ImportFile, operation: Operation) -> dict[str, Any]:
-    """Returns what can be done with the result of a check or import."""
     counts = get_counts(operation)
     is_done = operation.state == Operation.State.DONE
     is_undone_import = operation.kind != CHECK and is_undone(operation)

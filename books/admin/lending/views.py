@@ -34,8 +34,6 @@ MAX_NAMED_BOOKS = 5
 
 
 class BookChanged(APIError):
-    """The book is no longer at the version that the page showed."""
-
     status = 412
     message = gettext_noop("The book was changed since it was looked up")
 
@@ -66,7 +64,13 @@ class ScanForm(forms.Form):
 def find_scanned(request: HttpRequest) -> HttpResponse:
     """Returns the only book with this code, or the reason why there is none."""
     match = find_match(request, request.GET.get("code", ""))
-    book = describe_book(match.book) if match.book else None
+    book = match.book and {
+        "id": match.book.pk,
+        "title": match.book.title,
+        "address": reverse("admin:books_book_change", args=[match.book.pk]),
+        "state": name_state(match.book.available),
+        "version": match.book.version,
+    }
     return JsonResponse({"book": book, "message": match.message, "add": match.add_address})
 
 
@@ -132,12 +136,6 @@ def explain_several(books: list[Book]) -> str:
     return _("Several books have this code: {names}. Type the ID of the right one with its #.").format(names=names)
 
 
-def describe_book(book: Book) -> dict[str, Any]:
-    address = reverse("admin:books_book_change", args=[book.pk])
-    state = name_state(book.available)
-    return {"id": book.pk, "title": book.title, "address": address, "state": state, "version": book.version}
-
-
 def show_lending(request: HttpRequest) -> HttpResponse:
     """Shows the page. Without a script its form works, too: a POST renders the page again."""
     if request.method == "POST":
@@ -195,7 +193,6 @@ def report_change(request: HttpRequest, book: int, version: int, state: str) -> 
 
 @require_POST
 def lend_shown_book(request: HttpRequest, book_id: int) -> HttpResponse:
-    """Lends or returns the book on the page, and shows the page again."""
     form = StateForm({**request.POST.dict(), "book": book_id})
     if not form.is_valid():
         messages.error(request, _("Nothing was changed: this is not known."))

@@ -44,7 +44,6 @@ class FacetCounts(NamedTuple):
 
 
 def read_counts(numbers: Mapping[str, Any]) -> FacetCounts:
-    """Reads the numbers of all books from their summary."""
     availability = {"available": numbers["books"] - numbers["lent"], "lent": numbers["lent"]}
     return FacetCounts(numbers["genres"], numbers["decades"], availability, numbers["qualities"])
 

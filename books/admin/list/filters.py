@@ -54,7 +54,6 @@ def has_genre(name: str) -> Q:
 
 
 def build_genre_filter(name: str) -> dict[str, str]:
-    """Returns the parameters of the list with the books of a genre."""
     return {"genre": name} if name.strip() else {"quality": NO_GENRE}
 
 
@@ -99,7 +98,7 @@ class ListFilterForm(forms.Form):
     def build_condition(self) -> Q:
         """Ignores invalid values; the form shows their errors."""
         conditions: dict[str, Callable[[Any], Q]] = {
-            "author": self.has_author,
+            "author": lambda text: Q(*(contains_condition(word, "author") for word in text.split()[:MAX_SEARCH_WORDS])),
             "genre": has_genre,
             "genres": lambda text: Q(*map(has_genre, read_genre_names(text)), _connector=Q.OR),
             "year_from": lambda year: Q(year__gte=year),
@@ -109,17 +108,7 @@ class ListFilterForm(forms.Form):
         }
         self.full_clean()
         values = {name: self.cleaned_data.get(name) for name in conditions}
-        condition = Q()
-        for name, value in values.items():
-            if value not in (None, ""):
-                condition &= conditions[name](value)
-        return condition
-
-    def has_author(self, text: str) -> Q:
-        condition = Q()
-        for word in text.split()[:MAX_SEARCH_WORDS]:
-            condition &= contains_condition(word, "author")
-        return condition
+        return Q(*(conditions[name](value) for name, value in values.items() if value not in (None, "")))
 
     def has_values(self) -> bool:
         return any(value not in (None, "") for value in self.cleaned_data.values())
@@ -182,15 +171,14 @@ LIST_PARAMETERS = ("q", *ListFilterForm.base_fields, "sort", "view")
 
 
 MAX_SHOWN_NAME = 40
-# The cursor and the parameters of Django's own lists. None of them selects books.
+# The cursor and the parameters of Django's own lists, of which others begin with "_". None of them selects books.
 OTHER_PARAMETERS = ("before", "behind", "last", "page", "exact", "o", "p", "e", "all")
-DJANGO_PREFIX = "_"
 
 
 def list_unknown_names(query: QueryDict, *known_names: str) -> list[str]:
     """Returns the unknown parameters of the list's address: a misspelled filter does not filter the list."""
     known = (*LIST_PARAMETERS, *OTHER_PARAMETERS, *known_names)
-    return [name for name in query if name not in known and not name.startswith(DJANGO_PREFIX)]
+    return [name for name in query if name not in known and not name.startswith("_")]
 
 
 def describe_unknown(names: Sequence[str]) -> str:

@@ -148,7 +148,6 @@ def delete_view(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def choose_default_view(request: HttpRequest) -> HttpResponse:
-    """Makes the list open with this view, or with all books."""
     view = find_view(request, request.POST.get("view", ""))
     settings = {"columns": list(DEFAULT_COLUMNS), "rows": DEFAULT_ROWS, "default_view": view}
     ListSettings.objects.update_or_create(

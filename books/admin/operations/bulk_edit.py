@@ -32,10 +32,6 @@ from library_site.admin.paginator import format_total
 SIGNING_SALT = "books.bulk_edit"
 
 
-class InvalidFilter(Exception):
-    """The list ignores an invalid filter. A bulk edit must not: it would change too many books."""
-
-
 class Question(NamedTuple):
     """The choices of a preview. The confirmation sends them back signed, because the day or the time zone can change.
 
@@ -53,7 +49,6 @@ class Question(NamedTuple):
 
 
 def read_question(text: str) -> Question | None:
-    """Returns the value that `sign` signed."""
     try:
         name, selection, parameters, matched, token = signing.loads(text, salt=SIGNING_SALT)
     except signing.BadSignature:
@@ -66,9 +61,8 @@ def show_bulk_edit(request: HttpRequest) -> HttpResponse:
     """Shows the form, then the preview, then starts the operation for the books of a list with the same query."""
     if question := read_question(request.POST.get("question", "")):
         return begin_or_ask_again(request, question)
-    try:
-        selection = read_selected_books(request.GET)
-    except InvalidFilter:
+    selection = read_selected_books(request.GET)
+    if selection is None:
         messages.error(request, _("Nothing was changed: a filter of the list is not valid."))
         return redirect_to_list(request.GET)
     form = BulkEditForm(request.POST if request.method == "POST" else None, label_suffix="")
@@ -108,7 +102,6 @@ def begin_or_ask_again(request: HttpRequest, question: Question) -> HttpResponse
 
 
 def ask(request: HttpRequest, change: OperationRequest, error: str = "") -> HttpResponse:
-    """Shows a preview of an operation, and asks the user to confirm it."""
     preview, title = change.preview(), _("Edit many books")
     button = ngettext("Edit %(count)s book", "Edit %(count)s books", preview.matched)
     if change.kind is DeleteTask:
@@ -146,15 +139,17 @@ def render_preview(
     )
 
 
-def read_selected_books(query: QueryDict) -> StoredFilter:
-    """Returns the books that the list with this query contains now. Raises InvalidFilter."""
+def read_selected_books(query: QueryDict) -> StoredFilter | None:
+    """Returns the books that the list with this query contains now.
+
+    The list ignores an invalid filter. A bulk edit must not, because it would change too many books: it gets None.
+    """
     if not ListFilterForm(query).is_valid() or list_unknown_names(query):
-        raise InvalidFilter
+        return None
     return StoredFilter(LIST_FORM, resolve_filters(query, timezone.now()))
 
 
 def read_number(text: str) -> str:
-    """Parses a number with or without thousands separators."""
     return "".join(character for character in text if character not in " ,.’'\u00a0\u202f")
 
 

@@ -46,7 +46,6 @@ def count_done(operation: Operation) -> int:
 
 
 def describe_edit(parameters: Mapping[str, Any]) -> Iterator[str]:
-    """Describes what an edit changes."""
     if "set" not in parameters and "replace" not in parameters:
         return
     edit = read_edit(parameters)

@@ -31,8 +31,6 @@ CELL_KINDS = {"year": "number", "isbn": "isbn"}
 
 
 class PairCursor(PageCursor):
-    """A position in the pairs."""
-
     first: CursorInteger
     second: CursorInteger
 

@@ -86,11 +86,9 @@ class BulkEditForm(forms.Form):
 
     @property
     def kind(self) -> type[SelectionTask]:
-        """The kind of operation for this edit."""
         return DeleteTask if self.cleaned_data["change"] == DELETE_CHOICE else EditTask
 
     def build_parameters(self) -> dict[str, Any]:
-        """Returns the parameters of the operation."""
         values = self.cleaned_data
         if values["change"] == DELETE_CHOICE:
             return {}

@@ -13,7 +13,7 @@ from django.utils.formats import number_format
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from books.admin.operations.bulk_edit import InvalidFilter, ask, is_across, read_selected_books, render_preview
+from books.admin.operations.bulk_edit import ask, is_across, read_selected_books, render_preview
 from books.admin.views import BULK_EDIT, find_librarian, may_undo, report_done
 from books.models import Book
 from books.operations.edits import Edit
@@ -77,15 +77,14 @@ def ask_as_operation(request: HttpRequest, action: ListAction) -> HttpResponse |
         )
         messages.error(request, message % {"count": number_format(MAX_BOOKS, force_grouping=True)})
         return None
-    try:
-        return ask(request, OperationRequest(action.task, read_selected_books(request.GET), action.parameters))
-    except InvalidFilter:
-        messages.error(request, gettext("Nothing was changed: a filter of the list is not valid."))
-        return None
+    selection = read_selected_books(request.GET)
+    if selection:
+        return ask(request, OperationRequest(action.task, selection, action.parameters))
+    messages.error(request, gettext("Nothing was changed: a filter of the list is not valid."))
+    return None
 
 
 def ask_at_once(request: HttpRequest, action: ListAction, pks: Sequence[int]) -> HttpResponse:
-    """Shows the preview of an action that runs within the request."""
     count = len(pks)
     title = ngettext("%(question)s: %(count)d book?", "%(question)s: %(count)d books?", count)
     button = ngettext("%(question)s: %(count)s book", "%(question)s: %(count)s books", count)

@@ -12,8 +12,8 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from books import summaries
-from books.admin.first_page import page as first_page
-from books.admin.first_page.charts import build_chart_columns
+from books.admin import first_page
+from books.admin.first_page import build_chart_columns
 from books.models import Actor, Book, Change, Summary
 from library_site.admin import paginator
 from tests.support.admin_pages import read_text, read_words

@@ -1,7 +1,7 @@
 """Builds the first page of the admin: numbers of books, charts and the latest changes."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -19,7 +19,6 @@ from books.admin.descriptions import (
     link_channel,
     list_shown_operations,
 )
-from books.admin.first_page.charts import Column, build_chart_columns
 from books.admin.list.filters import begin_day
 from books.admin.operations.descriptions import find_changed_books
 from books.admin.operations.views import describe_row
@@ -44,6 +43,10 @@ MAX_DECADES = 28
 MIN_CHART_DAYS = 3
 # So many users have a colour of their own in the chart. All others share the last colour.
 MAX_PEOPLE = 4
+# Templates draw charts as SVG, in a box of 100 by 100 units.
+SIZE = 100.0
+# The share of its space that a column fills.
+FILLED = 0.76
 
 
 class Number(NamedTuple):
@@ -52,6 +55,27 @@ class Number(NamedTuple):
     label: str
     books: int
     address: str
+
+
+class Part(NamedTuple):
+    """A rectangle in units of the box. `series` counts from 1; `title` is its tooltip."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    series: int
+    title: str
+
+
+class Column(NamedTuple):
+    """A column of the chart, and a row of its table."""
+
+    label: str
+    total: int
+    values: Sequence[int]
+    parts: Sequence[Part]
+    address: str = ""
 
 
 def describe_first_page(request: HttpRequest) -> dict[str, Any]:
@@ -239,3 +263,22 @@ def list_running_operations() -> list[dict[str, Any]]:
     """Returns the running operations, oldest first."""
     operations = list_shown_operations().exclude(next_at=None).order_by("pk")
     return [describe_row(operation) for operation in operations[:MAX_SHOWN_OPERATIONS]]
+
+
+def build_chart_columns(labels: Sequence[str], rows: Sequence[Sequence[int]], addresses: Sequence[str]) -> list[Column]:
+    """Returns a column for each label. Its values are stacked, the first at the bottom."""
+    highest = max(map(sum, rows), default=0) or 1
+    place = SIZE / (len(rows) or 1)
+    return [
+        Column(label, sum(values), values, list(stack(number * place, place, label, values, highest)), address)
+        for number, (label, values, address) in enumerate(zip(labels, rows, addresses, strict=True))
+    ]
+
+
+def stack(x: float, place: float, label: str, values: Sequence[int], highest: int) -> Iterable[Part]:
+    bottom = SIZE
+    for series, value in enumerate(values, 1):
+        if value:
+            height = SIZE * value / highest
+            bottom -= height
+            yield Part(x + place * (1 - FILLED) / 2, bottom, place * FILLED, height, series, f"{label}: {value}")
