@@ -53,7 +53,6 @@ EMMA = "Emma (deleted)"
     [
         ("", [(EMMA, 3), (EMMA, 2), (EMMA, 1), ("Early", 1), ("Ancient", 1)]),
         ("user=ada", [(EMMA, 2), (EMMA, 1)]),
-        ("user=Bindery", []),
         ("app=Bindery", [(EMMA, 1), ("Early", 1)]),
         ("api_key=Till", [(EMMA, 1)]),
         ("source=North", [("Ancient", 1)]),
@@ -63,30 +62,14 @@ EMMA = "Emma (deleted)"
         ("user=ada&channel=admin", [(EMMA, 2)]),
         ("since=2026-01-31T09:00&until=2026-01-31T09:01", [("Early", 1)]),
         ("until=2026-01-31T09:00", [("Ancient", 1)]),
+        ("operation={}", [("Ancient", 1), ("Old", 1)]),
         ("operation=4711", []),
-        ("user=nobody", []),
     ],
 )
-@pytest.mark.usefixtures("changed_books")
-def test_recent_changes_are_filtered(librarian: Client, query: str, expected: list[tuple[str, int]]) -> None:
-    assert list_entries(librarian.get(f"{RECENT_CHANGES}?{query}")) == expected
-
-
-@pytest.mark.parametrize(
-    ("query", "expected"),
-    [
-        ("", [("Ancient", 1), ("Old", 1)]),
-        ("&kind=created&source=North&until=2026-01-31T09:00", [("Ancient", 1), ("Old", 1)]),
-        ("&kind=deleted", []),
-        ("&user=ada", []),
-        ("&since=2026-01-31T09:00", []),
-    ],
-)
-def test_the_changes_of_an_operation_are_filtered_too(
+def test_recent_changes_are_filtered(
     librarian: Client, changed_books: ActorRef, query: str, expected: list[tuple[str, int]]
 ) -> None:
-    response = librarian.get(f"{RECENT_CHANGES}?operation={changed_books.operation_id}{query}")
-    assert list_entries(response) == expected
+    assert list_entries(librarian.get(f"{RECENT_CHANGES}?{query.format(changed_books.operation_id)}")) == expected
 
 
 @pytest.mark.parametrize("query", ["", "operation={}", "kind=created"])
@@ -102,18 +85,6 @@ def test_pages_follow_each_other_and_keep_the_filters(
     assert [entry for page in pages for entry in list_entries(page)] == expected
     assert pages[-1].context["pager"].page.next_key is None
     assert list_entries(follow_link(librarian, pages[-1], "Newest")) == expected[:1]
-
-
-def test_the_changes_of_an_operation_are_paged_in_both_directions(
-    librarian: Client, changed_books: ActorRef, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(recent_changes, "PAGE_SIZE", 1)
-    page = librarian.get(f"{RECENT_CHANGES}?operation={changed_books.operation_id}")
-    older_page = follow_link(librarian, page, "Older")
-    assert [*list_entries(older_page), *list_entries(follow_link(librarian, older_page, "Newer"))] == [
-        ("Old", 1),
-        ("Ancient", 1),
-    ]
 
 
 @pytest.mark.parametrize(

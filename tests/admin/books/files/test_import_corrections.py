@@ -375,12 +375,3 @@ def test_the_records_of_one_reason_are_shown_in_pages(head: Client, monkeypatch:
 def test_any_query_shows_a_page(head: Client, query: str) -> None:
     file, _shown = check_rows(head, f"Lalka;Prus;19x8;{build_isbn(1)};Roman;")
     assert head.get(f"{page(file, 'check')}?{query}").status_code == 200
-
-
-def test_an_import_of_doubtful_records_alone_says_so(head: Client) -> None:
-    file, shown = check_rows(head, f"Lalka;Prus;1890;{MISREAD};Roman;")
-    assert 'value="import" hidden>' in shown.content.decode()
-    correct(head, file, "import")
-    assert not Book.objects.exists()
-    correct(head, file, "import_all")
-    assert Book.objects.get().isbn == MISREAD

@@ -1,6 +1,5 @@
 """The list of books: its search, filters, order and pages, its columns, and the views that a person saves."""
 
-from datetime import date
 from typing import Any
 
 import pytest
@@ -11,7 +10,6 @@ from django.test.utils import CaptureQueriesContext
 
 from books.admin.list import changelist, settings
 from books.models import Book, ListSettings, Operation, SavedView
-from books.search import quality
 from tests.support.admin_pages import follow_link, read_text, read_words
 from tests.support.books_admin import LIST, change_book, create_book
 
@@ -109,14 +107,6 @@ def test_the_best_matches_of_a_search_come_first(librarian: Client) -> None:
         create_book(title=title)
     assert list_titles(librarian, q="emma") == ["Emma", "Emmaus", "Dear Emma"]
     assert list_titles(librarian, q="emma", sort="title") == ["Dear Emma", "Emma", "Emmaus"]
-
-
-@pytest.mark.parametrize(
-    ("year", "is_improbable"),
-    [(1399, True), (1400, False), (2027, False), (2028, True)],
-)
-def test_years_between_1400_and_the_next_one_are_probable(year: int, is_improbable: bool) -> None:
-    assert quality.is_probable_year(year, date(2026, 12, 31)) is not is_improbable
 
 
 def test_an_invalid_filter_is_explained(librarian: Client) -> None:
