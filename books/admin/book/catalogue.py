@@ -50,15 +50,21 @@ def show_entry(request: HttpRequest) -> HttpResponse:
     """Returns the part of the page with the record that was found, or with the reason why there is none."""
     if not has_catalogues():
         raise Http404
-    lookup, status, message, headers = CatalogueResult(), 200, "", {}
+    lookup, status, headers = CatalogueResult(), 200, {}
     try:
         lookup = find_lookup(request, write_isbn(request.POST.get("isbn", "")))
-        require_entry(lookup)
+        if lookup.entry:
+            message = _("Found at %(host)s:") % {"host": lookup.entry.host}
+        elif lookup.problems:
+            status = 502
+            message = _("The catalogue did not say whether it has this ISBN. Fill in the form by hand.")
+        else:
+            status, message = 404, _("The catalogue does not have this ISBN. Fill in the form by hand.")
     except NoEntry as error:
         status, message, headers = error.status, error.message, error.headers
     entry = lookup.entry
     context = {
-        "message": message or _("Found at %(host)s:") % {"host": entry and entry.host},
+        "message": message,
         "problems": lookup.problems,
         "values": [(name, label_field(name), value) for name, value in format_values(entry).items()] if entry else [],
         "missing": [label_field(name) for name in COMPLETED_FIELDS if entry and name not in entry.values],
@@ -85,11 +91,8 @@ def find_lookup(request: HttpRequest, isbn: str) -> CatalogueResult:
     isbn13 = normalize_isbn(isbn)
     if not isbn13:
         raise NoEntry(422, warn_isbn(isbn))
-    return find_remembered(isbn13) or ask_catalogues(request, isbn13)
-
-
-def ask_catalogues(request: HttpRequest, isbn13: str) -> CatalogueResult:
-    """Raises NoEntry."""
+    if remembered := find_remembered(isbn13):
+        return remembered
     counter = get_counter(settings.REDIS_URL, QUESTION_PERIOD)
     if counter.count(f"catalogue:{request.user.pk}", time.monotonic()).requests > MAX_QUESTIONS:
         message = _("You have asked very often. Try again in a minute, or fill in the form by hand.")
@@ -102,12 +105,3 @@ def ask_catalogues(request: HttpRequest, isbn13: str) -> CatalogueResult:
         raise NoEntry(503, message, LOOKUP_SECONDS) from refusal
     with closing(place):
         return look_up(isbn13, LOOKUP_SECONDS)
-
-
-def require_entry(lookup: CatalogueResult) -> None:
-    """Raises NoEntry."""
-    if lookup.entry:
-        return
-    if lookup.problems:
-        raise NoEntry(502, _("The catalogue did not say whether it has this ISBN. Fill in the form by hand."))
-    raise NoEntry(404, _("The catalogue does not have this ISBN. Fill in the form by hand."))

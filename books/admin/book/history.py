@@ -32,7 +32,7 @@ from books.history.records import MERGED_INTO
 from books.history.states import DELETIONS, MAX_VERSION, UnknownVersion, find_present_state, find_state
 from books.models import Book, Change
 from library_site.db.integers import BIGINT_MAX, parse_integer
-from library_site.db.keyset import Page, Start
+from library_site.db.keyset import Start
 
 # The number of changes on the page of a book.
 MAX_LAST_CHANGES = 3
@@ -166,20 +166,16 @@ def redirect_unknown(request: HttpRequest) -> HttpResponse:
 
 
 def find_gaps(book: KnownBook, pager: Pager) -> Iterator[dict[str, int] | None]:
-    upper = find_version_after(book, pager.start, pager.page)
+    """Yields the versions that are missing after each entry. Before the first one, they may be unknown."""
+    # A deletion increases the version, too.
+    upper: int | None = book.version + (1 if book.is_there else 2)
+    if pager.start.backward and pager.page.previous_key:
+        upper = None
+    elif pager.start.key and not pager.start.backward:
+        upper = int(pager.start.key[0])
     for entry in pager.page.rows:
         yield {"first": entry.version + 1, "last": upper - 1} if upper and upper - entry.version > 1 else None
         upper = entry.version
-
-
-def find_version_after(book: KnownBook, start: Start, page: Page[Entry]) -> int | None:
-    """Returns the version after the newest entry of a page, None if it is not known."""
-    if start.backward and page.previous_key:
-        return None
-    if start.key and not start.backward:
-        return int(start.key[0])
-    # A deletion increases the version, too.
-    return book.version + (1 if book.is_there else 2)
 
 
 def build_columns(request: HttpRequest, book: KnownBook, form: VersionsForm) -> list[dict[str, Any]]:

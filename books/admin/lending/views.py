@@ -118,7 +118,9 @@ def find_match(request: HttpRequest, code: str) -> ScanResult:
     if not books:
         return explain_no_match(scan, may_add=request.user.has_perm("books.add_book"))
     if len(books) > 1:
-        return ScanResult(None, explain_several(books))
+        names = "; ".join(f"#{book.pk} {book.title} ({STATES[name_state(book.available)]})" for book in books)
+        message = _("Several books have this code: {names}. Type the ID of the right one with its #.")
+        return ScanResult(None, message.format(names=names))
     return ScanResult(books[0], explain_layout(scan.layout) if scan.layout else "")
 
 
@@ -129,11 +131,6 @@ def explain_no_match(scan: Scan, may_add: bool) -> ScanResult:
         return ScanResult(None, _("Words lend no book. Scan its code, or type its ID like #17."))
     # A title is no code, so only an unknown ISBN leads to the form that adds a book.
     return ScanResult(None, *explain_absence(scan, may_add))
-
-
-def explain_several(books: list[Book]) -> str:
-    names = "; ".join(f"#{book.pk} {book.title} ({STATES[name_state(book.available)]})" for book in books)
-    return _("Several books have this code: {names}. Type the ID of the right one with its #.").format(names=names)
 
 
 def show_lending(request: HttpRequest) -> HttpResponse:

@@ -19,14 +19,13 @@ from books.admin.list.facets import (
     FacetRow,
     count_facets,
     find_known_count,
-    list_chips,
     list_facets,
     read_counts,
     read_facet_rows,
 )
 from books.admin.list.filters import ListFilterForm, build_list_condition, change_query, resolve_filters
 from books.admin.list.settings import LIST_COLUMNS, read_settings
-from books.admin.list.words import list_similar_searches
+from books.admin.list.words import describe_filter_values, list_similar_searches
 from books.models import Book, Summary
 from books.search.lent_books import AVAILABILITY_CONDITIONS
 from books.search.matches import build_search
@@ -73,7 +72,7 @@ class BookList(ChangeList):
         values = resolve_filters(request.GET, self.now)
         self.filtered_books = self.root_queryset.filter(build_list_condition(values))
         self.filter_form.full_clean()
-        self.has_active_filters = self.filter_form.has_values()
+        self.has_active_filters = any(value not in (None, "") for value in self.filter_form.cleaned_data.values())
         return self.filtered_books.filter(self.search.condition)
 
     def get_results(self, request: HttpRequest) -> None:
@@ -172,7 +171,10 @@ class BookList(ChangeList):
         return list_facets(counts, self.filter_form.cleaned_data, self.build_address, shows_counts=shows_counts)
 
     def list_chips(self) -> list[Link]:
-        return list(list_chips(self.filter_form.cleaned_data, self.build_address))
+        """Returns the active filters except the search, with links to the list without them."""
+        values = {name: value for name, value in self.filter_form.cleaned_data.items() if value not in (None, "")}
+        sentences = describe_filter_values(values)
+        return [Link(text, self.build_address(**dict.fromkeys(names, ""))) for names, text in sentences]
 
     def list_rows(self) -> Iterator[tuple[Book, list[tuple[str, Any]]]]:
         """Yields each book with the CSS classes and contents of its cells, without the first cell, the link."""

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
-from books.admin.descriptions import STATES, Link, name_state
-from books.admin.list.words import describe_filter_values, format_years
+from books.admin.descriptions import STATES, name_state
+from books.admin.list.words import format_years
 from books.fields import fold
 from books.models import Book
 from books.search.quality import NO_GENRE, QUALITIES, is_probable_year
@@ -111,11 +111,3 @@ def list_facets(
         ),
     ]
     yield from (facet for facet in facets if facet.choices)
-
-
-def list_chips(values: Mapping[str, Any], build_address: BuildAddress) -> Iterator[Link]:
-    """Yields the active filters except the search, with links to the list without them."""
-    for names, text in describe_filter_values(
-        {name: value for name, value in values.items() if value not in (None, "")}
-    ):
-        yield Link(text, build_address(**dict.fromkeys(names, "")))

@@ -110,9 +110,6 @@ class ListFilterForm(forms.Form):
         values = {name: self.cleaned_data.get(name) for name in conditions}
         return Q(*(conditions[name](value) for name, value in values.items() if value not in (None, "")))
 
-    def has_values(self) -> bool:
-        return any(value not in (None, "") for value in self.cleaned_data.values())
-
 
 # Resolved filters have these values besides the list's parameters.
 RESOLVED_NAMES = ("today", "added_from")

@@ -80,15 +80,9 @@ def find_changed_books(operation_ids: Collection[int], limit: int = SHOWN_BOOKS)
 def describe_progress(operation: Operation, now: datetime) -> dict[str, Any]:
     """Returns the data that the page refreshes each second."""
     return {
-        "state": operation.state,
-        "badge": format_state(operation),
         "is_under_way": is_under_way(operation),
         "done": count_done(operation),
         "matched": operation.matched,
-        "changed": operation.changed,
-        "unchanged": operation.unchanged,
-        "refused": operation.refused,
-        "missed": operation.missed,
         "outcome": describe_outcome(operation),
         "message": describe_wait(operation, now),
     }

@@ -11,6 +11,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from books.admin.urls import URLS
 from books.models import Book, Summary
 from books.writing import changes
 from library_site.admin import paginator
@@ -30,10 +31,14 @@ def list_titles(response: Any) -> list[str]:
     return [book.title for book in response.context["cl"].result_list]
 
 
-def test_people_outside_the_group_see_no_books(db: None, client: Client) -> None:
+def test_people_without_permissions_open_no_page_of_books(db: None, client: Client) -> None:
     assert client.get(LIST).headers["Location"] == f"/admin/login/?next={LIST}"
     client.force_login(User.objects.create_user("visitor", is_staff=True))
     assert client.get(LIST).status_code == 403
+    addresses = {route.name: f"{LIST}{re.sub('<[^>]*>', '1', str(route.pattern))}" for route in URLS}
+    opened = [name for name, address in addresses.items() if client.get(address).status_code != 403]
+    # Who began an operation sees it without a permission.
+    assert opened == ["operation", "operation_progress", "operation_cancel", "operation_undo"]
 
 
 def test_a_librarian_adds_a_book(librarian: Client) -> None:

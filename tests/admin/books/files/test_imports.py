@@ -430,7 +430,7 @@ def test_doubtful_records_are_imported_only_if_asked(head: Client) -> None:
 ENCODINGS: list[tuple[bytes, list[str]]] = [
     (
         f"{HEADER}Café;Zoë;1890;9780306406157;Novel\n".encode("cp1252"),
-        ["Line 1 is not UTF-8", 'value="windows-1252" selected', "Read as CSV with semicolons, Windows-1252.", "Café"],
+        ["Line 2 is not UTF-8", 'value="windows-1252" selected', "Read as CSV with semicolons, Windows-1252.", "Café"],
     ),
     # All its other names would be wrong.
     (

@@ -288,12 +288,6 @@ def test_views_of_others_are_neither_shown_nor_deleted(librarian: Client) -> Non
     assert SavedView.objects.exists()
 
 
-def test_a_list_that_one_may_not_see_is_not_set_up(db: None, client: Client) -> None:
-    client.force_login(User.objects.create_user("visitor", is_staff=True))
-    addresses = (COLUMNS, SAVE_VIEW, DELETE_VIEW, DEFAULT_VIEW)
-    assert [client.post(address).status_code for address in addresses] == [403] * 4
-
-
 def test_a_name_that_the_list_does_not_know_narrows_nothing_and_the_page_says_so(head: Client) -> None:
     """Otherwise an action takes more books than the address seems to choose."""
     create_book(title="Emma")
