@@ -1,6 +1,7 @@
 """A librarian who imports files in the admin, and a worker that does it in this process."""
 
 from typing import Any
+from urllib.parse import parse_qs
 
 import msgspec
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -68,7 +69,7 @@ def post_confirmation(browser: Client, file: ImportFile, **responses: str) -> An
 
 
 def count_kinds(response: Any) -> dict[str, int]:
-    return {section.address.removeprefix("?kind="): section.total for section in response.context["report"].sections}
+    return {parse_qs(section.address[1:])["kind"][0]: section.total for section in response.context["report"].sections}
 
 
 def store_file(content: bytes, user_id: int, **rules: Any) -> ImportFile:
