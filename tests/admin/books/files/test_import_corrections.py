@@ -83,13 +83,6 @@ def test_a_doubtful_isbn_is_corrected(head: Client) -> None:
     assert count_kinds(shown) == {"new": 1, "refused": 1}
 
 
-@pytest.mark.parametrize("year", ["0", "19999", "99999999999"])
-def test_an_improbable_year_is_not_called_new(head: Client, year: str) -> None:
-    _file, shown = check_rows(head, f"Lalka;Prus;{year};{build_isbn(1)};Roman;")
-    assert "new" not in count_kinds(shown)
-    assert "Jahr: This year is improbable for a book." in shown.content.decode()
-
-
 def test_a_corrected_cell_can_be_wrong_still_and_be_given_up(head: Client) -> None:
     file, _shown = check_rows(head, f"Lalka;Prus;19x8;{build_isbn(1)};Roman;")
     shown = correct(head, file, cell_1_year="19y8")
@@ -112,14 +105,6 @@ def test_a_record_that_cannot_be_read_has_no_cells_to_correct(head: Client) -> N
     _file, shown = check_rows(head, "Lalka;Prus;1890")
     assert count_kinds(shown) == {"refused": 1}
     assert list_fields(shown) == []
-
-
-def test_corrections_stay_when_columns_and_rules_are_chosen_again(head: Client) -> None:
-    file, _shown = check_rows(head, f"Lalka;Prus;19x8;{build_isbn(1)};Roman;")
-    correct(head, file, cell_1_year="1998")
-    assert count_kinds(choose(head, file, column_genre="", default_genre="Novel")) == {"new": 1}
-    confirm(head, file)
-    assert Book.objects.values_list("year", "genre").get() == (1998, "Novel")
 
 
 def test_a_correction_is_saved_without_a_check_and_imported_after_one(head: Client) -> None:

@@ -34,12 +34,6 @@ def count_lent() -> int:
     return Book.objects.filter(available=False).count()
 
 
-def test_books_of_one_page_are_marked_without_a_question(librarian: Client) -> None:
-    book, _ = create_book(), create_book()
-    submit(librarian, "mark_lent", book, index="0")
-    assert count_lent() == 1
-
-
 def test_books_of_all_pages_are_marked_after_a_question(librarian: Client) -> None:
     books = [create_book(title=f"<Emma {number}>", isbn=f"E-{number}") for number in range(3)]
     change_book(books[0], available=False)
