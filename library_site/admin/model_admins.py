@@ -1,7 +1,7 @@
 """Base classes for the admin: they reject input that makes Django fail, and never count a whole table."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from django import forms
 from django.contrib import admin, messages
@@ -74,6 +74,24 @@ class ValidatingAdmin(admin.ModelAdmin):
         except ValidationError:
             return False
         return True
+
+
+class DescribedDeletionMixin:
+    """Its page before a deletion has one line for each row; Django would list every row that refers to it."""
+
+    def get_deleted_objects(
+        self, objs: Iterable[Any], request: HttpRequest
+    ) -> tuple[list[str], dict[str, int], set[str], list[str]]:
+        lines = [self.describe_deletion(obj) for obj in objs]
+        names = {str(cast("Any", self).opts.verbose_name_plural): len(lines)}
+        return lines, names, self.find_missing(request, objs), []
+
+    def describe_deletion(self, obj: Any) -> str:
+        raise NotImplementedError
+
+    def find_missing(self, request: HttpRequest, objs: Iterable[Any]) -> set[str]:
+        """Returns what the user would need to delete these rows."""
+        return set()
 
 
 class BaseAdmin(ValidatingAdmin):

@@ -1,7 +1,10 @@
 """Formats times for people, in their time zone and language."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
+from django.contrib import admin
 from django.contrib.humanize.templatetags.humanize import naturaltime
 from django.core.exceptions import ValidationError
 from django.utils import timezone
@@ -41,6 +44,23 @@ def format_date(moment: datetime) -> str:
 def localize_moment(moment: datetime) -> datetime:
     """Converts a time to the user's zone."""
     return timezone.localtime(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+
+
+def moment_column(
+    field: str, title: Any, write: Callable[[datetime], str] = format_moment, otherwise: Any = ""
+) -> Callable[[Any, Any], str]:
+    """Returns a column of a ModelAdmin that shows a time of the row, or other words if there is none."""
+
+    @admin.display(description=title)
+    def column(model_admin: Any, row: Any) -> str:
+        moment = getattr(row, field)
+        return write(moment) if moment else str(otherwise)
+
+    return column
+
+
+def age_column(field: str, title: Any, otherwise: Any = "") -> Callable[[Any, Any], str]:
+    return moment_column(field, title, lambda moment: format_age(moment, timezone.now()), otherwise)
 
 
 def require_utc(moment: datetime) -> None:

@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 from library_site.admin.badges import format_badge, format_badge_with_note
 from library_site.admin.model_admins import MomentFilter, OwnedAdmin
-from library_site.admin.moments import format_age, format_date
+from library_site.admin.moments import age_column, format_date
 from oauth import api_keys
 from oauth.admin.forms import MAY_LABEL, APIKeyForm
 from oauth.models import APIKey
@@ -41,6 +41,7 @@ class APIKeyAdmin(OwnedAdmin):
     ordering = ("-pk",)
     raw_id_fields = ("owner",)
     actions = ("revoke",)
+    last_use = age_column("last_used_at", _("last used"), _("never"))
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
         if obj:
@@ -69,10 +70,6 @@ class APIKeyAdmin(OwnedAdmin):
     @admin.display(description=MAY_LABEL)
     def may(self, key: APIKey) -> str:
         return format_scope_sentences(key.scopes)
-
-    @admin.display(description=_("last used"))
-    def last_use(self, key: APIKey) -> str:
-        return format_age(key.last_used_at, timezone.now()) if key.last_used_at else gettext("never")
 
     @admin.display(description=_("begins with"))
     def key_prefix(self, key: APIKey) -> str:

@@ -1,6 +1,5 @@
 """The admin pages of apps. A client secret is shown only in the response that creates it."""
 
-from collections.abc import Iterable
 from typing import Any
 
 from django.contrib import admin, messages
@@ -11,8 +10,8 @@ from django.utils.translation import gettext, gettext_noop, ngettext
 from django.utils.translation import gettext_lazy as _
 from oauth2_provider.models import AccessToken, Application, Grant, IDToken, RefreshToken
 
-from library_site.admin.model_admins import OwnedAdmin
-from library_site.admin.moments import format_age
+from library_site.admin.model_admins import DescribedDeletionMixin, OwnedAdmin
+from library_site.admin.moments import age_column
 from oauth.admin.forms import AppForm
 from oauth.models import Authorization
 from oauth.scopes import DEFAULT_SCOPE, format_scope_sentences
@@ -38,7 +37,7 @@ admin.site.unregister([Application, AccessToken, RefreshToken, Grant, IDToken])
 
 
 @admin.register(Application)
-class AppAdmin(OwnedAdmin):
+class AppAdmin(DescribedDeletionMixin, OwnedAdmin):
     page_help = _(
         "An app is a program to which people give access to the library in their name, without telling it their "
         "password (OAuth 2.0). A confidential app runs on a server and proves itself by a secret. A public app "
@@ -58,6 +57,7 @@ class AppAdmin(OwnedAdmin):
     raw_id_fields = ("user",)
     radio_fields = {"client_type": admin.VERTICAL}
     actions = ("make_new_secret",)
+    registration_age = age_column("created", _("registered"))
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
         fields = ["name", "client_type", "redirect_uris", "scopes", *(["user"] if request.user.is_superuser else [])]
@@ -75,10 +75,6 @@ class AppAdmin(OwnedAdmin):
     def may_ask(self, app: Any) -> str:
         scopes = app.allowance.scopes if hasattr(app, "allowance") else DEFAULT_SCOPE
         return format_scope_sentences(scopes)
-
-    @admin.display(description=_("registered"))
-    def registration_age(self, app: Any) -> str:
-        return format_age(app.created, timezone.now())
 
     @admin.display(description=_("client secret"))
     def secret_note(self, app: Any) -> str:
@@ -111,17 +107,9 @@ class AppAdmin(OwnedAdmin):
         self.record_action(request, queryset, gettext_noop("Made a new secret."))
         return self.show_once(request, app, {"client_id": app.client_id, "client_secret": secret})
 
-    def get_deleted_objects(
-        self, objs: Iterable[Any], request: HttpRequest
-    ) -> tuple[list[str], dict[str, int], set[str], list[str]]:
-        """Lists the apps and how many users each has; Django would list every token."""
-        authorizations = Authorization.objects.filter(ended_at=None)
-        lines = [describe_end(app, authorizations.filter(application=app).count()) for app in objs]
-        return lines, {str(self.opts.verbose_name_plural): len(lines)}, set(), []
-
-
-def describe_end(app: Any, count: int) -> str:
-    message = ngettext(
-        "%(app)s: ends the access of %(count)d person", "%(app)s: ends the access of %(count)d people", count
-    )
-    return message % {"app": app, "count": count}
+    def describe_deletion(self, obj: Any) -> str:
+        count = Authorization.objects.filter(ended_at=None, application=obj).count()
+        message = ngettext(
+            "%(app)s: ends the access of %(count)d person", "%(app)s: ends the access of %(count)d people", count
+        )
+        return message % {"app": obj, "count": count}

@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 
 from library_site.admin.badges import format_badge, format_badge_with_note
 from library_site.admin.model_admins import MomentFilter, OwnedAdmin, ReadOnlyAdmin
-from library_site.admin.moments import format_age, format_date
+from library_site.admin.moments import age_column, format_date
 from oauth.models import CONSENT_LIFETIME, Authorization
 from oauth.scopes import format_scope_sentences
 from oauth.server import registration
@@ -38,6 +38,8 @@ class AuthorizationAdmin(ReadOnlyAdmin, OwnedAdmin):
     search_fields = ("user__username", "application__name", "application__client_id")
     ordering = ("-created_at",)
     actions = ("end",)
+    consent_age = age_column("created_at", _("given"))
+    last_refresh = age_column("refreshed_at", _("last refreshed"), _("never"))
 
     @admin.display(description=_("access"))
     def sentence(self, authorization: Authorization) -> str:
@@ -51,15 +53,6 @@ class AuthorizationAdmin(ReadOnlyAdmin, OwnedAdmin):
             (gettext("%(app)s has access of its own") if is_own else gettext("%(user)s gave %(app)s access")) % names,
             format_scope_sentences(authorization.scopes),
         )
-
-    @admin.display(description=_("given"))
-    def consent_age(self, authorization: Authorization) -> str:
-        return format_age(authorization.created_at, timezone.now())
-
-    @admin.display(description=_("last refreshed"))
-    def last_refresh(self, authorization: Authorization) -> str:
-        refreshed_at = authorization.refreshed_at
-        return format_age(refreshed_at, timezone.now()) if refreshed_at else gettext("never")
 
     @admin.display(description=_("state"))
     def state(self, authorization: Authorization) -> str:

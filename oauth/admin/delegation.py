@@ -11,7 +11,7 @@ from django.db.models import ManyToManyField, QuerySet
 from django.forms import CheckboxSelectMultiple, ModelMultipleChoiceField
 from django.http import HttpRequest
 
-from library_site.admin.model_admins import ValidatingAdmin
+from library_site.admin.model_admins import DescribedDeletionMixin, ValidatingAdmin
 from oauth.accounts.roles import list_permissions
 from oauth.admin.forms import MAY_LABEL, PermissionsWidget, RolesField, RowsField
 
@@ -22,7 +22,7 @@ FIELD_OPTIONS: dict[Any, dict[str, Any]] = {
 }
 
 
-class DelegatingAdmin(ValidatingAdmin):
+class DelegatingAdmin(DescribedDeletionMixin, ValidatingAdmin):
     """A user cannot change or delete users and groups that have more permissions, or grant more than their own."""
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:

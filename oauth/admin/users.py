@@ -1,6 +1,5 @@
 """The admin pages of users and groups: Django's own, with the checks of DelegatingAdmin, and invitations."""
 
-from collections.abc import Iterable
 from typing import Any
 
 from django.contrib import admin, messages
@@ -13,7 +12,7 @@ from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 
 from library_site.admin.badges import format_badge
-from library_site.admin.moments import format_moment
+from library_site.admin.moments import moment_column
 from oauth.accounts import mails, roles
 from oauth.admin.delegation import DelegatingAdmin, list_manageable
 from oauth.admin.forms import MAY_LABEL, InvitationForm
@@ -78,6 +77,8 @@ class LibraryUserAdmin(DelegatingAdmin, UserAdmin):
     # For those who may see people and not change them.
     view_fields = ("username", "first_name", "last_name", "email", "is_active", "may_sentences")
     actions = ("invite_again",)
+    last_sign_in = moment_column("last_login", User._meta.get_field("last_login").verbose_name)
+    joining_time = moment_column("date_joined", User._meta.get_field("date_joined").verbose_name)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
         return super().get_queryset(request).prefetch_related("groups")
@@ -126,14 +127,6 @@ class LibraryUserAdmin(DelegatingAdmin, UserAdmin):
         names = [gettext(group.name) for group in user.groups.all()]
         return gettext("Everything") if user.is_superuser else ", ".join(names) or gettext("Read books")
 
-    @admin.display(description=User._meta.get_field("last_login").verbose_name)
-    def last_sign_in(self, user: User) -> str:
-        return format_moment(user.last_login) if user.last_login else ""
-
-    @admin.display(description=User._meta.get_field("date_joined").verbose_name)
-    def joining_time(self, user: User) -> str:
-        return format_moment(user.date_joined)
-
     @admin.display(description=MAY_LABEL)
     def may_sentences(self, user: User) -> str:
         return "; ".join(roles.describe_user(user))
@@ -162,12 +155,8 @@ class LibraryUserAdmin(DelegatingAdmin, UserAdmin):
             return format_badge(gettext("Inactive"), "warning")
         return format_badge(gettext("Staff"), "good") if user.is_staff else format_badge(gettext("Active"))
 
-    def get_deleted_objects(
-        self, objs: Iterable[Any], request: HttpRequest
-    ) -> tuple[list[str], dict[str, int], set[str], list[str]]:
-        """Lists the users. Django would list every token, and require the permission to delete each."""
-        lines = [gettext("%(user)s, with the apps and API keys that are theirs") % {"user": user} for user in objs]
-        return lines, {str(self.opts.verbose_name_plural): len(lines)}, self.find_missing(request, objs), []
+    def describe_deletion(self, obj: User) -> str:
+        return gettext("%(user)s, with the apps and API keys that are theirs") % {"user": obj}
 
 
 @admin.register(Group)
@@ -209,11 +198,5 @@ class LibraryGroupAdmin(DelegatingAdmin, GroupAdmin):
     def people(self, group: Any) -> int:
         return int(group.people)
 
-    def get_deleted_objects(
-        self, objs: Iterable[Any], request: HttpRequest
-    ) -> tuple[list[str], dict[str, int], set[str], list[str]]:
-        """Lists the groups; Django would list each of their permissions."""
-        lines = [
-            gettext("%(group)s: who is in it may no longer do what it permits") % {"group": group} for group in objs
-        ]
-        return lines, {str(self.opts.verbose_name_plural): len(lines)}, self.find_missing(request, objs), []
+    def describe_deletion(self, obj: Group) -> str:
+        return gettext("%(group)s: who is in it may no longer do what it permits") % {"group": obj}

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 import msgspec
-from django.contrib import messages
+from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
@@ -13,8 +13,9 @@ from django.utils import timezone
 from django.utils.formats import number_format
 from django.utils.html import format_html
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy, ngettext
 
+from library_site.admin.badges import Tone, format_badge
 from library_site.admin.model_admins import BaseAdmin
 from library_site.admin.moments import format_age
 from library_site.http.api_errors import APIError
@@ -23,6 +24,17 @@ from library_site.http.api_errors import APIError
 MAX_SELECTED = 1_000
 # How many characters of a URL a list shows.
 MAX_URL_SHOWN = 40
+
+
+# By the states of endpoints, deliveries and received events.
+TONES: dict[str, Tone] = {
+    "active": "good",
+    "dead": "bad",
+    "delivered": "good",
+    "disabled": "warning",
+    "done": "good",
+    "waiting": "warning",
+}
 
 
 class SelectionRefused(Exception):
@@ -43,6 +55,10 @@ class ActionButtonsAdmin(BaseAdmin):
             context |= {"buttons": self.list_buttons(request, row), "headline": self.get_headline(row)}
         context["pages"] = self.get_links(request, row)
         return super().render_change_form(request, context, *arguments, **options)
+
+    @admin.display(description=gettext_lazy("state"))
+    def state_badge(self, row: Any) -> str:
+        return format_badge(row.get_state_display(), TONES[row.state])
 
     def list_buttons(self, request: HttpRequest, row: Any) -> dict[str, str]:
         """The labels of the actions that are possible for the row now, by name."""

@@ -7,15 +7,13 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
-from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.text import Truncator
 from django.utils.translation import gettext, gettext_noop, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from library_site.admin.badges import Tone, format_badge
 from library_site.admin.model_admins import OwnedAdmin, ReadOnlyAdmin
-from library_site.admin.moments import format_age, format_moment, format_short_moment
+from library_site.admin.moments import age_column, format_short_moment, moment_column
 from webhooks import endpoints
 from webhooks.admin.action_buttons import (
     MAX_URL_SHOWN,
@@ -28,13 +26,6 @@ from webhooks.admin.action_buttons import (
 )
 from webhooks.models import Attempt, Delivery, Endpoint, SignatureForm
 from webhooks.signing import EVENT, STANDARD_ID, STANDARD_TIMESTAMP, TIMESTAMP
-
-DELIVERY_TONES: dict[str, Tone] = {
-    Delivery.State.WAITING: "warning",
-    Delivery.State.DELIVERED: "good",
-    Delivery.State.DEAD: "bad",
-}
-
 
 # The heading of a delivery's page: what happened, and when.
 HEADLINES: dict[str, Any] = {
@@ -80,16 +71,14 @@ class DeliveryAdmin(ReadOnlyAdmin, ActionButtonsAdmin, OwnedAdmin):
     )
     readonly_fields = ("attempts", "outcome", "receiver", "body", "uuid", "written", "replay")
     actions = ("redeliver",)
+    age = age_column("created_at", _("when"))
+    written = moment_column("created_at", _("written"))
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return super().get_queryset(request).select_related("event", "endpoint").defer("event__body")
 
     def is_possible(self, action: str, row: Any) -> bool:
         return bool(row.endpoint.state == Endpoint.State.ACTIVE)
-
-    @admin.display(description=_("state"))
-    def state_badge(self, delivery: Delivery) -> str:
-        return format_badge(delivery.get_state_display(), DELIVERY_TONES[delivery.state])
 
     def get_headline(self, row: Any) -> str:
         moment = row.finished_at or row.created_at
@@ -117,14 +106,6 @@ class DeliveryAdmin(ReadOnlyAdmin, ActionButtonsAdmin, OwnedAdmin):
         attempts = delivery.attempts.order_by("pk")
         context = {"attempts": [describe_attempt(attempt, delivery) for attempt in attempts]}
         return render_to_string("admin/webhooks/attempts.html", context)
-
-    @admin.display(description=_("when"))
-    def age(self, delivery: Delivery) -> str:
-        return format_age(delivery.created_at, timezone.now())
-
-    @admin.display(description=_("written"))
-    def written(self, delivery: Delivery) -> str:
-        return format_moment(delivery.created_at)
 
     @admin.display(description=_("event's id"))
     def uuid(self, delivery: Delivery) -> str:

@@ -1,6 +1,6 @@
 """The admin page of endpoints: their health, state, secrets and replays."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -19,9 +19,8 @@ from django.utils.text import Truncator
 from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 
-from library_site.admin.badges import Tone, format_badge
-from library_site.admin.model_admins import OwnedAdmin
-from library_site.admin.moments import format_age, format_moment
+from library_site.admin.model_admins import DescribedDeletionMixin, OwnedAdmin
+from library_site.admin.moments import format_age, format_moment, moment_column
 from library_site.admin.stored_texts import translate_stored
 from library_site.http.api_errors import APIError
 from webhooks import endpoints
@@ -51,7 +50,6 @@ STATE_MESSAGES = {
     Endpoint.State.ACTIVE: gettext_noop("Endpoints now active: %(count)d."),
     Endpoint.State.DISABLED: gettext_noop("Endpoints now disabled: %(count)d."),
 }
-ENDPOINT_TONES: dict[str, Tone] = {Endpoint.State.ACTIVE: "good", Endpoint.State.DISABLED: "warning"}
 
 
 class ReplayQuestion(NamedTuple):
@@ -68,7 +66,7 @@ class StateFilter(admin.ChoicesFieldListFilter):
 
 
 @admin.register(Endpoint)
-class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
+class EndpointAdmin(DescribedDeletionMixin, ActionButtonsAdmin, OwnedAdmin):
     page_help = _(
         "An endpoint is the address of another program that is told what happens in the library. Each event is "
         "signed with the secret of the endpoint, so that the program knows that the library sent it. There are "
@@ -91,6 +89,8 @@ class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
     raw_id_fields = ("owner",)
     radio_fields = {"form": admin.VERTICAL}
     actions = ("ping", "disable", "enable", "rotate", "promote")
+    end = moment_column("expires_at", _("ends"))
+    start = moment_column("created_at", _("added"))
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return annotate_health(super().get_queryset(request).exclude(state=Endpoint.State.DELETED))
@@ -116,21 +116,9 @@ class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         return {"owner": str(request.user.pk)}
 
-    @admin.display(description=_("state"))
-    def state_badge(self, endpoint: Endpoint) -> str:
-        return format_badge(endpoint.get_state_display(), ENDPOINT_TONES[endpoint.state])
-
     @admin.display(description=_("reason"))
     def reason_text(self, endpoint: Endpoint) -> str:
         return translate_stored(endpoint.reason)
-
-    @admin.display(description=_("ends"))
-    def end(self, endpoint: Endpoint) -> str:
-        return format_moment(endpoint.expires_at) if endpoint.expires_at else ""
-
-    @admin.display(description=_("added"))
-    def start(self, endpoint: Endpoint) -> str:
-        return format_moment(endpoint.created_at)
 
     @admin.display(description=_("URL"))
     def address(self, endpoint: Endpoint) -> str:
@@ -211,13 +199,8 @@ class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
             for endpoint in list(queryset):
                 endpoints.delete_endpoint(endpoint)
 
-    def get_deleted_objects(
-        self, objs: Iterable[Any], request: HttpRequest
-    ) -> tuple[list[str], dict[str, int], set[str], list[str]]:
-        """Lists only the endpoints; Django would also list every delivery."""
-        line = gettext("%(endpoint)s: is sent nothing more, not even what waits")
-        lines = [line % {"endpoint": endpoint} for endpoint in objs]
-        return lines, {str(self.opts.verbose_name_plural): len(lines)}, set(), []
+    def describe_deletion(self, obj: Endpoint) -> str:
+        return gettext("%(endpoint)s: is sent nothing more, not even what waits") % {"endpoint": obj}
 
     @admin.action(description=_("Ping"), permissions=["change"])
     def ping(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:

@@ -14,9 +14,9 @@ from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.debug import sensitive_post_parameters
 
-from library_site.admin.badges import Tone, format_badge
+from library_site.admin.badges import format_badge
 from library_site.admin.model_admins import ReadOnlyAdmin
-from library_site.admin.moments import format_age, format_date, format_moment, format_short_moment
+from library_site.admin.moments import age_column, format_date, format_short_moment, moment_column
 from webhooks import inbox
 from webhooks.admin.action_buttons import (
     ActionButtonsAdmin,
@@ -27,13 +27,6 @@ from webhooks.admin.action_buttons import (
 )
 from webhooks.admin.forms import SourceForm, describe_key
 from webhooks.models import Received, Source, SourceSecret
-
-RECEIVED_TONES: dict[str, Tone] = {
-    Received.State.WAITING: "warning",
-    Received.State.DONE: "good",
-    Received.State.DEAD: "bad",
-}
-
 
 # "Inbox" is no plural, and the list counts its rows.
 Received._meta.verbose_name_plural = _("received events")
@@ -78,6 +71,7 @@ class SourceAdmin(ActionButtonsAdmin):
     radio_fields = {"form": admin.VERTICAL}
     inlines = (SourceSecretInline,)
     actions = ("add_secret",)
+    creation_date = moment_column("created_at", _("added"), format_date)
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
         fields = ["name", "form", "enabled", "mirrors"]
@@ -96,10 +90,6 @@ class SourceAdmin(ActionButtonsAdmin):
     @admin.display(description=_("its books"))
     def mirroring(self, source: Source) -> str:
         return gettext("are copied here") if source.mirrors else gettext("stay there")
-
-    @admin.display(description=_("added"))
-    def creation_date(self, source: Source) -> str:
-        return format_date(source.created_at)
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         return {}
@@ -161,16 +151,14 @@ class ReceivedAdmin(ReadOnlyAdmin, ActionButtonsAdmin):
     )
     readonly_fields = ("outcome", "error", "source", "content", "event_id", "receipt_time")
     actions = ("requeue",)
+    age = age_column("received_at", _("when"))
+    receipt_time = moment_column("received_at", _("received"))
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return super().get_queryset(request).select_related("source").defer("body")
 
     def is_possible(self, action: str, row: Any) -> bool:
         return bool(row.state == Received.State.DEAD)
-
-    @admin.display(description=_("state"))
-    def state_badge(self, event: Received) -> str:
-        return format_badge(event.get_state_display(), RECEIVED_TONES[event.state])
 
     def get_headline(self, row: Any) -> str:
         values = {"kind": row.kind, "source": row.source, "time": format_short_moment(row.received_at)}
@@ -189,14 +177,6 @@ class ReceivedAdmin(ReadOnlyAdmin, ActionButtonsAdmin):
         if event.state == Received.State.DEAD:
             return gettext("Given up after %(count)d attempts.") % {"count": event.attempted}
         return describe_waiting(event.attempted, event.next_at)
-
-    @admin.display(description=_("when"))
-    def age(self, event: Received) -> str:
-        return format_age(event.received_at, timezone.now())
-
-    @admin.display(description=_("received"))
-    def receipt_time(self, event: Received) -> str:
-        return format_moment(event.received_at)
 
     @admin.display(description=_("body"))
     def content(self, event: Received) -> str:
