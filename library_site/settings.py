@@ -1,6 +1,7 @@
 """Django's settings, in Django's order; docs/operations/settings.md lists the environment variables."""
 
 import sys
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -228,9 +229,10 @@ SESSION_ENGINE = "library_site.db.sessions"
 # Lockout of clients that guess passwords or secrets (django-axes)
 AXES_HANDLER = "oauth.passwords.lockout.LockoutHandler"
 AXES_USERNAME_CALLABLE = "oauth.passwords.lockout.get_counted_name"
-AXES_LOCKOUT_PARAMETERS = "oauth.passwords.lockout.get_lockout_parameters"
+# Failures are counted by the pair of name and address.
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_FAILURE_LIMIT = "oauth.passwords.lockout.get_failure_limit"
-AXES_COOLOFF_TIME = "oauth.passwords.lockout.get_cooloff"
+AXES_COOLOFF_TIME = timedelta(minutes=5)
 AXES_RESET_ON_SUCCESS = True
 AXES_LOCKOUT_CALLABLE = "oauth.passwords.lockout.render_locked"
 AXES_CLIENT_IP_CALLABLE = "library_site.http.callers.get_client_ip"

@@ -68,7 +68,7 @@ def create_key(
     expires_at: datetime | None = None,
     creator: Credential | None = None,
 ) -> tuple[APIKey, str]:
-    """Returns a new key and its text, which is not stored. Raises TooManyKeys, IssuerRevoked.
+    """Returns a new key and its text, which is not stored. Raises TooManyKeys, InvalidCredential.
 
     The key expires no later than `creator`, the credential that creates it.
     """

@@ -8,32 +8,18 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast
 
-from django.conf import settings
 from django.contrib.auth.models import User
 from django.utils import timezone
 from rest_framework.authentication import BaseAuthentication
-from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 
 from library_site.db.sql import PreparedStatement, Row
 from oauth import api_keys
-from oauth.credentials import Credential
+from oauth.credentials import Credential, InvalidCredential, build_challenge
 from oauth.scopes import ALL_SCOPES, ScopeSet
 from oauth.tokens import access_tokens, revocations
 
-# The address of the metadata of the resource PUBLIC_URL/api (RFC 9728, 3.1).
-PROTECTED_RESOURCE_PATH = ".well-known/oauth-protected-resource/api"
 MISPLACED_KEY = "This is the form of an API key, which belongs into the header X-API-Key"
-
-
-class InvalidCredential(AuthenticationFailed):
-    """RFC 6750, 3.1."""
-
-    default_detail = "The credential is not valid"
-
-    @property
-    def challenge(self) -> str:
-        return build_challenge(error="invalid_token")
 
 
 class BearerAuthentication(BaseAuthentication):
@@ -59,13 +45,6 @@ class APIKeyAuthentication(BaseAuthentication):
             return None
         credential = authenticate_key(request.META)
         return build_user(cast("int", credential.user_id)), credential
-
-
-def build_challenge(**parameters: str) -> str:
-    """The Bearer challenge (RFC 6750, 3) with the address of the resource's metadata (RFC 9728, 5.1)."""
-    metadata = f"{settings.PUBLIC_URL}/{PROTECTED_RESOURCE_PATH}"
-    fields = {"realm": "Library API", **parameters, "resource_metadata": metadata}
-    return "Bearer " + ", ".join(f'{name}="{value}"' for name, value in fields.items())
 
 
 def find_credential(environ: Mapping[str, Any], requested_scopes: ScopeSet) -> Credential | None:

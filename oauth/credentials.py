@@ -1,10 +1,16 @@
-"""The credential of a request, after it has been verified."""
+"""The credential of a request, after it has been verified, and the error for one that is not valid."""
 
 from hashlib import sha256
 from typing import NamedTuple
 from uuid import UUID
 
+from django.conf import settings
+from rest_framework.exceptions import AuthenticationFailed
+
 from oauth.scopes import ScopeSet
+
+# The address of the metadata of the resource PUBLIC_URL/api (RFC 9728, 3.1).
+PROTECTED_RESOURCE_PATH = ".well-known/oauth-protected-resource/api"
 
 
 class Credential(NamedTuple):
@@ -24,6 +30,23 @@ class Credential(NamedTuple):
 
     def __str__(self) -> str:
         return self.name
+
+
+class InvalidCredential(AuthenticationFailed):
+    """RFC 6750, 3.1."""
+
+    default_detail = "The credential is not valid"
+
+    @property
+    def challenge(self) -> str:
+        return build_challenge(error="invalid_token")
+
+
+def build_challenge(**parameters: str) -> str:
+    """The Bearer challenge (RFC 6750, 3) with the address of the resource's metadata (RFC 9728, 5.1)."""
+    metadata = f"{settings.PUBLIC_URL}/{PROTECTED_RESOURCE_PATH}"
+    fields = {"realm": "Library API", **parameters, "resource_metadata": metadata}
+    return "Bearer " + ", ".join(f'{name}="{value}"' for name, value in fields.items())
 
 
 def sha256_hex(text: str) -> str:

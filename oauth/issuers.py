@@ -1,19 +1,18 @@
-"""Rows that a credential creates, such as API keys and endpoints, are revoked together with it."""
+"""Rows that a credential creates, such as API keys and endpoints, are revoked together with it.
+
+A worker that completes a request later checks the credential of the request again.
+"""
 
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.utils.module_loading import import_string
 
-from oauth.credentials import Credential
+from oauth.credentials import Credential, InvalidCredential
 from oauth.models import CONSENT_LIFETIME, APIKey, Authorization, build_active_condition
-
-
-class IssuerRevoked(Exception):
-    """The credential that creates a row is itself revoked."""
 
 
 class Issuer(NamedTuple):
@@ -28,7 +27,8 @@ PERSON = Issuer()
 
 
 def lock_issuer(credential: Credential | None, now: datetime) -> Issuer:
-    """Returns the columns for a row that this credential creates; None means a person. Raises IssuerRevoked.
+    """Returns the columns for a row that this credential creates; None means a person. Raises InvalidCredential
+    if the credential was revoked: a process may notice a revocation five seconds late.
 
     The credential stays locked until the transaction ends, so a revocation finds every row that it created. Take this
     lock first: a revocation locks authorization, keys, rows and user in this order. Without `no_key`, the foreign keys
@@ -44,7 +44,7 @@ def lock_issuer(credential: Credential | None, now: datetime) -> Issuer:
         authorizations = Authorization.objects.active(now).filter(pk=credential.authorization)
         if authorization := authorizations.select_for_update(no_key=True).first():
             return Issuer(None, authorization.pk, authorization.created_at + CONSENT_LIFETIME)
-    raise IssuerRevoked
+    raise InvalidCredential
 
 
 def build_issued_condition(credential: Credential) -> Q:
@@ -59,3 +59,18 @@ def revoke_issued(made: Q) -> None:
     """Calls ACCESS_END_HANDLERS with a condition for the revoked rows, in the transaction of the revocation."""
     for name in settings.ACCESS_END_HANDLERS:
         import_string(name)(made)
+
+
+def describe_credential(credential: Credential, scope: str) -> dict[str, Any]:
+    """Returns JSON for `is_still_valid`: the scope that a request needed, and its API key, or the app's access."""
+    return {"scope": scope, "key": credential.key, "authorization": str(credential.authorization)}
+
+
+def is_still_valid(scope: str, key: int | None, authorization: str, now: datetime) -> bool:
+    """Whether the key or authorization of a request is still active and has the scope."""
+    active: QuerySet[APIKey] | QuerySet[Authorization] = (
+        Authorization.objects.active(now).filter(pk=authorization)
+        if key is None
+        else APIKey.objects.filter(build_active_condition(now), pk=key)
+    )
+    return any(scope in scopes.split() for scopes in active.values_list("scopes", flat=True))

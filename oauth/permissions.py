@@ -8,8 +8,7 @@ from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 
 from library_site.cached_settings import cached_settings
-from oauth.authentication import build_challenge
-from oauth.credentials import Credential
+from oauth.credentials import Credential, build_challenge
 from oauth.scopes import ALL_SCOPES, get_allowed_scopes, list_scope_groups
 
 # The scopes that need no credential, by the value of LIBRARY_ACCESS.

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.contrib.auth.models import Group, Permission, User
+from django.core.exceptions import ValidationError
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from oauth2_provider.scopes import BaseScopes
 
@@ -24,10 +25,6 @@ NO_SCOPES: ScopeSet = frozenset()
 ALL_SCOPES: ScopeSet = frozenset(SCOPES)
 
 
-class UnknownScope(Exception):
-    """A text names a scope that does not exist."""
-
-
 class ScopesBackend(BaseScopes):
     """The toolkit's SCOPES_BACKEND_CLASS: apps may request every scope, and `limit_to_allowance` removes some."""
 
@@ -42,10 +39,10 @@ class ScopesBackend(BaseScopes):
 
 
 def parse_scopes(text: str) -> ScopeSet:
-    """Parses a space-separated text. Raises UnknownScope."""
+    """Parses a space-separated text. Raises ValidationError."""
     names = frozenset(text.split())
     if unknown_names := sorted(names - SCOPES.keys()):
-        raise UnknownScope(f"There is no scope {unknown_names[0]!r}; there are {', '.join(SCOPES)}.")
+        raise ValidationError(f"There is no scope {unknown_names[0]!r}; there are {', '.join(SCOPES)}.")
     return names
 
 

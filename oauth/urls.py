@@ -6,7 +6,7 @@ from django.views.generic import RedirectView
 from oauth.accounts import granted_apps, languages, passwords, profile, sign_in, two_factor_pages
 from oauth.accounts.tokens import invitation_tokens
 from oauth.api import openapi  # noqa: F401  # the import registers how each authentication is documented
-from oauth.authentication import PROTECTED_RESOURCE_PATH
+from oauth.credentials import PROTECTED_RESOURCE_PATH
 from oauth.server import consent, metadata, views
 
 server_patterns = [

@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 
 from books.models import Operation
 from books.operations.tasks import OperationFailed
-from oauth.stored_credentials import StoredCredential
+from oauth.issuers import is_still_valid
 
 
 def require_authority(operation: Operation, now: datetime) -> None:
@@ -21,7 +21,7 @@ def require_authority(operation: Operation, now: datetime) -> None:
     if not is_person_permitted(operation.actor.user_id, parameters):
         raise OperationFailed(_("Who began the operation may not do so any more."))
     credential = parameters.get("credential")
-    if credential and not StoredCredential(**credential).is_valid(now):
+    if credential and not is_still_valid(**credential, now=now):
         raise OperationFailed(_("The API key or app that began the operation may not do so any more."))
 
 

@@ -69,7 +69,7 @@ def store_operation(
     """Stores an operation for a worker. If an operation already has the token, returns that one.
 
     While the operation runs, the actor's user must have the permissions, and its credential
-    (`oauth.stored_credentials`) must be valid.
+    (`oauth.issuers`) must be valid.
     """
     operation = Operation(
         kind=kind,

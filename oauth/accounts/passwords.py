@@ -7,7 +7,6 @@ from django.contrib.auth import views
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
-from django.shortcuts import render
 from django.urls import reverse_lazy
 from django.utils import timezone
 from django.utils.decorators import method_decorator
@@ -36,20 +35,14 @@ class ResetRequestView(views.PasswordResetView):
         try:
             mails.request_reset(form.cleaned_data["email"], get_client_ip(self.request), timezone.now())
         except mails.TooManyMails:
-            return render_too_many_mails(self.request)
+            seconds = mails.MAIL_PERIOD.total_seconds()
+            return lockout.render_retry_page(self.request, "accounts/too_many_mails.html", seconds)
         return HttpResponseRedirect(str(self.success_url))
 
 
 @method_decorator(never_cache, name="dispatch")
 class ResetSentView(views.PasswordResetDoneView):
     template_name = "accounts/password_reset_sent.html"
-
-
-@never_cache
-def render_too_many_mails(request: HttpRequest) -> HttpResponse:
-    page = render(request, "accounts/too_many_mails.html", status=429)
-    page["Retry-After"] = str(int(mails.MAIL_PERIOD.total_seconds()))
-    return page
 
 
 class NewPasswordView(views.PasswordResetConfirmView):

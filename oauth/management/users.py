@@ -23,5 +23,15 @@ def get_active_user(username: str) -> User:
     return user
 
 
+def require_confirmation(username: str, question: str) -> None:
+    """Lets the operator type the name. Raises CommandError."""
+    try:
+        response = input(question)
+    except EOFError:
+        response = ""
+    if response != username:
+        raise CommandError("Nothing was changed.")
+
+
 def find_person(username: str) -> Person:
     return Person(username, User.objects.filter(username=username).values_list("pk", flat=True).first() or 0)

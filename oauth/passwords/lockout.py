@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from axes.handlers.database import AxesDatabaseHandler
 from axes.handlers.proxy import AxesProxyHandler
 from axes.models import AccessAttempt
+from django.conf import settings
 from django.contrib.auth.signals import user_login_failed
 from django.db import transaction
 from django.db.models import F, Q, QuerySet, Sum
@@ -29,7 +30,7 @@ MAX_CLIENT_FAILURES = {"client": 10, "public client": 100}
 MAX_LOGIN_FAILURES = 5
 # For all names together. Many users can share an address; a sign-in deletes only the failures of its own name.
 MAX_ADDRESS_FAILURES = 20
-COOLOFF = timedelta(minutes=5)
+COOLOFF: timedelta = settings.AXES_COOLOFF_TIME
 # No client id begins like this, so the counters of users and clients stay separate.
 USER_PREFIX = "user:"
 
@@ -126,14 +127,17 @@ class HashingBusyMiddleware:
         if not isinstance(exception, HashingBusy):
             return None
         withdraw_attempt(request)
-        return render_busy(request)
+        seconds = int(HashingBusy.headers["Retry-After"])
+        return render_retry_page(request, "accounts/busy.html", seconds, status=HashingBusy.status)
 
 
 @never_cache
-def render_busy(request: HttpRequest) -> HttpResponse:
-    page = render(request, "accounts/busy.html", status=HashingBusy.status)
-    for name, value in HashingBusy.headers.items():
-        page[name] = value
+def render_retry_page(
+    request: HttpRequest, template: str, seconds: float, context: Any = None, status: int = 429
+) -> HttpResponse:
+    """Asks a person to try again later."""
+    page = render(request, template, context, status=status)
+    page["Retry-After"] = str(int(seconds))
     return page
 
 
@@ -161,16 +165,6 @@ def clear_all_attempts(username: str) -> None:
 def get_failure_limit(request: HttpRequest, credentials: dict[str, Any]) -> int:
     """django-axes' AXES_FAILURE_LIMIT, which it needs for clients."""
     return MAX_CLIENT_FAILURES[credentials["client"].partition(":")[0]]
-
-
-def get_cooloff(request: HttpRequest | None = None) -> timedelta:
-    """django-axes' AXES_COOLOFF_TIME: the time between the last failure and the next allowed attempt."""
-    return COOLOFF
-
-
-def get_lockout_parameters(request: HttpRequest, credentials: dict[str, Any] | None = None) -> list[list[str]]:
-    """django-axes' AXES_LOCKOUT_PARAMETERS: failures are counted by the pair of name and address."""
-    return [["username", "ip_address"]]
 
 
 def build_client_key(client_id: str, secret: bool) -> str:
@@ -202,10 +196,7 @@ def strip_parameters(request: HttpRequest) -> HttpRequest:
     return copy
 
 
-@never_cache
 def render_locked(request: HttpRequest, *arguments: Any) -> HttpResponse:
     """django-axes' AXES_LOCKOUT_CALLABLE: the page for locked-out users."""
-    seconds = int(COOLOFF.total_seconds())
-    page = render(request, "accounts/locked.html", {"minutes": seconds // 60}, status=429)
-    page["Retry-After"] = str(seconds)
-    return page
+    context = {"minutes": COOLOFF.seconds // 60}
+    return render_retry_page(request, "accounts/locked.html", COOLOFF.total_seconds(), context)

@@ -15,7 +15,8 @@ from oauthlib.oauth2.rfc6749 import errors
 
 from library_site.api.responses import NO_STORE
 from oauth import scopes
-from oauth.authentication import build_challenge, verify_token
+from oauth.authentication import verify_token
+from oauth.credentials import build_challenge
 from oauth.passwords import lockout
 from oauth.passwords.hashers import HashingBusy
 from oauth.server.backend import OAuthBackend, list_grant_types

@@ -43,9 +43,9 @@ from library_site.api.query import FieldErrors, check_parameters, get_parameter
 from library_site.api.responses import RETRY_SOON, json_response
 from library_site.api.viewsets import APIViewSet
 from oauth.credentials import Credential
+from oauth.issuers import describe_credential
 from oauth.permissions import HasUser, HasViewScope
 from oauth.scopes import SCOPES
-from oauth.stored_credentials import describe_credential
 
 OTHERS_OPERATIONS = "books.undo_others_operations"
 SCOPE = "write"

@@ -2,12 +2,13 @@
 
 from typing import Any
 
+from django.core.exceptions import ValidationError
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from library_site.api.serializers import NonBlankField, RejectUnknownMixin, RFC3339Field, StringField, UTCDateTimeField
 from oauth.models import APIKey
-from oauth.scopes import SCOPES, ScopeSet, UnknownScope, parse_scopes
+from oauth.scopes import SCOPES, ScopeSet, parse_scopes
 from oauth.server.registration import MAX_NAME_LENGTH, validate_name
 
 SCOPE_PATTERN = "|".join(SCOPES)
@@ -22,8 +23,8 @@ class ScopesField(StringField):
     def to_internal_value(self, data: str) -> Any:
         try:
             scopes: ScopeSet = parse_scopes(super().to_internal_value(data))
-        except UnknownScope as error:
-            self.fail("scope", words=error)
+        except ValidationError as error:
+            self.fail("scope", words=error.message)
         return scopes or self.fail("none")
 
 

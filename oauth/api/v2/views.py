@@ -17,7 +17,6 @@ from library_site.api.viewsets import APIViewSet
 from oauth import api_keys, issuers
 from oauth.api.v2.documents import KEY_ID, document_api_keys
 from oauth.api.v2.serializers import APIKeyCreateSerializer, APIKeySerializer
-from oauth.authentication import InvalidCredential
 from oauth.credentials import Credential
 from oauth.models import APIKey
 from oauth.permissions import HasCredential, HasUser, InsufficientScope
@@ -47,10 +46,7 @@ class APIKeyViewSet(APIViewSet):
         require_scopes(request, values["scopes"])
         require_future(values["expires_at"], now)
         owner, creator = cast("tuple[User, Credential]", (request.user, request.auth))
-        try:
-            key, text = api_keys.create_key(owner, values["name"], values["scopes"], now, values["expires_at"], creator)
-        except issuers.IssuerRevoked as error:
-            raise InvalidCredential from error
+        key, text = api_keys.create_key(owner, values["name"], values["scopes"], now, values["expires_at"], creator)
         location = reverse(f"{request.version}:api-key", kwargs={"key_id": key.prefix})
         body = {**APIKeySerializer(key).data, "key": text}
         return JsonResponse(body, status=201, headers={"Location": location, **NO_STORE})

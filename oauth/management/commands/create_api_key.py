@@ -11,7 +11,7 @@ from django.utils import timezone
 from library_site.management.checked_command import CheckedCommand
 from oauth import api_keys
 from oauth.management import users
-from oauth.scopes import ScopeSet, UnknownScope, format_scopes, get_user_scopes, parse_scopes
+from oauth.scopes import format_scopes, get_user_scopes, parse_scopes
 from oauth.server.registration import validate_name
 
 MAX_DAYS = 36_500
@@ -29,8 +29,11 @@ class Command(CheckedCommand):
     def handle(
         self, *args: Any, user: str, scopes: str, name: str, expires_in_days: int | None, **options: Any
     ) -> None:
-        owner, granted_scopes, now = users.get_active_user(user), read_scopes(scopes), timezone.now()
+        owner, now = users.get_active_user(user), timezone.now()
         try:
+            granted_scopes = parse_scopes(scopes)
+            if not granted_scopes:
+                raise CommandError("Name at least one scope.")
             validate_name(name)
             key, secret = api_keys.create_key(
                 owner, name, granted_scopes, now, expires_at=get_expiry(expires_in_days, now)
@@ -45,17 +48,6 @@ class Command(CheckedCommand):
             )
         self.stderr.write(f"{key}, shown this once:")
         self.stdout.write(secret)
-
-
-def read_scopes(scopes: str) -> ScopeSet:
-    """Returns at least one scope. Raises CommandError."""
-    try:
-        names = parse_scopes(scopes)
-    except UnknownScope as error:
-        raise CommandError(str(error)) from error
-    if not names:
-        raise CommandError("Name at least one scope.")
-    return names
 
 
 def get_expiry(days: int | None, now: datetime) -> datetime | None:

@@ -10,7 +10,7 @@ from oauth2_provider.models import Application
 
 from library_site.management.checked_command import CheckedCommand
 from oauth.management import users
-from oauth.scopes import DEFAULT_SCOPE, UnknownScope, parse_scopes
+from oauth.scopes import DEFAULT_SCOPE, parse_scopes
 from oauth.server import registration
 
 
@@ -53,8 +53,6 @@ class Command(CheckedCommand):
         )
         try:
             secret = registration.register_app(app, parse_scopes(scopes))
-        except UnknownScope as error:
-            raise CommandError(str(error)) from error
         except ValidationError as error:
             raise CommandError(" ".join(error.messages)) from error
         self.stdout.write(f"client_id: {app.client_id}")

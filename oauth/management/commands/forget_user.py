@@ -8,7 +8,7 @@ from oauth2_provider.models import Application
 
 from library_site.management.checked_command import CheckedCommand
 from oauth.management.personal_data import LastSuperuser, forget_person
-from oauth.management.users import Person, find_person
+from oauth.management.users import Person, find_person, require_confirmation
 from oauth.models import Authorization
 
 ACCOUNT_ENDS = (
@@ -31,7 +31,8 @@ class Command(CheckedCommand):
     def handle(self, *args: Any, username: str, yes: bool, **options: Any) -> None:
         person = find_person(username)
         if not yes:
-            self.require_confirmation(person)
+            self.stdout.write("\n".join(describe_effects(person)))
+            require_confirmation(person.name, "Type the name to forget this person for ever: ")
         try:
             counts = forget_person(person)
         except LastSuperuser as error:
@@ -43,16 +44,6 @@ class Command(CheckedCommand):
         for kind, count in counts.items():
             self.stdout.write(f"{kind}: {count}")
         self.stdout.write(REMAINS)
-
-    def require_confirmation(self, person: Person) -> None:
-        """Raises CommandError."""
-        self.stdout.write("\n".join(describe_effects(person)))
-        try:
-            response = input("Type the name to forget this person for ever: ")
-        except EOFError:
-            response = ""
-        if response != person.name:
-            raise CommandError("Nothing was changed.")
 
 
 def describe_effects(person: Person) -> list[str]:

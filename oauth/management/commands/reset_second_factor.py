@@ -7,7 +7,7 @@ from django.core.management.base import CommandError
 
 from library_site.management.checked_command import CheckedCommand
 from oauth.accounts.totp import turn_off
-from oauth.management.users import get_active_user
+from oauth.management.users import get_active_user, require_confirmation
 
 
 class Command(CheckedCommand):
@@ -20,17 +20,8 @@ class Command(CheckedCommand):
     def handle(self, *args: Any, username: str, yes: bool, **options: Any) -> None:
         user = get_active_user(username)
         if not yes:
-            self.require_confirmation(username)
+            self.stdout.write("Whoever knows the password can sign in then. Make sure that the person asked for it.")
+            require_confirmation(username, "Type the name to turn two-factor sign-in off: ")
         if not turn_off(user):
             raise CommandError(f"{username} has no second factor.")
         self.stdout.write(f"{username} signs in with the password alone now, and can set up another phone.")
-
-    def require_confirmation(self, username: str) -> None:
-        """Raises CommandError."""
-        self.stdout.write("Whoever knows the password can sign in then. Make sure that the person asked for it.")
-        try:
-            response = input("Type the name to turn two-factor sign-in off: ")
-        except EOFError:
-            response = ""
-        if response != username:
-            raise CommandError("Nothing was changed.")

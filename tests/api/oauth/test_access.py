@@ -17,7 +17,7 @@ from books.api.views import BookViewSet
 from books.models import Book
 from library_site.rate_limit.counters import make_counter
 from oauth import api_keys
-from oauth.authentication import build_challenge
+from oauth.credentials import build_challenge
 from oauth.models import APIKey
 from oauth.scopes import get_user_scopes, parse_scopes
 from oauth.throttling import CallerThrottle

@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from oauth import api_keys
-from oauth.authentication import build_challenge
+from oauth.credentials import build_challenge
 from oauth.models import APIKey, Authorization
 from oauth.tokens import revocations
 from tests.support.books import build_book

@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, DjangoCaptureOnCommitCallbacks, Settings
 
-from oauth.authentication import build_challenge
+from oauth.credentials import build_challenge
 from tests.support import oauth_flows
 from tests.support.books import build_book
 from tests.support.endpoints import (

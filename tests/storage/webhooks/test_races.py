@@ -8,8 +8,8 @@ from django.db import connection, transaction
 from django.utils import timezone
 from pytest_django import Settings
 
-from oauth.credentials import Credential
-from oauth.issuers import IssuerRevoked, lock_issuer
+from oauth.credentials import Credential, InvalidCredential
+from oauth.issuers import lock_issuer
 from tests.support.concurrency import start_concurrently
 from tests.support.creators import KINDS, CreatorCase, create_creator
 from tests.support.endpoints import OLD_SECRET, claim_deliveries, create_endpoint, create_owner, publish_event
@@ -95,7 +95,7 @@ def test_access_that_ends_meanwhile_makes_no_endpoint(owner: User, creator: Crea
     with transaction.atomic():
         creator.end()
         second = start_concurrently(lambda: make_endpoint(owner, creator.credential))
-    with pytest.raises(IssuerRevoked):
+    with pytest.raises(InvalidCredential):
         second.result()
     assert not Endpoint.objects.exists()
 
@@ -126,7 +126,7 @@ def test_an_end_and_a_change_of_the_user_do_not_deadlock_with_a_new_endpoint(own
         second = start_concurrently(lambda: make_endpoint(owner, creator.credential))
         owner.is_active = False
         owner.save()
-    with pytest.raises(IssuerRevoked):
+    with pytest.raises(InvalidCredential):
         second.result()
 
 

@@ -17,7 +17,6 @@ from library_site.api.query import check_parameters
 from library_site.api.responses import NO_STORE, RETRY_SOON, json_response, make_empty_response
 from library_site.api.viewsets import APIViewSet
 from oauth import issuers
-from oauth.authentication import InvalidCredential
 from oauth.credentials import Credential
 from oauth.issuers import Issuer
 from oauth.permissions import HasUser, HasViewScope
@@ -163,11 +162,8 @@ def get_own_endpoints(request: Request) -> QuerySet[Endpoint]:
 
 
 def lock_request_issuer(request: Request) -> Issuer:
-    """Raises InvalidCredential: a process may notice a revocation five seconds late. Needs a transaction."""
-    try:
-        return issuers.lock_issuer(cast("Credential", request.auth), timezone.now())
-    except issuers.IssuerRevoked as error:
-        raise InvalidCredential from error
+    """Needs a transaction. Raises InvalidCredential."""
+    return issuers.lock_issuer(cast("Credential", request.auth), timezone.now())
 
 
 def get_owner(request: Request) -> User:

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from joserfc.jwk import RSAKey
 
-from oauth.authentication import build_challenge
+from oauth.credentials import build_challenge
 from oauth.tokens import jwks
 from tests.support.forged_tokens import build_claims, decode_part, decode_token, encode_part, forge_token
 from tests.support.oauth_flows import (

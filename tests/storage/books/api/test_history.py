@@ -14,7 +14,7 @@ from books.book_values import BookValues
 from books.history.actors import get_or_create_actor
 from books.models import Actor, Book, Change
 from books.writing import changes
-from oauth.authentication import build_challenge
+from oauth.credentials import build_challenge
 from oauth.models import APIKey
 from tests.support.books import build_book
 from tests.support.credentials import create_token_header
