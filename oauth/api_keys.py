@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cache
 from hmac import compare_digest
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.models import User
@@ -16,7 +16,7 @@ from django.db.models import BooleanField, ExpressionWrapper, F, Q, QuerySet
 from library_site.db.sql import CompiledQuery, Parameter, PreparedStatement, Row
 from library_site.http.api_errors import APIError
 from oauth import scopes
-from oauth.credentials import Credential, sha256_hex
+from oauth.credentials import Credential, InvalidCredential, sha256_hex
 from oauth.issuers import lock_issuer, revoke_issued
 from oauth.models import APIKey, build_active_condition
 from oauth.scopes import ScopeSet
@@ -26,11 +26,8 @@ KEY_PATTERN = re.compile(r"lib_([0-9a-f]{12})_[A-Za-z0-9_-]{43}")
 MAX_KEYS_PER_USER = 100
 # `last_used_at` is updated at most once per interval.
 LAST_USED_PRECISION = timedelta(minutes=1)
+INVALID_KEY_MESSAGE = "The API key is not valid"
 KEY_COLUMNS = ("pk", "digest", "scopes", "authorization")
-
-
-class InvalidKey(Exception):
-    """The key does not exist, is revoked or expired, or its owner is not active."""
 
 
 class KeyNotFound(APIError):
@@ -45,19 +42,6 @@ class TooManyKeys(APIError):
 
     status = 409
     message = f"You have {MAX_KEYS_PER_USER} API keys: revoke one first"
-
-
-class ActiveKey(NamedTuple):
-    """A valid key. `scopes` are the requested scopes that the key has and that its owner may have now.
-
-    `authorization` is that of the app that created the key. `is_use_due` says whether to call `record_use`.
-    """
-
-    pk: int
-    owner_id: int
-    scopes: ScopeSet
-    authorization: UUID | None
-    is_use_due: bool
 
 
 def create_key(
@@ -99,37 +83,43 @@ def get_active_keys(now: datetime) -> QuerySet[APIKey]:
     return APIKey.objects.filter(build_active_condition(now))
 
 
-def find_key(text: str, now: datetime, requested_scopes: ScopeSet = scopes.ALL_SCOPES) -> ActiveKey:
-    """Finds the key with this text in one query, which checks only the requested scopes. Raises InvalidKey."""
+def find_key(text: str, now: datetime, requested_scopes: ScopeSet = scopes.ALL_SCOPES) -> Credential:
+    """Finds the key with this text in one query, and records its use. Raises InvalidCredential.
+
+    The credential has the requested scopes that the key has and that its owner may have now.
+    """
     rows = get_key_query(requested_scopes).fetch_all(**build_parameters(text, now))
-    return check_row(text, rows[0] if rows else None, requested_scopes)
+    return build_credential(text, rows[0] if rows else None, requested_scopes, now)
 
 
 def find_key_and_rows(
     text: str, now: datetime, requested_scopes: ScopeSet, statement: PreparedStatement, parameters: Sequence[Any]
-) -> tuple[ActiveKey, list[Row]]:
-    """Finds the key as `find_key` does, and fetches the rows of a statement in the same query. Raises InvalidKey."""
+) -> tuple[Credential, list[Row]]:
+    """Finds the key as `find_key` does, and fetches the rows of a statement in the same query."""
     query = get_key_query(requested_scopes)
     row, rows = query.fetch_joined(statement, parameters, **build_parameters(text, now))
-    return check_row(text, row, requested_scopes), rows
+    return build_credential(text, row, requested_scopes, now), rows
 
 
 def build_parameters(text: str, now: datetime) -> dict[str, Any]:
-    """Returns the parameters of the query. Raises InvalidKey."""
+    """Returns the parameters of the query. Raises InvalidCredential."""
     match = KEY_PATTERN.fullmatch(text)
     if not match:
-        raise InvalidKey
+        raise InvalidCredential(INVALID_KEY_MESSAGE)
     return {"prefix": match[1], "now": now, "used_before": now - LAST_USED_PRECISION}
 
 
-def check_row(text: str, row: Mapping[str, Any] | None, requested_scopes: ScopeSet) -> ActiveKey:
-    """Raises InvalidKey."""
+def build_credential(text: str, row: Mapping[str, Any] | None, requested_scopes: ScopeSet, now: datetime) -> Credential:
+    """Raises InvalidCredential."""
     if not row or not compare_digest(row["key_digest"], sha256_hex(text)):
-        raise InvalidKey
+        raise InvalidCredential(INVALID_KEY_MESSAGE)
+    if row["is_use_due"]:
+        unused = build_due_condition(now - LAST_USED_PRECISION)
+        APIKey.objects.filter(unused, pk=row["key_pk"]).update(last_used_at=now)
     current_scopes = scopes.select_allowed(requested_scopes.intersection(row["key_scopes"].split()), row)
     # SQLite has no UUID type: the driver returns the hexadecimal digits.
     authorization = row["key_authorization"] and UUID(str(row["key_authorization"]))
-    return ActiveKey(row["key_pk"], row["pk"], current_scopes, authorization, bool(row["is_use_due"]))
+    return Credential(f"key {row['key_pk']}", current_scopes, row["pk"], row["key_pk"], authorization)
 
 
 @cache
@@ -150,12 +140,6 @@ def get_key_query(requested_scopes: ScopeSet) -> CompiledQuery:
             **scopes.build_permission_columns(requested_scopes),
         )
     )
-
-
-def record_use(key: ActiveKey, now: datetime) -> None:
-    """Updates `last_used_at`, at most once a minute."""
-    if key.is_use_due:
-        APIKey.objects.filter(build_due_condition(now - LAST_USED_PRECISION), pk=key.pk).update(last_used_at=now)
 
 
 def build_due_condition(used_before: datetime | Parameter, path: str = "") -> Q:

@@ -4,8 +4,7 @@ A credential is verified even if the request needs none.
 """
 
 import time
-from collections.abc import Mapping, Sequence
-from datetime import datetime
+from collections.abc import Mapping
 from typing import Any, cast
 
 from django.contrib.auth.models import User
@@ -13,7 +12,6 @@ from django.utils import timezone
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 
-from library_site.db.sql import PreparedStatement, Row
 from oauth import api_keys
 from oauth.credentials import Credential, InvalidCredential, build_challenge
 from oauth.scopes import ALL_SCOPES, ScopeSet
@@ -69,42 +67,15 @@ def authenticate_bearer(environ: Mapping[str, Any]) -> Credential:
     except access_tokens.TokenExpired as error:
         raise InvalidCredential("The access token has expired") from error
     except access_tokens.InvalidToken as error:
-        raise InvalidCredential(MISPLACED_KEY if is_key(token) else "The access token is not valid") from error
+        is_key = api_keys.KEY_PATTERN.fullmatch(token.strip())
+        raise InvalidCredential(MISPLACED_KEY if is_key else "The access token is not valid") from error
     name = f"app {claims.client_id} for user {user_id}"
     return Credential(name, remaining_scopes, user_id, authorization=claims.sid, client_id=claims.client_id)
 
 
-def is_key(token: str) -> bool:
-    """Whether the text looks like an API key."""
-    return bool(api_keys.KEY_PATTERN.fullmatch(token.strip()))
-
-
 def authenticate_key(environ: Mapping[str, Any], requested_scopes: ScopeSet = ALL_SCOPES) -> Credential:
-    """Records that the key was used. Raises InvalidCredential."""
-    now = timezone.now()
-    try:
-        key = api_keys.find_key(environ["HTTP_X_API_KEY"], now, requested_scopes)
-    except api_keys.InvalidKey as error:
-        raise InvalidCredential("The API key is not valid") from error
-    return record_credential(key, now)
-
-
-def authenticate_key_and_read(
-    environ: Mapping[str, Any], requested_scopes: ScopeSet, statement: PreparedStatement, parameters: Sequence[Any]
-) -> tuple[Credential, list[Row]]:
-    """Like `authenticate_key`, but fetches the rows of another statement in the same round trip to the database.
-
-    Raises InvalidKey.
-    """
-    now, text = timezone.now(), environ["HTTP_X_API_KEY"]
-    key, rows = api_keys.find_key_and_rows(text, now, requested_scopes, statement, parameters)
-    return record_credential(key, now), rows
-
-
-def record_credential(key: api_keys.ActiveKey, now: datetime) -> Credential:
-    """Returns the credential of a key, and records that it was used."""
-    api_keys.record_use(key, now)
-    return Credential(f"key {key.pk}", key.scopes, key.owner_id, key.pk, key.authorization)
+    """Raises InvalidCredential."""
+    return api_keys.find_key(environ["HTTP_X_API_KEY"], timezone.now(), requested_scopes)
 
 
 def verify_token(token: str, now: float) -> tuple[int | None, access_tokens.Claims, ScopeSet]:

@@ -14,6 +14,7 @@ from django.db import connection, transaction
 from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
 from django.utils.translation import gettext, gettext_noop, override
+from rest_framework.exceptions import ErrorDetail, ValidationError
 
 from library_site.admin.stored_texts import translate_stored
 from library_site.http.api_errors import APIError
@@ -61,11 +62,11 @@ class EndpointDisabled(APIError):
     message = gettext_noop("The webhook is disabled: set its state to active first")
 
 
-class UnusableSecret(APIError):
+class UnusableSecret(ValidationError):
     """The secret that the owner brings has no key for the endpoint's form."""
 
-    status = 422
-    message = f"In form C, input should be {BASE64_SECRET_RULE}."
+    def __init__(self) -> None:
+        super().__init__({"secret": [ErrorDetail(f"In form C, input should be {BASE64_SECRET_RULE}.", "invalid")]})
 
 
 class NewSecretNeeded(APIError):

@@ -3,6 +3,8 @@
 import re
 from ipaddress import ip_address
 
+from django.utils.translation import gettext_noop
+
 from library_site.outbound.addresses import ForbiddenAddress, is_public
 
 MAX_URL_LENGTH = 2_000
@@ -18,14 +20,14 @@ IP_LITERAL = re.compile(r"\[.*\]|(?:.*\.)?(?:[0-9]+|0x[0-9a-f]*)")
 # RFC 6761, RFC 6762, RFC 8375, and the name that ICANN reserves for private use.
 PRIVATE_SUFFIXES = (".localhost", ".local", ".internal", ".home.arpa")
 
-INVALID_URL_MESSAGE = (
-    "A receiver's URL has https, a plain host in small letters, no user and no fragment,"
-    f" and is at most {MAX_URL_LENGTH} printable ASCII characters."
-)
+INVALID_URL_MESSAGE = gettext_noop(
+    "A receiver's URL has https, a plain host in small letters, no user and no fragment, and is at most %(count)s"
+    " printable ASCII characters."
+) % {"count": MAX_URL_LENGTH}
 # One message for all addresses: the response reveals nothing about the internal network.
-NOT_PUBLIC_MESSAGE = (
-    "A receiver is on the public internet and has https."
-    " The operator's setting WEBHOOKS_ALLOW_PRIVATE=true allows others, for example on one's own machine."
+NOT_PUBLIC_MESSAGE = gettext_noop(
+    "A receiver is on the public internet and has https. The operator's setting WEBHOOKS_ALLOW_PRIVATE=true"
+    " allows others, for example on one's own machine."
 )
 
 

@@ -49,7 +49,8 @@ from library_site.db.postgresql.lost_connections import close_lost_connection
 from library_site.db.sql import PreparedStatement, Row
 from library_site.http.api_errors import ERROR_KEY
 from library_site.http.callers import get_caller_key
-from oauth.authentication import APIKeyAuthentication, BearerAuthentication, authenticate_key_and_read, find_credential
+from oauth.api_keys import find_key_and_rows
+from oauth.authentication import APIKeyAuthentication, BearerAuthentication, find_credential
 from oauth.credentials import Credential
 from oauth.permissions import LibraryAccess, get_required_scope, require_permission
 from oauth.throttling import CallerThrottle, count_request
@@ -256,7 +257,8 @@ class CompiledBooks:
         credential: Credential | None
         if "HTTP_X_API_KEY" in request.environ and "HTTP_AUTHORIZATION" not in request.environ:
             scopes = frozenset([get_required_scope("GET")])
-            credential, rows = authenticate_key_and_read(request.environ, scopes, statement, (pk,))
+            text = request.environ["HTTP_X_API_KEY"]
+            credential, rows = find_key_and_rows(text, timezone.now(), scopes, statement, (pk,))
             require_permission(credential, get_required_scope("GET"))
         else:
             credential, rows = authorize(request), statement.fetch_all((pk,))

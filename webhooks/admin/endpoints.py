@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
@@ -50,13 +50,6 @@ STATE_MESSAGES = {
     Endpoint.State.ACTIVE: gettext_noop("Endpoints now active: %(count)d."),
     Endpoint.State.DISABLED: gettext_noop("Endpoints now disabled: %(count)d."),
 }
-
-
-class ReplayQuestion(NamedTuple):
-    """The number of events in a replay, and the values that its confirmation must repeat."""
-
-    total: int
-    token: str
 
 
 class StateFilter(admin.ChoicesFieldListFilter):
@@ -264,12 +257,14 @@ class EndpointAdmin(DescribedDeletionMixin, ActionButtonsAdmin, OwnedAdmin):
         question = None
         if form.is_valid():
             span = form.read_span(now)
-            question = self.ask_about_replay(endpoint, form, span, now)
-            is_confirmed = question and request.POST.get("confirmed") == question.token
-            if is_confirmed and self.replay(request, endpoint, form, span, now):
-                return HttpResponseRedirect(get_change_url(endpoint))
-            if question and form.is_valid():
+            try:
+                with transaction.atomic():
+                    question = build_question(endpoints.lock_for_replay(endpoint, **span, now=now).total, span)
+                    if request.POST.get("confirmed") == question["token"]:
+                        return self.replay(request, endpoint, span, now)
                 form = ReplayForm(initial={**span, "kinds": span["kinds"].split()})
+            except APIError as error:
+                form.add_error(None, describe_refusal(error))
         context = {
             **self.admin_site.each_context(request),
             "title": gettext("Replay"),
@@ -281,35 +276,19 @@ class EndpointAdmin(DescribedDeletionMixin, ActionButtonsAdmin, OwnedAdmin):
         }
         return TemplateResponse(request, "admin/webhooks/replay.html", context)
 
-    def ask_about_replay(
-        self, endpoint: Any, form: ReplayForm, span: dict[str, Any], now: datetime
-    ) -> ReplayQuestion | None:
-        """Returns the confirmation of a replay, or None if the replay is not possible; then the form has the error."""
-        try:
-            with transaction.atomic():
-                count = endpoints.lock_for_replay(endpoint, **span, now=now).total
-        except APIError as error:
-            form.add_error(None, describe_refusal(error))
-            return None
-        # In one zone: the form parses times in the user's zone, but the default end, now, is in UTC.
-        times = f"{span['after'].timestamp()} {span['before'].timestamp()}"
-        return ReplayQuestion(count, f"{count} {times} {span['kinds']}")
+    def replay(self, request: HttpRequest, endpoint: Any, span: dict[str, Any], now: datetime) -> HttpResponse:
+        count = endpoints.replay_events(endpoint, **span, now=now)
+        self.record_action(request, [endpoint], gettext_noop("Replayed events: %(count)s.") % {"count": count})
+        message = gettext("Events on their way again: %(count)d.") % {"count": count}
+        self.message_user(request, message, messages.SUCCESS)
+        return HttpResponseRedirect(get_change_url(endpoint))
 
-    def replay(
-        self, request: HttpRequest, endpoint: Any, form: ReplayForm, span: dict[str, Any], now: datetime
-    ) -> bool:
-        """Returns false if the replay is not possible; then the form has the error."""
-        try:
-            with transaction.atomic():
-                count = endpoints.replay_events(endpoint, **span, now=now)
-                self.record_action(request, [endpoint], gettext_noop("Replayed events: %(count)s.") % {"count": count})
-        except APIError as error:
-            form.add_error(None, describe_refusal(error))
-            return False
-        self.message_user(
-            request, gettext("Events on their way again: %(count)d.") % {"count": count}, messages.SUCCESS
-        )
-        return True
+
+def build_question(total: int, span: dict[str, Any]) -> dict[str, Any]:
+    """Returns the number of events in a replay, and the values that its confirmation must repeat."""
+    # In one zone: the form parses times in the user's zone, but the default end, now, is in UTC.
+    times = f"{span['after'].timestamp()} {span['before'].timestamp()}"
+    return {"total": total, "token": f"{total} {times} {span['kinds']}"}
 
 
 def describe_refusal(error: APIError) -> str:

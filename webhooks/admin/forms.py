@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from library_site.admin.model_admins import name_parts
 from library_site.admin.moments import require_utc
+from library_site.admin.stored_texts import translate_stored
 from library_site.outbound.addresses import ForbiddenAddress
 from webhooks import endpoints
 from webhooks.encryption import SECRET_PATTERN, can_sign
@@ -19,7 +20,7 @@ from webhooks.endpoints import EMPTY_SPAN_MESSAGE
 from webhooks.models import MAX_IN_FLIGHT, MIN_IN_FLIGHT, Endpoint, SignatureForm
 from webhooks.registry import ALL_KINDS, EVENT_KINDS
 from webhooks.signing import MIN_KEY_BYTES, is_usable_secret
-from webhooks.ssrf import INVALID_URL_MESSAGE, MAX_URL_LENGTH, validate_url
+from webhooks.ssrf import validate_url
 
 
 def list_kind_choices() -> list[tuple[str, str]]:
@@ -78,7 +79,7 @@ class EndpointForm(forms.ModelForm):
         try:
             validate_url(url, settings.WEBHOOKS_ALLOW_PRIVATE)
         except ForbiddenAddress as error:
-            raise ValidationError(describe_forbidden(error)) from error
+            raise ValidationError(translate_stored(str(error))) from error
         return url
 
 
@@ -163,17 +164,3 @@ def describe_key(form: str) -> str:
     if form == SignatureForm.C:
         return gettext("The key is the bytes whose base64 follows whsec_, as in all libraries of Standard Webhooks.")
     return gettext("The key is the whole text of the secret, in UTF-8.")
-
-
-def describe_forbidden(error: ForbiddenAddress) -> str:
-    """Translates the error for people; API clients get it in English."""
-    if str(error) != INVALID_URL_MESSAGE:
-        return gettext(
-            "A receiver is on the public internet and has https. The operator's setting WEBHOOKS_ALLOW_PRIVATE=true"
-            " allows others, for example on one's own machine."
-        )
-    message = gettext(
-        "A receiver's URL has https, a plain host in small letters, no user and no fragment, and is at most %(count)d"
-        " printable ASCII characters."
-    )
-    return message % {"count": MAX_URL_LENGTH}

@@ -1,7 +1,5 @@
 """A user's endpoints in version 2, where they are called webhooks."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, cast
 
 from django.contrib.auth.models import User
@@ -10,7 +8,6 @@ from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.urls import reverse
 from django.utils import timezone
-from rest_framework.exceptions import ErrorDetail, ValidationError
 from rest_framework.request import Request
 
 from library_site.api.query import check_parameters
@@ -81,8 +78,7 @@ class EndpointViewSet(WebhookViewSet):
         requested_secret = values.pop("secret", None)
         with transaction.atomic():
             creator, now = lock_request_issuer(request), timezone.now()
-            with name_refused_secret():
-                endpoint, secret = endpoints.create_endpoint(get_owner(request), values, requested_secret, now, creator)
+            endpoint, secret = endpoints.create_endpoint(get_owner(request), values, requested_secret, now, creator)
         location = reverse(f"{request.version}:webhook", kwargs={"webhook_id": endpoint.pk})
         body = {**WebhookSerializer(endpoint).data, "secret": secret}
         return json_response(body, 201, {"Location": location, **NO_STORE})
@@ -112,8 +108,7 @@ class EndpointViewSet(WebhookViewSet):
         requested_secret = self.read_values(request).get("secret") if request.stream else None
         with transaction.atomic():
             lock_request_issuer(request)
-            with name_refused_secret():
-                secret = endpoints.add_endpoint_secret(endpoint, requested_secret, now=timezone.now())
+            secret = endpoints.add_endpoint_secret(endpoint, requested_secret, now=timezone.now())
         return json_response({"secret": secret, "key_encoding": endpoint.key_encoding}, 201, NO_STORE)
 
     @document_promote
@@ -144,15 +139,6 @@ class EndpointViewSet(WebhookViewSet):
         endpoint = self.get_own_endpoint()
         check_parameters(self.request, [])
         return endpoint
-
-
-@contextmanager
-def name_refused_secret() -> Iterator[None]:
-    """Turns UnusableSecret into a ValidationError of the field."""
-    try:
-        yield
-    except endpoints.UnusableSecret as error:
-        raise ValidationError({"secret": [ErrorDetail(error.message, "invalid")]}) from error
 
 
 def get_own_endpoints(request: Request) -> QuerySet[Endpoint]:
