@@ -52,16 +52,13 @@ class HasCredential(BasePermission):
         return True
 
 
-class HasViewScope(BasePermission):
+class HasViewScope(HasCredential):
     """A credential with the view's `scope` is needed, whatever LIBRARY_ACCESS says."""
 
     def has_permission(self, request: Request, view: Any) -> bool:
         """Raises NotAuthenticated, InsufficientScope."""
-        credential = cast("Credential | None", request.auth)
-        if credential is None:
-            raise NotAuthenticated
-        if view.scope not in credential.scopes:
-            raise InsufficientScope(view.scope, credential.user_id)
+        super().has_permission(request, view)
+        require_permission(cast("Credential", request.auth), view.scope)
         return True
 
 
@@ -94,5 +91,4 @@ def is_open_to_anonymous(scope: str) -> bool:
 
 
 def get_required_scope(method: str) -> str:
-    """The scope that a request with this method needs."""
     return "read" if method in SAFE_METHODS else "write"

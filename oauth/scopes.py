@@ -52,7 +52,6 @@ def format_scopes(scopes: Iterable[str]) -> str:
 
 
 def describe_scopes(scopes: Iterable[str]) -> list[Any]:
-    """Returns a sentence for each scope."""
     return [SCOPES[name].sentence for name in format_scopes(scopes).split()]
 
 
@@ -68,7 +67,6 @@ def get_allowed_scopes(users: QuerySet[User]) -> dict[int, ScopeSet]:
 
 
 def get_user_scopes(user: User) -> ScopeSet:
-    """Returns the scopes that a user may have, read from the database."""
     return get_allowed_scopes(User.objects.filter(pk=user.pk)).get(user.pk, NO_SCOPES)
 
 

@@ -46,7 +46,6 @@ def update_rights_after_save(instance: User, created: bool, update_fields: Any, 
 
 
 def saves_any_of(update_fields: Any, *names: str) -> bool:
-    """Whether the save includes one of these fields."""
     return update_fields is None or not set(names).isdisjoint(update_fields)
 
 

@@ -33,7 +33,6 @@ def decrypt_secret(encrypted_secret: str) -> str:
 
 
 def can_sign(form: str, encrypted_secret: str) -> bool:
-    """Whether the secret can be decrypted and used in this form."""
     try:
         return is_usable_secret(form, decrypt_secret(encrypted_secret))
     except encryption.DecryptionError:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from smtplib import SMTPException
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -206,7 +206,6 @@ def mail_owner(endpoint: Endpoint) -> None:
 
 
 def write_disabled_mail(endpoint: Endpoint, owner: User) -> tuple[str, str]:
-    """Returns subject and text in the owner's language."""
     values = {"url": endpoint.url, "days": EVENT_RETENTION.days}
     with override(find_language(owner)):
         lines = [
@@ -277,11 +276,11 @@ def replay_events(endpoint: Endpoint, kinds: str, after: datetime, before: datet
     `kinds` has the form of Endpoint.kinds; ALL_KINDS means those of the endpoint. Needs a transaction.
     Raises EndpointDisabled, TooManyEvents, TooManyWaiting.
     """
-    replay = lock_for_replay(endpoint, kinds, after, before, now)
-    if not replay.total:
+    events, total = lock_for_replay(endpoint, kinds, after, before, now)
+    if not total:
         return 0
     # The limit leaves out events that were written after the count: they are delivered anyway.
-    event_ids_sql, parameters = replay.events.order_by("pk").values("id")[: replay.total].query.sql_with_params()
+    event_ids_sql, parameters = events.order_by("pk").values("id")[:total].query.sql_with_params()
     with connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO webhooks_delivery (event_id, endpoint_id, replay)"  # noqa: S608  # by Django
@@ -296,15 +295,10 @@ def replay_events(endpoint: Endpoint, kinds: str, after: datetime, before: datet
     return count
 
 
-class Replay(NamedTuple):
-    """The events of a replay, and their number at the time of the count."""
-
-    events: QuerySet[Event]
-    total: int
-
-
-def lock_for_replay(endpoint: Endpoint, kinds: str, after: datetime, before: datetime | None, now: datetime) -> Replay:
-    """Finds the events of a replay and locks the endpoint. Raises the same errors as `replay_events`."""
+def lock_for_replay(
+    endpoint: Endpoint, kinds: str, after: datetime, before: datetime | None, now: datetime
+) -> tuple[QuerySet[Event], int]:
+    """Locks the endpoint. Returns the events of a replay and their number. Raises the errors of `replay_events`."""
     events = Event.objects.filter(
         kind__in=kinds_to_replay(kinds, endpoint), created_at__gte=max(after, now - EVENT_RETENTION)
     )
@@ -314,7 +308,7 @@ def lock_for_replay(endpoint: Endpoint, kinds: str, after: datetime, before: dat
     if count > MAX_REPLAYED_EVENTS:
         raise TooManyEvents
     lock_for_deliveries({endpoint.pk: count})
-    return Replay(events, count)
+    return events, count
 
 
 def kinds_to_replay(kinds: str, endpoint: Endpoint) -> Sequence[str]:

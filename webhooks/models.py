@@ -66,13 +66,11 @@ class SignatureForm(models.TextChoices):
 
     @property
     def key_encoding(self) -> str:
-        """How a secret becomes the key."""
         return "base64" if self == SignatureForm.C else "utf-8"
 
 
 class EndpointQuerySet(models.QuerySet["Endpoint"]):
     def not_deleted(self) -> "EndpointQuerySet":
-        """Endpoints that their owners have not deleted."""
         return self.exclude(state=Endpoint.State.DELETED)
 
     def active(self) -> "EndpointQuerySet":

@@ -48,8 +48,6 @@ class EventData(NamedTuple):
 
 
 class StoredEvent(NamedTuple):
-    """An event as it is stored."""
-
     uuid: UUID
     kind: str
     subject: int | None
@@ -68,8 +66,6 @@ class EventHead(msgspec.Struct):
 
 
 class EventBody(EventHead):
-    """The body of an event."""
-
     data: Any
 
 
@@ -142,7 +138,6 @@ def insert_events(kind: str, events: Sequence[StoredEvent]) -> int:
 
 
 def column_values(event: StoredEvent) -> list[Any]:
-    """The parameters of an INSERT, in the form that the database expects."""
     return [field.get_db_prep_save(value, connection) for field, value in zip(EVENT_FIELDS, event, strict=True)]
 
 

@@ -180,7 +180,6 @@ class Worker:
             await self.wait_for_work(self.inbox_executor, is_busy=bool(count))
 
     async def send_mails(self, once: bool) -> None:
-        """Sends the mails about passwords."""
         while not self.is_stopping:
             count = await self.run_in_thread(self.mail_executor, lambda: mails.send_due(timezone.now()))
             if once and not count:

@@ -79,7 +79,6 @@ def normalize_address(address: str) -> str:
 
 
 def invite(user: User, now: datetime) -> None:
-    """Queues a mail with a link to choose the first password."""
     AccountMail.objects.create(
         kind=AccountMail.Kind.INVITATION, user=user, created_at=now, due_at=now, language=get_language() or ""
     )

@@ -64,8 +64,6 @@ class SignInView(LoginView):
 
 
 class CodeView(SignInView):
-    """Asks for a code after the right password, and signs the user in."""
-
     template_name = "accounts/code.html"
     form_class: Any = CodeForm
 
@@ -103,8 +101,6 @@ def sign_in_to_admin(request: HttpRequest) -> HttpResponseBase:
 
 
 class SignOutView(LogoutView):
-    """GET shows a form, POST signs out."""
-
     http_method_names = ["get", "head", "post", "options"]
     template_name = "accounts/signed_out.html"
 

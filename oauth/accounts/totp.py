@@ -50,7 +50,6 @@ def generate_totp_secret() -> str:
 
 
 def build_uri(secret: str, username: str) -> str:
-    """Returns the URI for the QR code."""
     label = quote(f"{ISSUER}:{username}")
     return f"otpauth://totp/{label}?{urlencode({'secret': secret, 'issuer': ISSUER})}"
 

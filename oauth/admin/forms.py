@@ -27,7 +27,6 @@ class ScopesFormField(forms.MultipleChoiceField):
         self.offer(ALL_SCOPES)
 
     def offer(self, scopes: ScopeSet) -> None:
-        """Offers only these scopes."""
         self.choices = partial(list_scope_choices, scopes)
 
     def clean(self, value: Any) -> ScopeSet:
@@ -162,7 +161,6 @@ class RolesField(RowsField):
         super().__init__(groups.order_by("name").prefetch_related(roles.GROUP_PERMISSIONS), **options)
 
     def label_from_instance(self, group: Any) -> str:
-        """The name, and what the role may do."""
         sentences = "; ".join(roles.describe_group(group))
         return format_html("<span><strong>{}</strong>: {}</span>", gettext(group.name), sentences)
 

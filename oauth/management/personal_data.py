@@ -89,7 +89,6 @@ def export_account(user_id: int) -> dict[str, Any] | None:
 
 
 def list_log_entries(person: Person) -> QuerySet[LogEntry]:
-    """Returns the log entries by the user, and the entries about the account."""
     return LogEntry.objects.select_related("content_type").filter(
         Q(user=person.user_id) | build_about_condition(person)
     )

@@ -83,7 +83,6 @@ def find_failures(request: Any, credentials: dict[str, Any] | None) -> Failures:
 
 
 def select_recent_attempts(now: datetime) -> QuerySet[AccessAttempt]:
-    """Selects the attempts within COOLOFF."""
     return AccessAttempt.objects.filter(attempt_time__gt=now - COOLOFF)
 
 
@@ -92,7 +91,6 @@ def is_exhausted(failures: Failures) -> bool:
 
 
 def count_attempt(request: Any, credentials: dict[str, Any] | None) -> None:
-    """Locks the row of this name and address, increments it and commits."""
     with transaction.atomic():
         row, _ = AccessAttempt.objects.select_for_update().get_or_create(
             username=get_counted_name(request, credentials),
@@ -115,8 +113,6 @@ def withdraw_attempt(request: Any) -> None:
 
 
 class HashingBusyMiddleware:
-    """Shows an error page if the password cannot be checked now."""
-
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
@@ -135,7 +131,6 @@ class HashingBusyMiddleware:
 def render_retry_page(
     request: HttpRequest, template: str, seconds: float, context: Any = None, status: int = 429
 ) -> HttpResponse:
-    """Asks a person to try again later."""
     page = render(request, template, context, status=status)
     page["Retry-After"] = str(int(seconds))
     return page
@@ -158,7 +153,6 @@ def clear_attempts(request: Any, username: str) -> None:
 
 
 def clear_all_attempts(username: str) -> None:
-    """Deletes the failures of this name at all addresses."""
     AccessAttempt.objects.filter(username=f"{USER_PREFIX}{username}").delete()
 
 

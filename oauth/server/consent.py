@@ -39,8 +39,6 @@ APP_REFUSED = Explanation(
 # The method is checked before the CSRF token: a wrong method gets 405.
 @method_decorator([csrf_exempt, require_http_methods(METHODS), csrf_protect, never_cache], name="dispatch")
 class AuthorizationView(TemplateResponseMixin, BaseAuthorizationView):
-    """The consent page."""
-
     template_name = "oauth/authorize.html"
     oauthlib_backend_class: Any = QueryBackend
 

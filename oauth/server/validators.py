@@ -192,7 +192,6 @@ def omit_unchanged(token: dict[str, Any], request: Request) -> None:
 
 
 def find_authorization_id(token: str, now: datetime) -> UUID | None:
-    """Returns the authorization's id of an access or refresh token."""
     try:
         return access_tokens.verify_access_token(token, now.timestamp()).sid
     except access_tokens.InvalidToken:
@@ -201,7 +200,6 @@ def find_authorization_id(token: str, now: datetime) -> UUID | None:
 
 
 def find_authorization(token: RefreshToken) -> Authorization | None:
-    """Returns the authorization of a refresh token."""
     return Authorization.objects.filter(pk=token.token_family).first() if token.token_family else None
 
 

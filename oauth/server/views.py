@@ -58,7 +58,6 @@ def client_endpoint(endpoint: View) -> View:
 
 
 def get_client_key(request: HttpRequest) -> str:
-    """Returns the name by which this client's failures are counted."""
     client_request = ClientRequest("", headers=dict(request.META))
     has_basic_auth = uses_basic_auth(client_request)
     client_id = parse_basic_auth(client_request)[0] if has_basic_auth else request.POST.get("client_id", "")

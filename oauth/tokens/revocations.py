@@ -41,8 +41,6 @@ class Revocations(NamedTuple):
 
 
 class RevocationList:
-    """The cached list of this process."""
-
     def __init__(self) -> None:
         self.lock = Lock()
         self.revocations = Revocations((), {})
@@ -69,7 +67,6 @@ get_revocations = REVOCATION_LIST.get_revocations
 
 
 def load_revocations(now: datetime) -> Revocations:
-    """Reads the list from the database."""
     ended_ids = Authorization.objects.filter(ended_at__gt=now - RETENTION).values_list("pk", flat=True)
     changed_rights = ChangedRights.objects.filter(changed_at__gt=now - RETENTION).values_list("pk", "scopes")
     return Revocations(

@@ -70,7 +70,6 @@ class ActionButtonsAdmin(BaseAdmin):
         return True
 
     def get_headline(self, row: Any) -> str:
-        """The heading of the page of a row."""
         return str(row)
 
     def get_links(self, request: HttpRequest, obj: Any) -> dict[str, str]:
@@ -113,7 +112,6 @@ def require_one(queryset: QuerySet[Any]) -> Any:
 
 
 def describe_waiting(attempted: int, next_at: datetime | None) -> str:
-    """Describes a row that a worker has to send or process."""
     if not attempted or not next_at:
         return _("Nothing yet: it waits for its turn.")
     failed = ngettext("%(count)d attempt failed.", "%(count)d attempts failed.", attempted) % {"count": attempted}

@@ -259,7 +259,8 @@ class EndpointAdmin(DescribedDeletionMixin, ActionButtonsAdmin, OwnedAdmin):
             span = form.read_span(now)
             try:
                 with transaction.atomic():
-                    question = build_question(endpoints.lock_for_replay(endpoint, **span, now=now).total, span)
+                    _events, total = endpoints.lock_for_replay(endpoint, **span, now=now)
+                    question = build_question(total, span)
                     if request.POST.get("confirmed") == question["token"]:
                         return self.replay(request, endpoint, span, now)
                 form = ReplayForm(initial={**span, "kinds": span["kinds"].split()})
@@ -292,7 +293,6 @@ def build_question(total: int, span: dict[str, Any]) -> dict[str, Any]:
 
 
 def describe_refusal(error: APIError) -> str:
-    """Explains why nothing was replayed, and what the user can do."""
     if isinstance(error, endpoints.TooManyEvents):
         count = number_format(endpoints.MAX_REPLAYED_EVENTS, force_grouping=True)
         reason = gettext("These are more than %(count)s events.") % {"count": count}

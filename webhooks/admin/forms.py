@@ -160,7 +160,6 @@ class SourceForm(forms.ModelForm):
 
 
 def describe_key(form: str) -> str:
-    """Explains how to get the key from a secret."""
     if form == SignatureForm.C:
         return gettext("The key is the bytes whose base64 follows whsec_, as in all libraries of Standard Webhooks.")
     return gettext("The key is the whole text of the secret, in UTF-8.")

@@ -17,7 +17,6 @@ PING = EventKind(PING_KIND, "Sent by hand, to try a webhook.", "webhooks.api.ope
 
 
 def event_schema(kinds: list[str], data: dict[str, Any]) -> dict[str, Any]:
-    """Returns the schema of the body of an event of one of these kinds."""
     properties = {
         "id": {"type": "string", "format": "uuid", "description": "The same at each attempt: deduplicate by it."},
         "event": {"type": "string", "enum": kinds, **({"title": "EventKind"} if len(kinds) > 1 else {})},
@@ -29,7 +28,6 @@ def event_schema(kinds: list[str], data: dict[str, Any]) -> dict[str, Any]:
 
 
 def stream_schema() -> dict[str, Any]:
-    """Returns the schema of the body of any event in the stream."""
     payloads: list[dict[str, Any]] = []
     for kind in EVENT_KINDS.values():
         payload = import_string(kind.document).payload

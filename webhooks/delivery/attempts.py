@@ -99,7 +99,6 @@ def add_delivery_counts(counts: Counter[str]) -> None:
 
 
 def build_attempt_row(result: AttemptResult) -> tuple[int | str | bytes | None, ...]:
-    """Returns the parameters of INSERT_ATTEMPTS_SQL for one attempt."""
     started_at = connection.ops.adapt_datetimefield_value(result.started_at)
     return result.delivery.pk, started_at, result.milliseconds, result.status, result.error, result.answer
 
@@ -130,7 +129,6 @@ def count_dead(results: Sequence[AttemptResult]) -> list[Endpoint]:
 
 
 def name_result(result: AttemptResult) -> str:
-    """Returns the name of the result in reports and metrics."""
     if result.is_delivered:
         return "sent"
     return "dead" if is_dead(result) else "failed"

@@ -74,7 +74,6 @@ class LockedEndpoint(NamedTuple):
     encrypted_pending_secret: str
 
     def decrypt(self) -> tuple[int, str, str, tuple[str, ...]]:
-        """Returns the fields of a LeasedDelivery that come from the endpoint."""
         return self.pk, self.url, self.form, tuple(map(decrypt_cached, self.list_signing_secrets()))
 
     def list_signing_secrets(self) -> list[str]:
@@ -84,8 +83,6 @@ class LockedEndpoint(NamedTuple):
 
 
 class LeasedRow(NamedTuple):
-    """The columns of a leased delivery."""
-
     id: int
     endpoint_id: int
     event_id: int
@@ -201,14 +198,12 @@ def get_claim_limit(concurrency: int) -> int:
 
 
 def lease_due(shares: Mapping[int, int]) -> tuple[UUID, list[LeasedRow]]:
-    """Leases the longest due deliveries of each endpoint."""
     pks = [pk for (pk,) in fetch_all(due_sql(shares))] if shares else []
     lease, rows = lease_rows(Delivery, pks, LeasedRow._fields)
     return lease, [LeasedRow(*row) for row in rows]
 
 
 def due_sql(shares: Mapping[int, int]) -> str:
-    """Builds the statement that selects the ids of these deliveries."""
     if connection.vendor == "postgresql":
         return DUE_LATERAL_SQL.format(now_plus(0), ", ".join(map(str, shares.items())))
     return " UNION ALL ".join(DUE_UNION_SQL.format(now_plus(0), endpoint, share) for endpoint, share in shares.items())

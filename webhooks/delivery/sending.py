@@ -111,7 +111,6 @@ async def post_delivery(sender: Sender, delivery: LeasedDelivery, extra_headers:
 
 
 def sign_headers(delivery: LeasedDelivery, timestamp: int) -> dict[str, str]:
-    """Builds the headers (specification, Section 6)."""
     signed = sign(delivery.form, delivery.secrets, delivery.event_id, timestamp, delivery.body)
     return {EVENT: delivery.kind, **signed}
 

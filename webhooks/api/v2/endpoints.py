@@ -157,7 +157,6 @@ def get_owner(request: Request) -> User:
 
 
 def accepted_response(request: Request, delivery: Delivery) -> HttpResponse:
-    """Returns 202 with a delivery that is not sent yet."""
     arguments: dict[str, Any] = {"webhook_id": delivery.endpoint_id, "delivery_id": delivery.pk}
     location = reverse(f"{request.version}:delivery", kwargs=arguments)
     return json_response(DeliverySerializer(delivery).data, 202, {"Location": location, **RETRY_SOON, **NO_STORE})
