@@ -18,9 +18,8 @@ from library_site.api.documents.schema import document_message
 WELCOME_BODY = {"message": "Welcome to the Library API. See /docs for its documentation."}
 
 
+# Answers everyone, without a limit. A docstring would be the description of each view in the documents.
 class OpenView(APIView):
-    """Answers everyone, without a limit."""
-
     versioning_class = None
     throttle_classes = []
     authentication_classes = []
