@@ -6,7 +6,7 @@ have ended.
 
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import msgspec
 from django.db import connection, transaction
@@ -14,15 +14,13 @@ from django.db.models import F, Max, Q, QuerySet
 
 from library_site.api.cursors import Cursor
 from library_site.db.integers import BIGINT_MAX
-from library_site.db.keyset import Key, Start, build_condition, cut_page
+from library_site.db.keyset import Start, build_condition, cut_page
 from library_site.db.sql import fetch_all
 from library_site.http.api_errors import APIError
 from webhooks.models import EVENT_RETENTION, Event, Restoration
 
 # A client that starts at the oldest event has this time to read the next page. Rows are stored for longer.
 READING_GRACE = timedelta(hours=12)
-# The columns of a page: the body, and the fields of a StreamCursor.
-ROW_COLUMNS = ("body", "transaction", "id", "created_at")
 LATER_EVENTS_SQL = (
     "SELECT EXISTS (SELECT FROM webhooks_event"
     " WHERE transaction >= pg_snapshot_xmax(pg_current_snapshot())::text::bigint)"
@@ -56,21 +54,15 @@ class EventPage(NamedTuple):
 
 def read_event_page(after: StreamCursor | None, kinds: Collection[str], limit: int, now: datetime) -> EventPage:
     """Reads events of these kinds after a cursor, or from the oldest one in the stream. Raises CursorTooOld."""
-    if after and after.read_at < max([now - EVENT_RETENTION - READING_GRACE, *list_restorations()]):
+    restorations = Restoration.objects.values_list("restored_at", flat=True)
+    if after and after.read_at < max([now - EVENT_RETENTION - READING_GRACE, *restorations]):
         raise CursorTooOld
     events = settled_events().filter(after_condition(after) if after else Q(created_at__gte=now - EVENT_RETENTION))
-    rows = events.filter(kind__in=kinds).order_by("transaction", "id").values_list(*ROW_COLUMNS)[: limit + 1]
-    page = cut_page(list(rows), limit, Start(), get_event_key)
+    # The body, and the fields of a StreamCursor.
+    rows = events.order_by("transaction", "id").values_list("body", "transaction", "id", "created_at")
+    page = cut_page(list(rows.filter(kind__in=kinds)[: limit + 1]), limit, Start(), lambda row: row[1:])
     end = StreamCursor(*page.next_key) if page.next_key else last_position(events, after, now)
     return EventPage([bytes(body) for body, *_ in page.rows], end, has_more=bool(page.next_key))
-
-
-def get_event_key(row: tuple[Any, ...]) -> Key:
-    return row[1:]
-
-
-def list_restorations() -> list[datetime]:
-    return list(Restoration.objects.values_list("restored_at", flat=True))
 
 
 def restart_stream(now: datetime) -> None:

@@ -26,7 +26,7 @@ from library_site.jobs.worker import CONNECTION_ERRORS, RECONNECT_DELAY, STOP_SI
 from oauth.accounts import mails
 from webhooks import inbox
 from webhooks.delivery import leases
-from webhooks.delivery.attempts import AttemptResult, name_result, record_results
+from webhooks.delivery.attempts import AttemptResult, record_results
 from webhooks.delivery.leases import Backlog, LeasedDelivery, select_due_deliveries
 from webhooks.delivery.sending import DatabaseClock, Sender, open_sender, send_delivery
 from webhooks.endpoints import disable_ended, mail_owner
@@ -48,7 +48,7 @@ BATCH_WAIT, BATCH_TARGET, MAX_BATCH = 0.01, 50, 500
 INBOX_BATCH = 20
 # Seconds between reads of the database's clock, between searches for endpoints whose access has ended, and between
 # checks whether the deletion of expired rows is due.
-CLOCK_SYNC_INTERVAL = ENDED_CHECK_INTERVAL = EXPIRY_CHECK_INTERVAL = 60
+REPEAT_INTERVAL = 60
 
 
 class Worker:
@@ -58,10 +58,10 @@ class Worker:
         self.concurrency = concurrency
         self.write_line = write_line
         # Each executor has one thread with its own connection: a slow statement delays no other executor.
-        self.claim_executor, self.record_executor, self.inbox_executor = (ThreadPoolExecutor(1) for _ in range(3))
         # Mail has its own executor, because a mail server can be slow.
-        self.mail_executor = ThreadPoolExecutor(1)
-        self.expiry_executor = ThreadPoolExecutor(1)
+        self.executors = [ThreadPoolExecutor(1) for _ in range(5)]
+        self.claim_executor, self.record_executor, self.inbox_executor, *others = self.executors
+        self.mail_executor, self.expiry_executor = others
         self.is_stopping = False
         # The executors of the queues, each with an event that wakes it.
         queue_executors = self.claim_executor, self.inbox_executor, self.mail_executor
@@ -88,9 +88,10 @@ class Worker:
                 self.listen(),
                 self.poll(),
                 self.report_regularly(clock),
-                self.sync_clock(clock),
+                self.repeat(self.claim_executor, lambda: clock.set(sql.get_database_time())),
+                self.repeat(self.inbox_executor, disable_ended),
+                *([] if once else [self.repeat(self.expiry_executor, self.delete_expired)]),
             ]
-            loops += [self.disable_ended_regularly()] + ([] if once else [self.delete_expired_regularly()])
             background_tasks = [group.create_task(loop) for loop in loops]
             await asyncio.gather(self.deliver(sender, group, once), self.process_inbox(once), self.send_mails(once))
             await self.report(clock)
@@ -100,11 +101,6 @@ class Worker:
             executor.submit(close_connection)
             executor.shutdown()
         log.info("The worker has stopped.")
-
-    @property
-    def executors(self) -> list[ThreadPoolExecutor]:
-        executors = [self.claim_executor, self.record_executor, self.inbox_executor, self.mail_executor]
-        return [*executors, self.expiry_executor]
 
     def stop(self) -> None:
         log.info("The worker stops: %d deliveries are under way.", self.in_flight.total())
@@ -160,7 +156,7 @@ class Worker:
                 if not result.is_delivered:
                     log.info("Delivery %s failed: %s", result.delivery.pk, result.status or result.error)
             self.in_flight -= Counter(result.delivery.endpoint_id for result in batch)
-            self.counts.update(map(name_result, batch))
+            self.counts.update(result.outcome for result in batch)
             if self.has_capacity():
                 self.wake_events[self.claim_executor].set()
 
@@ -248,20 +244,13 @@ class Worker:
         finally:
             loop.remove_reader(socket)
 
-    async def sync_clock(self, clock: DatabaseClock) -> None:
+    async def repeat(self, executor: ThreadPoolExecutor, function: Callable[[], object]) -> None:
         while True:
-            await asyncio.sleep(CLOCK_SYNC_INTERVAL)
-            clock.set(await self.run_in_thread(self.claim_executor, sql.get_database_time))
+            await self.run_in_thread(executor, function)
+            await asyncio.sleep(REPEAT_INTERVAL)
 
-    async def disable_ended_regularly(self) -> None:
-        while True:
-            await self.run_in_thread(self.inbox_executor, disable_ended)
-            await asyncio.sleep(ENDED_CHECK_INTERVAL)
-
-    async def delete_expired_regularly(self) -> None:
-        while True:
-            await self.run_in_thread(self.expiry_executor, partial(delete_expired_if_due, lambda: self.is_stopping))
-            await asyncio.sleep(EXPIRY_CHECK_INTERVAL)
+    def delete_expired(self) -> None:
+        delete_expired_if_due(lambda: self.is_stopping)
 
     async def report_regularly(self, clock: DatabaseClock) -> None:
         while True:

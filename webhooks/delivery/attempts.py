@@ -4,7 +4,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from django.db import connection, transaction
 from django.db.models import F
@@ -55,6 +55,13 @@ class AttemptResult(NamedTuple):
     def is_delivered(self) -> bool:
         return self.status is not None and 200 <= self.status < 300
 
+    @property
+    def outcome(self) -> Literal["sent", "failed", "dead"]:
+        """It is dead if there is no further attempt: the failure is permanent, or the attempt was the last."""
+        if self.is_delivered:
+            return "sent"
+        return "dead" if self.is_permanent or EVENT_RETRIES.is_last(self.delivery.attempted + 1) else "failed"
+
 
 @transaction.atomic
 def record_results(results: Sequence[AttemptResult], chance: Callable[[], float]) -> list[Endpoint]:
@@ -67,12 +74,12 @@ def record_results(results: Sequence[AttemptResult], chance: Callable[[], float]
     current = drop_stale(results, lock=True)
     insert_attempts(current)
     finish_rows(Delivery, [result.delivery.pk for result in current if result.is_delivered], Delivery.State.DELIVERED)
-    finish_rows(Delivery, [result.delivery.pk for result in current if is_dead(result)], Delivery.State.DEAD)
+    finish_rows(Delivery, [result.delivery.pk for result in current if result.outcome == "dead"], Delivery.State.DEAD)
     for result in current:
-        if not result.is_delivered and not is_dead(result):
+        if result.outcome == "failed":
             retry_row(Delivery, result.delivery.pk, get_next_delay(result, chance()))
     # This comes last: other workers may wait for the row until the transaction ends.
-    add_delivery_counts(Counter(map(name_result, current)))
+    add_delivery_counts(Counter(result.outcome for result in current))
     return disabled_endpoints
 
 
@@ -93,7 +100,7 @@ def insert_attempts(results: Collection[AttemptResult]) -> None:
 
 
 def add_delivery_counts(counts: Counter[str]) -> None:
-    """Adds to the counts for the metrics; the keys of `counts` come from `name_result`."""
+    """Adds to the counts for the metrics; the keys of `counts` are outcomes."""
     if counts:
         execute(ADD_COUNTS_SQL, [COUNT_SHARD, *(counts[name] for name in ("sent", "failed", "dead"))])
 
@@ -109,16 +116,11 @@ def get_next_delay(result: AttemptResult, chance: float) -> timedelta:
     return max(EVENT_RETRIES.get_delay(result.delivery.attempted + 1, chance), requested_delay)
 
 
-def is_dead(result: AttemptResult) -> bool:
-    """Whether there is no further attempt: the failure is permanent, or the attempt was the last."""
-    return not result.is_delivered and (result.is_permanent or EVENT_RETRIES.is_last(result.delivery.attempted + 1))
-
-
 def count_dead(results: Sequence[AttemptResult]) -> list[Endpoint]:
     """Counts the dead deliveries in a row of each endpoint. Returns the endpoints that it disabled."""
     healthy_ids = {result.delivery.endpoint_id for result in results if result.is_delivered}
     Endpoint.objects.filter(pk__in=healthy_ids, dead_in_a_row__gt=0).update(dead_in_a_row=0)
-    dead = [result for result in results if is_dead(result) and result.delivery.endpoint_id not in healthy_ids]
+    dead = [one for one in results if one.outcome == "dead" and one.delivery.endpoint_id not in healthy_ids]
     if not dead:
         return []
     dead_counts = Counter(result.delivery.endpoint_id for result in drop_stale(dead))
@@ -126,9 +128,3 @@ def count_dead(results: Sequence[AttemptResult]) -> list[Endpoint]:
         Endpoint.objects.filter(pk=pk).update(dead_in_a_row=F("dead_in_a_row") + dead_counts[pk])
     failing_endpoints = Endpoint.objects.filter(pk__in=dead_counts, dead_in_a_row__gte=MAX_DEAD_IN_A_ROW)
     return disable_endpoints(failing_endpoints, DISABLED_REASON)
-
-
-def name_result(result: AttemptResult) -> str:
-    if result.is_delivered:
-        return "sent"
-    return "dead" if is_dead(result) else "failed"
