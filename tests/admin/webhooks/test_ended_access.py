@@ -17,7 +17,7 @@ from oauth import api_keys
 from oauth.expiry import iter_expired
 from oauth.models import CONSENT_LIFETIME, APIKey, Authorization
 from oauth.tokens import revocations
-from tests.support.admin_pages import read_text, submit_action
+from tests.support.admin_pages import submit_action
 from tests.support.endpoints import claim_deliveries, create_key_header, create_owner, publish_event
 from tests.support.oauth_flows import (
     build_bearer_header,
@@ -257,12 +257,6 @@ def test_a_promoted_secret_enables_no_ended_endpoint(scenario: Scenario) -> None
         submit_action(scenario.browser, "/admin/webhooks/endpoint/", action, endpoint)
     assert endpoint.secrets.filter(state="pending").count() == 0
     assert scenario.read_states()[pk] == ("disabled", ENDED_REASON)
-
-
-def test_the_admin_says_why_an_endpoint_is_disabled(scenario: Scenario) -> None:
-    revoke(scenario)
-    page = scenario.browser.get(f"/admin/webhooks/endpoint/{scenario.app_endpoints[0]}/change/")
-    assert "The app&#x27;s access or the API key that made it has ended." in read_text(page)
 
 
 def test_an_endpoint_outlives_the_record_of_what_made_it(scenario: Scenario) -> None:

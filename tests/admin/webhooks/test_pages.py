@@ -1,4 +1,4 @@
-"""What all admin pages of webhooks have in common: who may see them, and that no address or form makes them fail."""
+"""What all admin pages of access and of webhooks share: who may see them, and that no address or form fails."""
 
 from typing import Any
 
@@ -8,8 +8,11 @@ from django.contrib.auth.models import Permission, User
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+from oauth2_provider.models import Application
 
-from tests.support import sources
+from oauth.models import Authorization
+from tests.support import oauth_flows, sources
 from tests.support.admin_pages import (
     ODD_IDS,
     ODD_QUERIES,
@@ -17,7 +20,7 @@ from tests.support.admin_pages import (
     read_text,
     submit_action,
 )
-from tests.support.endpoints import create_endpoint, create_owner, publish_event
+from tests.support.endpoints import create_endpoint, create_key_header, create_owner, publish_event
 from tests.support.webhooks_admin import (
     DELIVERIES,
     ENDPOINTS,
@@ -30,13 +33,14 @@ from tests.support.webhooks_admin import (
 from webhooks.models import Delivery, Endpoint, Received
 
 pytestmark = pytest.mark.usefixtures("db")
-LISTS = [ENDPOINTS, DELIVERIES, SOURCES, INBOX]
+APPS, ACCESS, KEYS = "/admin/oauth2_provider/application/", "/admin/oauth/authorization/", "/admin/oauth/apikey/"
+LISTS = [ENDPOINTS, DELIVERIES, SOURCES, INBOX, APPS, ACCESS, KEYS]
 
 
 def test_staff_outside_the_group_may_see_no_page(client: Client) -> None:
     client.force_login(User.objects.create_user("visitor", is_staff=True))
     endpoint = create_endpoint()
-    assert [client.get(address).status_code for address in [*LISTS, f"{ENDPOINTS}{endpoint.pk}/replay/"]] == [403] * 5
+    assert {client.get(address).status_code for address in [*LISTS, f"{ENDPOINTS}{endpoint.pk}/replay/"]} == {403}
 
 
 def test_developers_have_these_permissions() -> None:
@@ -87,11 +91,20 @@ QUERIES = [
     "secrets__sealed__startswith=g",
     "endpoint__secrets__sealed__regex=(",
     "owner__password__startswith=p",
+    *(f"client_type__exact={text}" for text in ("%00", "trusted")),
+    "client_secret__startswith=g",
+    "digest__startswith=0",
+    "user__password__startswith=p",
+    "owner__password__regex=(",
+    "ended_at__isempty=%00",
+    "revoked_at__isempty=maybe",
 ]
 
 
 @pytest.mark.parametrize("address", LISTS)
 def test_no_address_fails(root: Client, address: str) -> None:
+    # The documentation is one.
+    Application.objects.all().delete()
     statuses = {query: root.get(f"{address}?{query}", follow=True).status_code for query in QUERIES}
     assert [query for query, status in statuses.items() if status not in (200, 400)] == []
     assert {root.get(f"{address}{pk}/change/").headers["Location"] for pk in ODD_IDS} == {"/admin/"}
@@ -104,7 +117,9 @@ def test_a_form_is_not_filled_from_its_address(root: Client) -> None:
 
 def test_a_selection_of_rows_that_do_not_exist_changes_nothing(root: Client) -> None:
     actions = [(ENDPOINTS, name) for name in ("ping", "disable", "enable", "rotate", "promote", "delete_selected")]
-    for address, action in [*actions, (DELIVERIES, "redeliver"), (SOURCES, "add_secret"), (INBOX, "requeue")]:
+    actions += [(DELIVERIES, "redeliver"), (SOURCES, "add_secret"), (INBOX, "requeue")]
+    actions += [(APPS, "make_new_secret"), (ACCESS, "end"), (KEYS, "revoke")]
+    for address, action in actions:
         for pk in ODD_SELECTIONS:
             response: Any = root.post(address, {"action": action, "_selected_action": pk}, follow=True)
             assert "Nothing was changed: what was selected does not exist." in read_text(response), (action, pk)
@@ -114,10 +129,14 @@ def test_a_selection_of_rows_that_do_not_exist_changes_nothing(root: Client) -> 
 def test_a_longer_list_takes_no_more_queries(root: Client, address: str) -> None:
     counts = []
     for number in range(2):
-        create_endpoint(create_owner(f"listener-{number}"))
+        owner = create_owner(f"listener-{number}")
+        create_endpoint(owner)
         publish_event(number)
         attempt_deliveries()
         sources.store_received(sources.create_source(f"branch-{number}"))
+        app = oauth_flows.create_confidential_app(f"app-{number}", user=owner)
+        Authorization.objects.create(user=owner, application=app, scopes="read", created_at=timezone.now())
+        create_key_header(owner)
         with CaptureQueriesContext(connection) as queries:
             root.get(address)
         counts.append(len(queries))

@@ -117,16 +117,6 @@ def test_the_keys_of_an_app_act_for_the_app(api: httpx.Client, owner: User) -> N
     assert [list_webhooks(api, headers) for headers in (app, first, second)] == [endpoints] * 3
 
 
-def test_the_keys_of_an_app_see_and_revoke_the_keys_of_the_app_alone(api: httpx.Client, owner: User) -> None:
-    create_key_header(owner)
-    first = create_app_key(api, obtain_token_header(api, owner))
-    create_app_key(api, first)
-    own = APIKey.objects.get(authorization=None)
-    assert [key["name"] for key in api.get(KEYS, headers=first).json()["results"]] == ["By the app"] * 2
-    assert api.delete(f"{KEYS}/{own.prefix}", headers=first).status_code == 404
-    assert APIKey.objects.filter(revoked_at=None).count() == 3
-
-
 def test_an_app_that_is_let_in_again_begins_anew(
     api: httpx.Client, owner: User, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
 ) -> None:
