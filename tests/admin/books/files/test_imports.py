@@ -32,7 +32,7 @@ from books.models import Actor, Book, Change, ImportChunk, ImportFile, ImportFin
 from books.operations import worker
 from books.operations.lifecycle import cancel_operation
 from library_site.jobs.expiry import delete_by_kind
-from library_site.jobs.leases import LeaseLost, has_due, release_row
+from library_site.jobs.leases import LeaseLost, has_due
 from tests.support.book_files import build_exported_book, read_records, write_books
 from tests.support.books import build_isbn
 from tests.support.books_admin import create_book
@@ -666,28 +666,6 @@ def test_a_file_that_cannot_be_read_to_its_end_imports_nothing(head: Client) -> 
     assert "The file is not checked yet." in post_confirmation(head, file).content.decode()
     run_operations()
     assert not Book.objects.exists()
-
-
-def test_a_worker_that_died_is_followed_by_another(head: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker, "BATCH_SIZES", dict.fromkeys(worker.BATCH_SIZES, 2))
-    rows = "".join(f"T{n},A,1950,{build_isbn(n)},G\n" for n in range(7))
-    file = upload(head, f"title,author,year,isbn,genre\n{rows}T,A,1950,{build_isbn(1)},G\n".encode())
-    choose(head, file)
-    post_confirmation(head, file)
-    for _ in range(3):
-        # A worker that begins, or writes one batch, and is lost; the next one goes on behind it.
-        lease = worker.claim_operation()
-        assert lease
-        worker.OperationRunner(lease, threading.Event()).advance()
-        release_row(lease)
-    assert Book.objects.count() == 4
-    run_operations()
-    assert Book.objects.count() == 7
-    operation = Operation.objects.get(kind="import")
-    assert (operation.result or {})["counts"] == {"new": 7, "refused": 1}
-    assert (operation.result or {})["reasons"]["refused"] == {"isbn: The book on line … has it.": 1}
-    [finding] = ImportFinding.objects.filter(operation_id=operation.pk, kind="refused")
-    assert (finding.position, finding.reason) == (8, "isbn: The book on line 3 has it.")
 
 
 def test_only_head_librarians_import_and_each_sees_their_own_files(librarian: Client, astrid: User) -> None:

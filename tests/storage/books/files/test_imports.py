@@ -1,7 +1,6 @@
 """Books imported from and exported to CSV files."""
 
 import csv
-import json
 import os
 import signal
 from collections.abc import Callable
@@ -65,16 +64,6 @@ def read_failures(path: Path) -> list[tuple[str, str]]:
         return [(row["line"], row["reason"]) for row in csv.DictReader(file)]
 
 
-def test_books_of_a_file_are_added(api: httpx.Client, tmp_path: Path) -> None:
-    import_file(
-        write_csv(tmp_path / "in.csv", "Lalka,Bolesław Prus,1890,1,Novel", '"I, Robot",Asimov,1950,2,SF'),
-    )
-    assert [(book["title"], book["author"], book["year"]) for book in list_books(api)] == [
-        ("Lalka", "Bolesław Prus", 1890),
-        ("I, Robot", "Asimov", 1950),
-    ]
-
-
 def test_a_failed_row_is_reported_and_the_others_are_added(
     api: httpx.Client, book: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -83,29 +72,22 @@ def test_a_failed_row_is_reported_and_the_others_are_added(
         "Fine,A,1,fine,G",
         "Year,A,MCM,year,G",
         f"In use,A,1,{book['isbn']},G",
+        f"In use again,A,1,{book['isbn']},G",
         "Twice,A,1,fine,G",
         "Short,A,1",
         f"{'x' * 1001},A,99999999999,{'y' * 65},G",
     )
-    with pytest.raises(CommandError, match="5 records not imported"):
+    with pytest.raises(CommandError, match="6 records not imported"):
         import_file(file)
     assert [row["title"] for row in list_books(api)] == [book["title"], "Fine"]
     assert read_failures(tmp_path / "in.failed.csv") == [
         ("3", "year: “MCM” is no year."),
         ("4", "isbn: Another book has it."),
-        ("5", "isbn: The book on line 2 has it."),
-        ("6", "row: It has 3 cells, and the first line 5."),
-        ("7", OUT_OF_BOUNDS),
+        ("5", "isbn: The book on line 4 has it."),
+        ("6", "isbn: The book on line 2 has it."),
+        ("7", "row: It has 3 cells, and the first line 5."),
+        ("8", OUT_OF_BOUNDS),
     ]
-
-
-def test_failed_rows_can_be_corrected_and_imported_again(api: httpx.Client, tmp_path: Path) -> None:
-    with pytest.raises(CommandError):
-        import_file(write_csv(tmp_path / "in.csv", "Title,Author,MCM,1,Genre"))
-    failed_rows = tmp_path / "in.failed.csv"
-    failed_rows.write_text(failed_rows.read_text().replace("MCM", "1900"))
-    import_file(failed_rows)
-    assert [book["year"] for book in list_books(api)] == [1900]
 
 
 def test_a_failed_row_keeps_all_its_cells(api: httpx.Client, tmp_path: Path) -> None:
@@ -152,36 +134,20 @@ def test_rows_that_are_not_utf_8_fail(api: httpx.Client, tmp_path: Path) -> None
     assert [book["title"] for book in list_books(api)] == ["Fine"]
 
 
-@pytest.mark.parametrize(
-    "content", ["", "a,b,c\n1,2,3\n", HEADER + '"' + "x" * 200_000], ids=["empty", "columns", "quote"]
-)
-def test_a_file_of_something_else_imports_nothing(api: httpx.Client, tmp_path: Path, content: str) -> None:
-    (tmp_path / "in.csv").write_text(content)
-    with pytest.raises(CommandError, match="Nothing was imported"):
-        import_file(tmp_path / "in.csv")
+def test_what_is_no_file_of_books_imports_nothing(api: httpx.Client, tmp_path: Path) -> None:
+    for content, message in (
+        ("", "The file is empty"),
+        ("a,b,c\n1,2,3\n", "names no column"),
+        (f'{HEADER}"{"x" * 200_000}', "more than 131,072 characters"),
+        (f'{HEADER}A,B,1900,1,"Novel\nC,D,1901,2,Novel\n', "Line 2: a quotation mark .* never closed"),
+    ):
+        (tmp_path / "in.csv").write_text(content)
+        with pytest.raises(CommandError, match=rf"Nothing was imported\. .*{message}"):
+            import_file(tmp_path / "in.csv")
+    for path, message in ((tmp_path, "is a folder"), (tmp_path / "missing.csv", "No such file")):
+        with pytest.raises(CommandError, match=message):
+            import_file(path)
     assert list_books(api) == []
-
-
-def test_a_quote_that_is_never_closed_imports_nothing(api: httpx.Client, tmp_path: Path) -> None:
-    file = write_csv(tmp_path / "in.csv", 'A,B,1900,1,"Novel', "C,D,1901,2,Novel")
-    with pytest.raises(CommandError, match=r"Nothing was imported\. Line 2: a quotation mark .* never closed\."):
-        import_file(file)
-    assert list_books(api) == []
-
-
-def test_a_folder_is_refused(api: httpx.Client, tmp_path: Path) -> None:
-    with pytest.raises(CommandError, match="is a folder"):
-        import_file(tmp_path)
-
-
-def test_both_rows_with_an_isbn_in_use_fail(api: httpx.Client, book: dict[str, Any], tmp_path: Path) -> None:
-    row = f"Title,A,1,{book['isbn']},G"
-    with pytest.raises(CommandError, match="2 records not imported"):
-        import_file(write_csv(tmp_path / "in.csv", row, row))
-    assert read_failures(tmp_path / "in.failed.csv") == [
-        ("2", "isbn: Another book has it."),
-        ("3", "isbn: The book on line 2 has it."),
-    ]
 
 
 def test_other_columns_are_ignored_whatever_they_contain(api: httpx.Client, tmp_path: Path) -> None:
@@ -196,44 +162,6 @@ def test_failed_rows_never_replace_the_file(api: httpx.Client, tmp_path: Path) -
     with pytest.raises(CommandError, match="names the file itself"):
         import_file(file, failed=file)
     assert file.read_text() == f"{HEADER}Year,A,MCM,year,G\n"
-
-
-def test_a_missing_file_is_reported(api: httpx.Client, tmp_path: Path) -> None:
-    with pytest.raises(CommandError, match="No such file"):
-        import_file(tmp_path / "in.csv")
-
-
-def test_an_exported_file_can_be_imported(api: httpx.Client, tmp_path: Path) -> None:
-    hostile_texts = [
-        "a\rb",
-        "c\r\nd",
-        "=1+1",
-        "+1",
-        "-1",
-        "@x",
-        "'=1",
-        "''",
-        "'tis",
-        " spaced ",
-        "\n -1",
-        "\t\t@x",
-        "＝1＋1",
-        "\u3000＋1",
-        "\r'=1",
-        'quo"te, and\nnewline',
-        "\tx",
-        "Ł ø ’ 夏目",
-    ]
-    books = [
-        build_book(title=text, author=text, genre=text, isbn=f"={n}", year=-n) for n, text in enumerate(hostile_texts)
-    ]
-    for book in books:
-        api.post("/api/books", json=book)
-    call_command("export_books", tmp_path / "out.csv")
-    for book in list_books(api):
-        api.delete(f"/api/books/{book['id']}")
-    import_file(tmp_path / "out.csv")
-    assert [{name: book[name] for name in build_book()} for book in list_books(api)] == books
 
 
 @given(texts=st.lists(hostile_texts, min_size=4, max_size=4), year=st.integers(-(2**31), 2**31 - 1))
@@ -390,16 +318,6 @@ def test_an_import_says_so_when_the_rejected_records_cannot_be_written(db: None,
     with pytest.raises(CommandError, match=r"cannot be written: .*Is a directory.* Run it again with --dry-run"):
         import_file(file, failed=tmp_path)
     assert [book.title for book in Book.objects.all()] == ["First"]
-
-
-def test_a_new_book_has_every_field(api: httpx.Client, tmp_path: Path) -> None:
-    whole, partial = build_book(), build_book()
-    del partial["genre"]
-    file = tmp_path / "in.jsonl"
-    file.write_text(f"{json.dumps(whole)}\n{json.dumps(partial)}\n")
-    with pytest.raises(CommandError, match="1 record not imported"):
-        import_file(file)
-    assert [book["isbn"] for book in list_books(api)] == [whole["isbn"]]
 
 
 def test_a_record_comes_back_once_from_a_batch_that_is_written_again(

@@ -9,9 +9,8 @@ import httpx
 import pytest
 from django.core.management import CommandError, call_command
 
-from books.files.columns.cells import repair_isbn
 from books.files.columns.tables import guess_mapping
-from books.files.formats.records import NumberText, Record
+from books.files.formats.records import Record
 from books.files.formats.registry import FORMATS
 from books.files.import_tasks import get_day
 from books.files.parsing import ImportRules, parse_records
@@ -169,14 +168,6 @@ def test_two_writings_in_a_file_are_not_both_added(api: httpx.Client, tmp_path: 
     assert "The book on line 2 has it in another writing." in list_failures(tmp_path / "in.csv")[0]
 
 
-def test_two_records_about_one_book_are_not_both_written(emma: int, tmp_path: Path) -> None:
-    rows = [f",First,B,1,{ISBN},G,", f",Second,B,1,{SAME_ISBN},G,"]
-    with pytest.raises(CommandError, match="1 record not imported"):
-        import_file(write_file(tmp_path, *rows), on_match="replace", take_doubtful=True)
-    assert "It is about the same book as line 2." in list_failures(tmp_path / "in.csv")[0]
-    assert read_book(emma, "title") == ("First",)
-
-
 def test_defaults_fill_what_a_file_leaves_empty(api: httpx.Client, tmp_path: Path) -> None:
     file = write_file(tmp_path, "T,A,1,1,", header="Titel;Autor;Jahr;ISBN;Art\n".replace(";", ","))
     import_file(file, column=["genre=Art"], default=["genre=Novel"])
@@ -232,22 +223,6 @@ def test_export_books_writes_what_matches_filters(
     for options in ({"year_min": "x"}, {"format": "xlsx"}):
         with pytest.raises(CommandError, match=r"valid integer|to a file only"):
             call_command("export_books", **options)
-
-
-@pytest.mark.parametrize(
-    ("text", "expected", "is_doubtful"),
-    [
-        (NumberText("9780141439518"), "9780141439518", False),
-        (NumberText("141439513"), "0141439513", True),
-        (NumberText("9780140000000"), "9780140000000", True),
-        (NumberText("123"), "123", False),
-        ("141439513", "141439513", False),
-        ("9.78014E+12", "9.78014E+12", True),
-    ],
-)
-def test_isbns_that_became_numbers_are_mended_or_doubtful(text: str, expected: str, is_doubtful: bool) -> None:
-    isbn, warning = repair_isbn(text)
-    assert (isbn, type(isbn), bool(warning)) == (expected, str, is_doubtful)
 
 
 def test_columns_are_guessed_by_their_names() -> None:
