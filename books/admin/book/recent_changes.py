@@ -20,7 +20,6 @@ from books.models import Actor, Change
 from library_site.admin.moments import require_utc
 from library_site.db.integers import BIGINT_MAX
 
-# The filters, by their parameter names.
 # The format of the value of a `datetime-local` input.
 DATE_TIME_INPUT = forms.DateTimeInput({"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
 

@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 from django.db.models import QuerySet
 from django.http import QueryDict
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from books.admin.descriptions import format_value
 from books.admin.files.forms import FIELD_LABELS
@@ -28,6 +29,16 @@ MAX_SEARCHED_RECORDS = 20_000
 # The page opens with the kind of records that needs attention.
 OPENED_FIRST = (Verdict.REFUSED, Verdict.DOUBTFUL)
 FIELD_PREFIX = "cell"
+TITLES = {
+    Verdict.NEW: gettext_lazy("New"),
+    Verdict.CHANGED: gettext_lazy("Changed"),
+    Verdict.SAME: gettext_lazy("The same"),
+    Verdict.LEFT: gettext_lazy("Left as they are"),
+    Verdict.WITHOUT_ISBN: gettext_lazy("Without ISBN"),
+    Verdict.DONE: gettext_lazy("Done before"),
+    Verdict.DOUBTFUL: gettext_lazy("With warnings"),
+    Verdict.REFUSED: gettext_lazy("With errors"),
+}
 
 
 class ReportLink(NamedTuple):
@@ -75,20 +86,6 @@ class Report(NamedTuple):
     is_cut: bool
 
 
-def name_verdict(kind: str) -> str:
-    titles = {
-        Verdict.NEW: _("New"),
-        Verdict.CHANGED: _("Changed"),
-        Verdict.SAME: _("The same"),
-        Verdict.LEFT: _("Left as they are"),
-        Verdict.WITHOUT_ISBN: _("Without ISBN"),
-        Verdict.DONE: _("Done before"),
-        Verdict.DOUBTFUL: _("With warnings"),
-        Verdict.REFUSED: _("With errors"),
-    }
-    return titles[Verdict(kind)]
-
-
 def build_report(file: ImportFile, operation: Operation, query: QueryDict) -> Report:
     """Returns the rows for the query parameters `kind`, `reason` and `after` (a position)."""
     counts = get_counts(operation)
@@ -105,7 +102,7 @@ def build_report(file: ImportFile, operation: Operation, query: QueryDict) -> Re
     shown, next_after = find_page(findings, reason, max(0, min(after, 2**62)))
     return Report(
         [
-            ReportLink(name_verdict(name), counts[name], build_address(kind=name), is_shown=name == kind)
+            ReportLink(str(TITLES[name]), counts[name], build_address(kind=name), is_shown=name == kind)
             for name in kinds
         ],
         [

@@ -24,7 +24,7 @@ from books.history.actors import ActorRef
 from books.history.states import MAX_VERSION
 from books.models import Book, Change
 from books.search.matches import find_by_code
-from books.search.scans import MAX_SCAN_LENGTH, Scan, ScanKind, read_scan
+from books.search.scans import Scan, ScanKind, read_scan
 from books.writing import changes
 from library_site.db.integers import BIGINT_MAX
 from library_site.http.api_errors import APIError
@@ -53,11 +53,6 @@ class StateForm(forms.Form):
     version = forms.IntegerField(min_value=1, max_value=MAX_VERSION - 1)
     state = forms.ChoiceField(choices=list(STATES.items()))
     repeated = forms.BooleanField(required=False)
-
-
-class ScanForm(forms.Form):
-    code = forms.CharField(max_length=MAX_SCAN_LENGTH, required=False)
-    state = forms.ChoiceField(choices=list(STATES.items()))
 
 
 @require_GET
@@ -150,12 +145,11 @@ def show_lending(request: HttpRequest) -> HttpResponse:
 
 def scan_plainly(request: HttpRequest) -> dict[str, Any]:
     """Processes a scan, stores a message about it, and returns the query of the next page."""
-    form = ScanForm(request.POST)
-    if not form.is_valid():
+    state = request.POST.get("state", "")
+    if state not in STATES:
         messages.error(request, _("Nothing was changed: choose whether to lend or to take back."))
         return {}
-    state = form.cleaned_data["state"]
-    match = find_match(request, form.cleaned_data["code"])
+    match = find_match(request, request.POST.get("code", ""))
     if match.message:
         messages.warning(request, match.message)
     if match.book is None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from django import forms
 from django.contrib import messages
@@ -33,14 +33,6 @@ CELL_KINDS = {"year": "number", "isbn": "isbn"}
 class PairCursor(PageCursor):
     first: CursorInteger
     second: CursorInteger
-
-
-class Cell(NamedTuple):
-    """A value of a book. `kind` is the CSS class of its field."""
-
-    text: str
-    kind: str
-    differs: bool
 
 
 class MergeForm(forms.Form):
@@ -93,10 +85,10 @@ def describe_pair(pair: Pair, books: Sequence[Book]) -> dict[str, Any]:
     return {"pair": pair, "books": rows, "reason": describe_reason(books), "address": merge_address(pair)}
 
 
-def build_cell(name: str, book: Book, books: Sequence[Book]) -> Cell:
-    """Two ISBNs nearly always differ, so they are not marked."""
+def build_cell(name: str, book: Book, books: Sequence[Book]) -> tuple[str, str, bool]:
+    """Returns the text, its CSS class, and whether it is marked. Two ISBNs nearly always differ, so they are not."""
     differs = name != "isbn" and len({getattr(book, name) for book in books}) > 1
-    return Cell(format_value(getattr(book, name)), CELL_KINDS.get(name, ""), differs)
+    return format_value(getattr(book, name)), CELL_KINDS.get(name, ""), differs
 
 
 def describe_reason(books: Sequence[Book]) -> str:
