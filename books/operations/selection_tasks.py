@@ -189,15 +189,15 @@ def write_pairs(
     together = [pair for pair in pairs if pair[0].isbn == pair[1].isbn]
     if together:
         changes.change_books(together, actor, now, announce)
-    refused_ids = []
+    rejected_ids = []
     for old, new in (pair for pair in pairs if pair[0].isbn != pair[1].isbn):
         try:
             with transaction.atomic():
                 values = {name: getattr(new, name) for name in FIELDS}
                 changes.change_locked_book(old, values, actor, now, announce)
         except changes.IsbnInUse:
-            refused_ids.append(old.id)
-    return refused_ids
+            rejected_ids.append(old.id)
+    return rejected_ids
 
 
 def get_selection(operation: Operation) -> StoredFilter:

@@ -156,7 +156,7 @@ class UndoWriter:
         if not pairs:
             return
         books = {book.id: book for _, book in pairs}
-        refused_ids: set[int] = set()
+        rejected_ids: set[int] = set()
         if self.waiting_kind == "delete":
             changes.delete_books(list(books.values()), self.actor, self.now, self.announce)
             for pk, book in books.items():
@@ -164,13 +164,13 @@ class UndoWriter:
                 self.last_versions[pk] = book.version + 1
         else:
             if self.waiting_kind == "change":
-                refused_ids = set(write_pairs(pairs, self.actor, self.now, self.announce))
+                rejected_ids = set(write_pairs(pairs, self.actor, self.now, self.announce))
             else:
                 restored_ids = changes.restore_books(list(books.values()), self.actor, self.now, self.announce)
-                refused_ids = books.keys() - restored_ids
-            self.books |= {pk: book for pk, book in books.items() if pk not in refused_ids}
-        self.changed += len(pairs) - len(refused_ids)
-        self.refused_items += [RefusedItem(pk, Reason.ISBN_IN_USE) for pk in sorted(refused_ids)]
+                rejected_ids = books.keys() - restored_ids
+            self.books |= {pk: book for pk, book in books.items() if pk not in rejected_ids}
+        self.changed += len(pairs) - len(rejected_ids)
+        self.refused_items += [RefusedItem(pk, Reason.ISBN_IN_USE) for pk in sorted(rejected_ids)]
 
     def build_counts(self, step_count: int) -> BatchCounts:
         refused = len(self.refused_items) - self.partial
