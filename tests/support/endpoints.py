@@ -8,7 +8,6 @@ from django.db import transaction
 from django.utils import timezone
 
 from books.writing.events import BOOK_CREATED
-from oauth import api_keys
 from oauth.models import APIKey
 from webhooks.delivery import leases
 from webhooks.delivery.leases import LeasedDelivery
@@ -28,12 +27,6 @@ def create_owner(name: str = "listener") -> User:
     user = User.objects.create_user(name)
     user.user_permissions.add(Permission.objects.get(content_type__app_label="webhooks", codename="change_endpoint"))
     return user
-
-
-def create_key_header(user: User, scopes: str = "webhooks") -> dict[str, str]:
-    """Creates an API key for the user and returns the header that sends it."""
-    _, text = api_keys.create_key(user, "Test", frozenset(scopes.split()), now=timezone.now())
-    return {"X-API-Key": text}
 
 
 def create_endpoint(owner: User | None = None, **fields: Any) -> Endpoint:

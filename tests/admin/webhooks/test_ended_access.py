@@ -18,11 +18,12 @@ from oauth.expiry import iter_expired
 from oauth.models import CONSENT_LIFETIME, APIKey, Authorization
 from oauth.tokens import revocations
 from tests.support.admin_pages import submit_action
-from tests.support.endpoints import claim_deliveries, create_key_header, create_owner, publish_event
+from tests.support.endpoints import claim_deliveries, create_owner, publish_event
 from tests.support.oauth_flows import (
     build_bearer_header,
     build_code_request,
     build_refresh_request,
+    create_key_header,
     create_public_app,
     deactivate_without_signal,
     obtain_code,
@@ -46,7 +47,7 @@ class Scenario:
         self.tokens = api.post("/oauth/token", data=build_code_request(self.app, self.code)).json()
         api.cookies.clear()
         self.app_header = build_bearer_header(self.tokens["access_token"])
-        self.key_header = create_key_header(self.owner)
+        self.key_header = create_key_header(self.owner, "webhooks")
         self.key = APIKey.objects.get()
         issuers = (self.app_header, self.key_header)
         self.app_endpoints, self.key_endpoints = ([self.make(header), self.make_by_key(header)] for header in issuers)

@@ -20,7 +20,8 @@ from tests.support.admin_pages import (
     read_text,
     submit_action,
 )
-from tests.support.endpoints import create_endpoint, create_key_header, create_owner, publish_event
+from tests.support.endpoints import create_endpoint, create_owner, publish_event
+from tests.support.oauth_flows import create_key_header
 from tests.support.webhooks_admin import (
     DELIVERIES,
     ENDPOINTS,
@@ -136,7 +137,7 @@ def test_a_longer_list_takes_no_more_queries(root: Client, address: str) -> None
         sources.store_received(sources.create_source(f"branch-{number}"))
         app = oauth_flows.create_confidential_app(f"app-{number}", user=owner)
         Authorization.objects.create(user=owner, application=app, scopes="read", created_at=timezone.now())
-        create_key_header(owner)
+        create_key_header(owner, "webhooks")
         with CaptureQueriesContext(connection) as queries:
             root.get(address)
         counts.append(len(queries))

@@ -12,10 +12,11 @@ from pytest_django import DjangoCaptureOnCommitCallbacks
 from oauth.models import APIKey, Authorization
 from oauth.tokens import revocations
 from tests.support.admin_pages import list_rows, read_text, submit_action
-from tests.support.endpoints import claim_deliveries, create_endpoint, create_key_header, create_owner, publish_event
+from tests.support.endpoints import claim_deliveries, create_endpoint, create_owner, publish_event
 from tests.support.oauth_flows import (
     build_bearer_header,
     create_confidential_app,
+    create_key_header,
     create_public_app,
     obtain_tokens,
 )
@@ -81,16 +82,16 @@ def try_operations(api: httpx.Client, headers: dict[str, str], endpoint: Endpoin
 
 
 def test_an_app_and_a_key_have_what_they_made(api: httpx.Client, owner: User) -> None:
-    for headers in (obtain_token_header(api, owner), create_key_header(owner)):
+    for headers in (obtain_token_header(api, owner), create_key_header(owner, "webhooks")):
         endpoint = create_webhook(api, headers)
         assert list_webhooks(api, headers) == [endpoint.pk]
         assert try_operations(api, headers, endpoint) == [status for *_, status in OPERATIONS]
 
 
 def test_a_key_of_the_person_has_all_endpoints_of_the_person(api: httpx.Client, owner: User) -> None:
-    creators = [obtain_token_header(api, owner, "other"), create_key_header(owner)]
+    creators = [obtain_token_header(api, owner, "other"), create_key_header(owner, "webhooks")]
     endpoints = [create_endpoint(owner), *(create_webhook(api, creator) for creator in creators)]
-    headers = create_key_header(owner)
+    headers = create_key_header(owner, "webhooks")
     assert list_webhooks(api, headers) == [endpoint.pk for endpoint in endpoints]
     for endpoint in endpoints:
         assert try_operations(api, headers, endpoint) == [status for *_, status in OPERATIONS]
@@ -98,7 +99,7 @@ def test_a_key_of_the_person_has_all_endpoints_of_the_person(api: httpx.Client, 
 
 def test_no_app_has_the_endpoints_of_others(api: httpx.Client, owner: User) -> None:
     app = obtain_token_header(api, owner)
-    creators = [obtain_token_header(api, owner, "other"), create_key_header(owner)]
+    creators = [obtain_token_header(api, owner, "other"), create_key_header(owner, "webhooks")]
     endpoints = [create_endpoint(owner), *(create_webhook(api, creator) for creator in creators)]
     for headers in (app, create_app_key(api, app)):
         assert list_webhooks(api, headers) == []
@@ -135,7 +136,7 @@ def test_a_person_sees_all_of_theirs_with_what_made_them(developer: Client, api:
     made = [
         create_endpoint(ada),
         create_webhook(api, obtain_token_header(api, ada)),
-        create_webhook(api, create_key_header(ada)),
+        create_webhook(api, create_key_header(ada, "webhooks")),
     ]
     page = developer.get(ENDPOINTS)
     assert list_rows(page) == made[::-1]

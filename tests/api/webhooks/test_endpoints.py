@@ -16,10 +16,10 @@ from tests.support.books import build_book
 from tests.support.endpoints import (
     OLD_SECRET,
     create_endpoint,
-    create_key_header,
     create_made_endpoint,
     create_owner,
 )
+from tests.support.oauth_flows import create_key_header
 from tests.support.pages import parse_error, walk_pages
 from webhooks import endpoints
 from webhooks.encryption import decrypt_secret, encrypt_secret
@@ -50,7 +50,7 @@ def owner(db: None) -> User:
 
 @pytest.fixture
 def key_header(owner: User) -> dict[str, str]:
-    return create_key_header(owner)
+    return create_key_header(owner, "webhooks")
 
 
 def create_webhook(api: httpx.Client, key_header: dict[str, str], **fields: Any) -> dict[str, Any]:
@@ -173,7 +173,7 @@ def test_an_operation_needs_its_scope_and_its_owner(api: httpx.Client) -> None:
     endpoint = create_endpoint()
     delivery = deliver_new_book(api, endpoint)
     reader = create_key_header(oauth_flows.create_librarian(), "read write")
-    other = create_key_header(create_owner("other"))
+    other = create_key_header(create_owner("other"), "webhooks")
     scope_challenge = build_challenge(error="insufficient_scope", scope="webhooks")
     for method, path in OPERATIONS:
         address = HOOKS + path.format(id=endpoint.pk, delivery=delivery.pk)

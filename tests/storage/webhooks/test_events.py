@@ -20,7 +20,8 @@ from books.writing import changes
 from library_site.db.sql import execute
 from tests.support import oauth_flows
 from tests.support.books import ACTOR, build_book
-from tests.support.endpoints import create_key_header, create_made_endpoint, create_owner
+from tests.support.endpoints import create_made_endpoint, create_owner
+from tests.support.oauth_flows import create_key_header
 from webhooks import stream
 from webhooks.models import Event
 from webhooks.outbox import EventData, publish
@@ -34,7 +35,7 @@ pytestmark = pytest.mark.usefixtures("transactional_db")
 
 @pytest.fixture
 def key_header(transactional_db: None) -> dict[str, str]:
-    return create_key_header(create_owner())
+    return create_key_header(create_owner(), "webhooks")
 
 
 def add_book(title: str) -> None:
@@ -136,7 +137,7 @@ def test_an_event_with_a_lower_id_of_a_later_transaction_is_not_skipped(
 
 def test_pings_are_not_in_the_stream(api: httpx.Client, key_header: dict[str, str]) -> None:
     owner = create_owner("other")
-    headers = create_key_header(owner)
+    headers = create_key_header(owner, "webhooks")
     ping = api.post(f"/api/v2/webhooks/{create_made_endpoint(owner).pk}/ping", headers=headers)
     assert ping.status_code == 202
     assert read_page(api, key_header)["results"] == []

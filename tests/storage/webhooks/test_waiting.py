@@ -13,11 +13,11 @@ from tests.support.books import build_book
 from tests.support.endpoints import (
     claim_deliveries,
     create_endpoint,
-    create_key_header,
     create_made_endpoint,
     create_owner,
     publish_event,
 )
+from tests.support.oauth_flows import create_key_header
 from tests.support.webhooks_admin import DELIVERIES, ENDPOINTS, attempt_deliveries, build_replay_form
 from webhooks.models import Delivery, Endpoint
 
@@ -43,7 +43,7 @@ def send_request(api: httpx.Client, endpoint: Endpoint, path: str, header: dict[
 @pytest.mark.parametrize("path", PATHS)
 def test_the_api_refuses_what_would_be_too_many(api: httpx.Client, path: str) -> None:
     owner = create_owner()
-    header = create_key_header(owner)
+    header = create_key_header(owner, "webhooks")
     endpoint = create_made_endpoint(owner)
     publish_event()
     statuses = [send_request(api, endpoint, path, header).status_code for _ in range(5)]
@@ -59,7 +59,7 @@ def test_the_api_refuses_what_would_be_too_many(api: httpx.Client, path: str) ->
 @pytest.mark.parametrize("change", [{}, {"state": "disabled"}, {"state": "deleted"}])
 def test_all_endpoints_of_an_owner_count_together(api: httpx.Client, change: dict[str, Any]) -> None:
     owner = create_owner()
-    header = create_key_header(owner)
+    header = create_key_header(owner, "webhooks")
     other, endpoint = create_endpoint(owner), create_made_endpoint(owner)
     publish_event()
     publish_event()
@@ -73,7 +73,7 @@ def test_all_endpoints_of_an_owner_count_together(api: httpx.Client, change: dic
 
 def test_the_deliveries_of_others_do_not_count(api: httpx.Client) -> None:
     owner, other = create_owner(), create_endpoint(create_owner("other"))
-    header = create_key_header(owner)
+    header = create_key_header(owner, "webhooks")
     endpoint = create_made_endpoint(owner, kinds="book.deleted")
     for _ in range(4):
         publish_event()
@@ -83,7 +83,7 @@ def test_the_deliveries_of_others_do_not_count(api: httpx.Client) -> None:
 
 def test_what_was_sent_makes_room(api: httpx.Client) -> None:
     owner = create_owner()
-    header = create_key_header(owner)
+    header = create_key_header(owner, "webhooks")
     address = f"{HOOKS}/{create_made_endpoint(owner).pk}/ping"
     assert [api.post(address, headers=header).status_code for _ in range(4)] == [202, 202, 202, 409]
     attempt_deliveries()

@@ -9,8 +9,9 @@ import pytest
 from django.utils import timezone
 
 from tests.support.books import build_book
-from tests.support.endpoints import OLD_SECRET, create_key_header, create_made_endpoint, create_owner
+from tests.support.endpoints import OLD_SECRET, create_made_endpoint, create_owner
 from tests.support.endpoints import SECRET as FORM_SECRET
+from tests.support.oauth_flows import create_key_header
 from tests.support.openapi import (
     DELIVERIES,
     DELIVERY,
@@ -50,7 +51,7 @@ def document(api: httpx.Client) -> dict[str, Any]:
 
 @pytest.fixture
 def key_header(db: None) -> dict[str, str]:
-    return create_key_header(create_owner())
+    return create_key_header(create_owner(), "webhooks")
 
 
 def test_every_webhook_operation_needs_the_scope(document: dict[str, Any]) -> None:
@@ -73,7 +74,7 @@ def test_sent_events_are_as_documented(api: httpx.Client, address: str) -> None:
     api.patch(f"/api/v2/books/{book['id']}", json={"year": 1})
     api.delete(f"/api/v2/books/{book['id']}")
     owner = create_owner()
-    key_header = create_key_header(owner)
+    key_header = create_key_header(owner, "webhooks")
     api.post(f"/api/v2/webhooks/{create_made_endpoint(owner).pk}/ping", headers=key_header)
     assert list(document["webhooks"]) == KINDS
     for kind in KINDS:

@@ -4,12 +4,10 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
-from django.conf import settings
 from django.http import FileResponse, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.test import Client, RequestFactory
 
 from library_site.http.callers import get_address_key
-from library_site.http.transfer import streams
 from library_site.http.transfer.streams import StreamLimit, TooManyStreams, TooManyStreamsOfAddress
 from oauth import throttling
 from oauth.throttling import bound_streams
@@ -61,18 +59,6 @@ def test_a_stream_is_released_once(limit: StreamLimit) -> None:
 def test_an_address_without_streams_is_forgotten(limit: StreamLimit) -> None:
     limit.open_stream("ada", []).close()
     assert not limit.streams
-
-
-def test_files_have_half_the_threads_at_most() -> None:
-    limit = streams.get_stream_limit()
-    assert (limit.total, limit.per_address) == (settings.WEB_THREADS // 2, settings.WEB_THREADS // 4)
-
-
-@pytest.mark.parametrize("threads", [1, 2, 3])
-def test_few_threads_send_one_file(monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
-    monkeypatch.setattr(settings, "WEB_THREADS", threads)
-    limit = streams.get_stream_limit.__wrapped__()
-    assert (limit.total, limit.per_address) == (1, 1)
 
 
 def test_a_file_too_many_of_an_address_is_refused(api: httpx.Client, limit: StreamLimit, address: str) -> None:

@@ -11,7 +11,8 @@ from pytest_django import DjangoAssertNumQueries
 from books.models import Book, sort_expression
 from books.writing import changes
 from tests.support.books import ACTOR, build_book
-from tests.support.endpoints import create_key_header, create_owner
+from tests.support.endpoints import create_owner
+from tests.support.oauth_flows import create_key_header
 
 
 @pytest.mark.parametrize("count", [0, 1, 100, 500])
