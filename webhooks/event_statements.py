@@ -25,7 +25,6 @@ from webhooks.outbox import (
 BODY_SQL = "%s::bytea"
 BODY_WITH_ID_SQL = "%s::bytea || convert_to(changed.id::text, 'UTF8') || %s::bytea"
 EVENT_SQL = f"{INSERT_EVENT_SQL} SELECT %s, %s, changed.id, {{}}, %s, %s FROM changed RETURNING id"  # noqa: S608  # our own SQL
-NO_SAVEPOINT = nullcontext()
 
 
 def execute_with_event(
@@ -47,7 +46,7 @@ def execute_with_event(
 
 def open_savepoint() -> AbstractContextManager[None]:
     """Returns a savepoint if the caller has a transaction, so that an error does not abort it; else a null context."""
-    return transaction.atomic() if thread_connection.database.in_atomic_block else NO_SAVEPOINT
+    return transaction.atomic() if thread_connection.database.in_atomic_block else nullcontext()
 
 
 @cache

@@ -16,7 +16,6 @@ log = logging.getLogger(__name__)
 EXPIRY_INTERVAL = timedelta(days=1)
 # After this time another worker can take the lease. Two workers at a time do no harm.
 EXPIRY_LEASE_TIME = timedelta(hours=1)
-EXPIRY_PK = 1
 
 
 def delete_expired_if_due(is_stopping: Callable[[], bool]) -> None:
@@ -45,7 +44,7 @@ def lease_expiry() -> bool:
     """Leases the deletion for EXPIRY_LEASE_TIME. Returns false if it is not due or another worker has the lease."""
     if Clearing.objects.filter(next_at__gt=Now()).exists():
         return False
-    Clearing.objects.get_or_create(pk=EXPIRY_PK)
+    Clearing.objects.get_or_create(pk=1)
     return bool(select_due(Clearing).update(next_at=Now() + EXPIRY_LEASE_TIME))
 
 

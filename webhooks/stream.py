@@ -26,7 +26,6 @@ LATER_EVENTS_SQL = (
     " WHERE transaction >= pg_snapshot_xmax(pg_current_snapshot())::text::bigint)"
 )
 Number = Annotated[int, msgspec.Meta(ge=0, le=BIGINT_MAX)]
-Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
 class CursorTooOld(APIError):
@@ -41,7 +40,7 @@ class StreamCursor(Cursor):
 
     transaction: Number
     id: Number
-    read_at: Moment
+    read_at: Annotated[datetime, msgspec.Meta(tz=True)]
 
 
 class EventPage(NamedTuple):

@@ -111,11 +111,6 @@ def build_public_jwks(keys: KeySet, now: float) -> dict[str, Any]:
     return {"keys": [{name: jwk[name] for name in PUBLIC_FIELDS} for jwk in public_keys]}
 
 
-def read_key_file(path: Path) -> list[dict[str, Any]]:
-    jwks: list[dict[str, Any]] = json.loads(path.read_text())["keys"]
-    return jwks
-
-
 def rotate_key(path: Path, now: int, overlap: int) -> str:
     """Makes the prepared key or a new key sign. Old keys verify for `overlap` seconds. Returns the new kid."""
     with edit_key_file(path) as jwks:
@@ -145,7 +140,7 @@ def edit_key_file(path: Path) -> Iterator[list[dict[str, Any]]]:
     """Yields the file's keys, and replaces the file at the end of the block. Until then readers see the old keys."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with lock_key_file(path.with_name(f"{path.name}.lock")):
-        jwks = read_key_file(path) if path.exists() else []
+        jwks = json.loads(path.read_text())["keys"] if path.exists() else []
         yield jwks
         new_path = path.with_name(f"{path.name}.new")
         new_path.unlink(missing_ok=True)

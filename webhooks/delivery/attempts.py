@@ -79,7 +79,8 @@ def record_results(results: Sequence[AttemptResult], chance: Callable[[], float]
         if result.outcome == "failed":
             retry_row(Delivery, result.delivery.pk, get_next_delay(result, chance()))
     # This comes last: other workers may wait for the row until the transaction ends.
-    add_delivery_counts(Counter(result.outcome for result in current))
+    if counts := Counter(result.outcome for result in current):
+        execute(ADD_COUNTS_SQL, [COUNT_SHARD, counts["sent"], counts["failed"], counts["dead"]])
     return disabled_endpoints
 
 
@@ -97,12 +98,6 @@ def insert_attempts(results: Collection[AttemptResult]) -> None:
             cursor.executemany(INSERT_ATTEMPTS_SQL.format(VALUES_SQL), rows)
         elif rows:
             cursor.execute(INSERT_ATTEMPTS_SQL.format(UNNEST_SQL), [list(column) for column in zip(*rows, strict=True)])
-
-
-def add_delivery_counts(counts: Counter[str]) -> None:
-    """Adds to the counts for the metrics; the keys of `counts` are outcomes."""
-    if counts:
-        execute(ADD_COUNTS_SQL, [COUNT_SHARD, *(counts[name] for name in ("sent", "failed", "dead"))])
 
 
 def build_attempt_row(result: AttemptResult) -> tuple[int | str | bytes | None, ...]:

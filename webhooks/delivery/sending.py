@@ -93,7 +93,9 @@ async def post_delivery(sender: Sender, delivery: LeasedDelivery, extra_headers:
 
     if delivery.is_poisoned:
         return build_result(error=POISONED_REASON, is_permanent=True)
-    headers = {**extra_headers, **sign_headers(delivery, int(started_at.timestamp()))}
+    timestamp = int(started_at.timestamp())
+    signed = sign(delivery.form, delivery.secrets, delivery.event_id, timestamp, delivery.body)
+    headers = {**extra_headers, EVENT: delivery.kind, **signed}
     try:
         # The URL was valid at registration, but the setting may have changed.
         validate_url_cached(delivery.url, sender.allow_private)
@@ -108,11 +110,6 @@ async def post_delivery(sender: Sender, delivery: LeasedDelivery, extra_headers:
         return build_result(
             error=describe_sending_error(cause, error), is_permanent=isinstance(cause, ForbiddenAddress)
         )
-
-
-def sign_headers(delivery: LeasedDelivery, timestamp: int) -> dict[str, str]:
-    signed = sign(delivery.form, delivery.secrets, delivery.event_id, timestamp, delivery.body)
-    return {EVENT: delivery.kind, **signed}
 
 
 def parse_retry_after(retry_after: str, now: datetime) -> float | None:

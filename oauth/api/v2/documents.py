@@ -1,12 +1,6 @@
 """Describes API keys in the OpenAPI document of version 2."""
 
-from drf_spectacular.utils import (
-    OpenApiExample,
-    OpenApiParameter,
-    OpenApiResponse,
-    extend_schema,
-    extend_schema_view,
-)
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema, extend_schema_view
 
 from library_site.api.documents.errors import document_error, document_invalid
 from library_site.api.documents.schema import build_page_serializer, document_answer, request_example, response_header

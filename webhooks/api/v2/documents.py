@@ -2,11 +2,7 @@
 
 from inspect import getsource
 
-from drf_spectacular.utils import (
-    OpenApiParameter,
-    extend_schema,
-    extend_schema_view,
-)
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
 from rest_framework import serializers
 
 from library_site.api.documents.errors import document_error, document_invalid
@@ -38,7 +34,6 @@ from webhooks.stream import CursorTooOld
 
 KIND_EXAMPLE, *_ = EVENT_KINDS.values()
 SECRET_EXAMPLE = "whsec_R8dN2vYq0bTzL6mXk4sWcJ7hPfE1gAuQ9iZoVxB3n5MtD+/w"  # noqa: S105  # an example
-NEW_SECRET_EXAMPLE = {"secret": SECRET_EXAMPLE, "key_encoding": "utf-8"}
 ENDPOINT_EXAMPLE = {
     "id": 1,
     "url": "https://receiver.example/library",
@@ -125,8 +120,6 @@ CANNOT_SEND = document_error(
     endpoints.EndpointDisabled, "The webhook is disabled, or too many of your deliveries are waiting."
 )
 INVALID_URL = document_invalid("url", NOT_PUBLIC_MESSAGE)
-INVALID_SECRET = document_invalid("secret", str(SecretField.default_error_messages["invalid"]))
-INVALID_KINDS = document_invalid("events", str(KindsField.default_error_messages["kinds"]))
 ACCEPTED = document_answer(DeliverySerializer, "It will be sent.", WAITING_DELIVERY_EXAMPLE)
 LOCATION = response_header("Location", "The address of the delivery.", 202)
 
@@ -183,8 +176,12 @@ document_add_secret = extend_schema(
     extensions={"x-body-optional": True},
     examples=[request_example("Made by the library", {})],
     responses={
-        201: document_answer(WebhookSecretSerializer, "The secret, shown this once.", NEW_SECRET_EXAMPLE),
-        **INVALID_SECRET,
+        201: document_answer(
+            WebhookSecretSerializer,
+            "The secret, shown this once.",
+            {"secret": SECRET_EXAMPLE, "key_encoding": "utf-8"},
+        ),
+        **document_invalid("secret", str(SecretField.default_error_messages["invalid"])),
     },
 )
 
@@ -215,7 +212,7 @@ document_replay = extend_schema(
     responses={
         202: document_answer(ReplayCountSerializer, "They will be sent.", {"deliveries": 12}),
         **CANNOT_SEND,
-        **INVALID_KINDS,
+        **document_invalid("events", str(KindsField.default_error_messages["kinds"])),
     },
 )
 
