@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 import pytest
-from django.contrib.auth.models import Permission, User
+from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 from oauth2_provider.models import Application
@@ -377,16 +377,6 @@ def test_developers_see_and_change_their_own_rows(developer: Client, ada: User) 
 
 
 # All of these pages
-
-
-def test_what_developers_may_do(db: None) -> None:
-    permissions = Permission.objects.exclude(content_type__app_label="webhooks")
-    codenames = permissions.filter(group__name="Developers").values_list("codename", flat=True)
-    assert set(codenames) == {
-        *(f"{action}_application" for action in ("add", "change", "delete", "view")),
-        *(f"{action}_apikey" for action in ("add", "change", "view")),
-        *(f"{action}_authorization" for action in ("change", "view")),
-    }
 
 
 def test_a_person_with_apps_and_keys_can_be_deleted(root: Client, ada: User) -> None:
