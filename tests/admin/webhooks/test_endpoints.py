@@ -106,6 +106,15 @@ def test_the_form_names_the_invalid_field_of_an_endpoint(root: Client, ada: User
     assert not Endpoint.objects.exists()
 
 
+def test_a_refused_address_is_explained_in_the_language_of_the_page(developer: Client) -> None:
+    for url, words in (
+        ("https://user@shop.example/", "höchstens 2000 druckbare ASCII-Zeichen"),
+        ("https://127.0.0.1/", "im öffentlichen Internet"),
+    ):
+        form = build_endpoint_form(url=url)
+        assert words in read_text(developer.post(f"{ENDPOINTS}add/", form, headers={"accept-language": "de"}))
+
+
 def test_a_developer_changes_an_endpoint(developer: Client, ada: User) -> None:
     endpoint = create_endpoint(ada, state="disabled", reason="It failed.")
     page = f"{ENDPOINTS}{endpoint.pk}/change/"
