@@ -1,9 +1,8 @@
 """The changes of all books, newest first. All changes of an operation are one item: its newest change."""
 
 from collections.abc import Sequence
-from typing import Any
 
-from django.db.models import BooleanField, F, Q, QuerySet
+from django.db.models import BooleanField, F, Q
 from django.db.models.expressions import RawSQL
 
 from books.history.change_pages import (
@@ -63,7 +62,7 @@ def list_items(condition: Q, loan: Q, start: Start, limit: int) -> Sequence[int]
         # PostgreSQL would answer NOT EXISTS by reading the table if one operation has most of the changes.
         "newer": changes.filter(build_sql_condition(IS_NEWER), condition).order_by("pk")[:1],
     }
-    statements = {name: compile_query(rows) for name, rows in parts.items()}
+    statements = {name: rows.query.sql_with_params() for name, rows in parts.items()}
     sql = STEPS_SQL.format(**{name: text for name, (text, _values) in statements.items()})
     values = [value for _text, values in statements.values() for value in values]
     return [pk for (pk,) in fetch_all(sql, [*values, limit])]
@@ -71,8 +70,3 @@ def list_items(condition: Q, loan: Q, start: Start, limit: int) -> Sequence[int]
 
 def build_sql_condition(sql: str) -> RawSQL:
     return RawSQL(sql, (), BooleanField())  # noqa: S611  # our own SQL
-
-
-def compile_query(rows: QuerySet[Any, Any]) -> tuple[str, Sequence[Any]]:
-    text, values = rows.query.sql_with_params()
-    return text, values
