@@ -15,6 +15,7 @@ from books.history import change_pages
 from books.history.change_pages import Entry, Filters, read_book_page, read_recent_page
 from books.models import Actor, Change
 from library_site.db.keyset import Key, Page, Start
+from tests.support.history import explain
 
 # The rows of these tests describe no changes of books.
 pytestmark = [pytest.mark.usefixtures("db"), pytest.mark.unrecorded]
@@ -209,10 +210,3 @@ def test_each_filter_is_read_along_its_index(filters: Filters, index: str) -> No
     assert not any(
         text in plan for plan in plans for text in ("Seq Scan on books_change", "SCAN books_change\n", "Sort  (")
     )
-
-
-def explain(statement: str) -> str:
-    keyword = "EXPLAIN QUERY PLAN" if connection.vendor == "sqlite" else "EXPLAIN"
-    with connection.cursor() as cursor:
-        cursor.execute(f"{keyword} {statement}".replace("%", "%%"))
-        return "".join(f"{row[-1]}\n" for row in cursor.fetchall())

@@ -13,6 +13,7 @@ from books.history.feed import read_feed
 from books.history.loans import LENT, NO_LOAN, find_loan
 from books.models import Actor, Change, Operation
 from library_site.db.keyset import Start
+from tests.support.history import explain
 
 # The rows of these tests describe no changes of books.
 pytestmark = [pytest.mark.usefixtures("db"), pytest.mark.unrecorded]
@@ -97,10 +98,3 @@ def test_the_changes_of_a_large_operation_are_not_read_one_by_one(ada: Actor) ->
     plan = explain(steps)
     assert "change_by_time" in plan
     assert not any(text in plan for text in ("Seq Scan on books_change", "SCAN books_change\n", "Sort  ("))
-
-
-def explain(statement: str) -> str:
-    keyword = "EXPLAIN QUERY PLAN" if connection.vendor == "sqlite" else "EXPLAIN"
-    with connection.cursor() as cursor:
-        cursor.execute(f"{keyword} {statement}".replace("%", "%%"))
-        return "".join(f"{row[-1]}\n" for row in cursor.fetchall())

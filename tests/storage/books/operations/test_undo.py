@@ -61,6 +61,7 @@ def test_a_deletion_is_undone_and_the_undo_is_undone(head: ActorRef) -> None:
     before = list_fields()
     undo = do_undo(do_deletion(head), head)
     assert (list_fields(), count_items(undo)) == (before, (2, 2, 0, 0, 0))
+    assert [*Book.objects.values_list("version", flat=True)] == [3, 3]
     do_undo(undo, head)
     assert list_fields() == []
 

@@ -16,26 +16,17 @@ from django.core import serializers
 from django.core.exceptions import ValidationError
 from django.core.management import CommandError, call_command
 from django.db import IntegrityError, connection, transaction
-from django.utils import timezone
 
 from books.models import Actor, Book, Change, UnrecordedWrite
-from books.writing import changes
 from books.writing.instances import StaleBook
-from tests.support.books import ACTOR, build_book
+from tests.support.books import build_book
+from tests.support.books_admin import change_book, create_book
 
 pytestmark = pytest.mark.usefixtures("db")
 
 ROOT = Path(__file__).parents[4]
 # What the ORM itself would write with, past the library's writers.
 WRITERS = {"books/writing/changes.py"}
-
-
-def add_book(**fields: Any) -> Book:
-    return Book.objects.get(pk=changes.create_book(build_book(**fields), ACTOR, timezone.now()).id)
-
-
-def change_elsewhere(book: Book, **fields: Any) -> None:
-    changes.change_book(book.pk, fields, lambda _: None, ACTOR, timezone.now())
 
 
 def read_columns(book: Book) -> dict[str, Any]:
@@ -84,7 +75,7 @@ def test_a_new_book_has_history_and_event(create: Callable[[dict[str, Any]], Boo
     ],
 )
 def test_a_changed_book_has_history_and_event(change: Callable[[Book], Any]) -> None:
-    book = add_book()
+    book = create_book()
     book.title = "Persuasion"
     change(book)
     change_row = Change.objects.get(book_id=book.pk, version=2)
@@ -94,7 +85,7 @@ def test_a_changed_book_has_history_and_event(change: Callable[[Book], Any]) -> 
 
 def test_a_saved_book_has_what_the_library_decides() -> None:
     # What version 1 stored can stay: it accepts blank texts, which an instance does not.
-    book = add_book(genre="")
+    book = create_book(genre="")
     before, book.isbn, book.year = book.updated_at, "0-306-40615-2", "1814"
     book.save()
     assert read_columns(book) == find_stored(book)
@@ -104,7 +95,7 @@ def test_a_saved_book_has_what_the_library_decides() -> None:
 
 @pytest.mark.parametrize("delete", [lambda book: book.delete(), lambda book: async_to_sync(book.adelete)()])
 def test_a_deleted_book_has_history_and_event(delete: Callable[[Book], Any]) -> None:
-    book = add_book()
+    book = create_book()
     pk = book.pk
     assert delete(book) == (1, {"books.Book": 1})
     assert list_kinds(pk) == [(1, Change.Kind.CREATED), (2, Change.Kind.DELETED)]
@@ -128,7 +119,7 @@ def test_all_is_done_outside_a_transaction_by_one_actor() -> None:
 
 
 def test_equal_values_change_nothing() -> None:
-    book = add_book(available=False)
+    book = create_book(available=False)
     book.save()
     book.save(update_fields=["title", "year"])
     assert (book.version, list_kinds(book.pk)) == (1, [(1, Change.Kind.CREATED)])
@@ -136,8 +127,8 @@ def test_equal_values_change_nothing() -> None:
 
 @pytest.mark.parametrize("options", [{}, {"force_update": True}, {"update_fields": ["year"]}])
 def test_an_instance_that_others_changed_since_is_refused(options: dict[str, Any]) -> None:
-    book = add_book()
-    change_elsewhere(book, title="Emma")
+    book = create_book()
+    change_book(book, title="Emma")
     book.year = 1815
     with pytest.raises(StaleBook, match=rf"^Book {book.pk} is at version 2, and was loaded at version 1\. Load it"):
         book.save(**options)
@@ -149,7 +140,7 @@ def test_an_instance_that_others_changed_since_is_refused(options: dict[str, Any
 
 
 def test_update_fields_leave_the_other_edits_unsaved() -> None:
-    book = add_book()
+    book = create_book()
     book.title, book.year = "Emma", 1815
     book.save(update_fields=[])
     assert find_stored(book)["title"] == "Pride and Prejudice"
@@ -160,7 +151,7 @@ def test_update_fields_leave_the_other_edits_unsaved() -> None:
 
 
 def test_deferred_fields_stay_but_the_version_is_needed() -> None:
-    pk = add_book().pk
+    pk = create_book().pk
     book = Book.objects.only("title", "version").get(pk=pk)
     book.title = "Emma"
     book.save()
@@ -175,7 +166,7 @@ def test_deferred_fields_stay_but_the_version_is_needed() -> None:
 
 @pytest.mark.parametrize("options", [{}, {"force_insert": True}])
 def test_a_new_book_gets_its_id_from_the_database(options: dict[str, Any]) -> None:
-    book = add_book()
+    book = create_book()
     copies = [Book(pk=book.pk, **build_book()), Book(pk=book.pk + 5, **build_book())]
     for copy in copies:
         with pytest.raises(UnrecordedWrite, match="Leave it out"):
@@ -189,7 +180,7 @@ def test_a_new_book_gets_its_id_from_the_database(options: dict[str, Any]) -> No
 
 
 def test_an_isbn_in_use_is_an_integrity_error_that_leaves_the_transaction_usable() -> None:
-    book, other = add_book(), add_book()
+    book, other = create_book(), create_book()
     with transaction.atomic():
         with pytest.raises(IntegrityError, match=f"^Another book has this isbn: {book.isbn}$"):
             Book.objects.create(**build_book(isbn=book.isbn))
@@ -201,7 +192,7 @@ def test_an_isbn_in_use_is_an_integrity_error_that_leaves_the_transaction_usable
 
 
 def test_a_deleted_book_is_not_saved_again() -> None:
-    book, same = add_book(), Book.objects.get()
+    book, same = create_book(), Book.objects.get()
     book.delete()
     same.title = "Emma"
     with pytest.raises(Book.DoesNotExist):
@@ -210,7 +201,7 @@ def test_a_deleted_book_is_not_saved_again() -> None:
 
 def test_a_wrong_field_is_named() -> None:
     for field, value in (("title", None), ("year", "soon"), ("available", None), ("available", "maybe")):
-        for instance in (add_book(), Book(**build_book())):
+        for instance in (create_book(), Book(**build_book())):
             setattr(instance, field, value)
             with pytest.raises(ValidationError) as refusal:
                 instance.save()
@@ -223,7 +214,7 @@ def test_a_wrong_field_is_named() -> None:
 )
 def test_options_that_django_refuses_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"force|saved"):
-        add_book().save(**options)
+        create_book().save(**options)
     with pytest.raises(ValueError, match=r"force|saved"):
         Book(**build_book()).save(**{"force_update": True, **options})
 
@@ -257,14 +248,14 @@ REFUSED: list[tuple[str, Callable[[Book], Any], str]] = [
 
 @pytest.mark.parametrize(("write", "advice"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
 def test_what_leaves_no_history_is_refused(write: Callable[[Book], Any], advice: str) -> None:
-    book = add_book()
+    book = create_book()
     with pytest.raises(UnrecordedWrite, match=re.escape(advice)), transaction.atomic():
         write(book)
     assert [*Book.objects.values_list("title", "version")] == [("Pride and Prejudice", 1)]
 
 
 def test_loaddata_refuses_books_and_loads_nothing_else(tmp_path: Path) -> None:
-    add_book()
+    create_book()
     fixture = tmp_path / "library.json"
     call_command("dumpdata", "books.actor", "books.book", output=str(fixture))
     records = [{"model": "auth.group", "fields": {"name": "Readers", "permissions": []}}]
@@ -276,7 +267,7 @@ def test_loaddata_refuses_books_and_loads_nothing_else(tmp_path: Path) -> None:
 
 
 def test_the_recipe_of_the_documents_works() -> None:
-    novle = add_book(genre="Novle")
+    novle = create_book(genre="Novle")
     section = (ROOT / "docs/operations/runbook.md").read_text().split("### From manage.py shell\n")[1]
     code = section.split("```python\n")[1].split("```")[0]
     exec(code, {})  # noqa: S102  # our own text

@@ -6,12 +6,12 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
-from books.book_values import BookValues
+from books.book_values import BookValues, make_row
 from books.models import Book
 from books.writing import changes, statements
 from books.writing.changes import read_rows
 from library_site.db.integers import BIGINT_MAX
-from tests.support.books import ACTOR
+from tests.support.books import ACTOR, build_book
 from tests.support.books_admin import create_book
 
 
@@ -36,6 +36,16 @@ def test_a_locked_book_is_nobody_elses() -> None:
         with other.cursor() as cursor:
             cursor.execute("SELECT id FROM books_book FOR KEY SHARE SKIP LOCKED")
             assert cursor.fetchall() == []
+
+
+@pytest.mark.usefixtures("db")
+@pytest.mark.unannounced
+@pytest.mark.unrecorded
+def test_more_books_than_a_statement_takes_are_inserted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(statements, "MAX_INSERTED_ROWS", 2)
+    create_book(isbn="3")
+    books = [make_row(build_book(isbn=str(number)), timezone.now()) for number in range(6)]
+    assert statements.insert_rows(books, statements.INSERT_COLUMNS, "isbn") == {"0", "1", "2", "4", "5"}
 
 
 class Refused(Exception):
