@@ -97,12 +97,8 @@ def count_unchecked(file: ImportFile) -> int:
     return ImportCorrection.objects.filter(file=file, operation_id=UNCHECKED).exclude(member=ACCEPTED).count()
 
 
-def count_accepted(file: ImportFile) -> int:
-    """Counts the records whose warnings were accepted after the check."""
-    return list_accepted(file).count()
-
-
 def list_accepted(file: ImportFile) -> QuerySet[ImportCorrection]:
+    """Returns the records whose warnings were accepted after the check."""
     return ImportCorrection.objects.filter(file=file, operation_id=UNCHECKED, member=ACCEPTED).exclude(value="")
 
 

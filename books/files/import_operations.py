@@ -10,9 +10,9 @@ from django.utils.translation import gettext_noop
 
 from books.files.corrections import (
     Cell,
-    count_accepted,
     find_changes,
     forget_accepted,
+    list_accepted,
     move_accepted,
     move_corrections,
     store_changes,
@@ -209,7 +209,7 @@ def count_writable(file: ImportFile, shown: Operation, *, take_doubtful: bool) -
     """Returns how many records an import would write."""
     counts = get_counts(shown)
     written = sum(counts[kind] for kind in WRITTEN_KINDS) if shown.kind == CHECK else 0
-    return written + (counts[Verdict.DOUBTFUL] if take_doubtful else count_accepted(file))
+    return written + (counts[Verdict.DOUBTFUL] if take_doubtful else list_accepted(file).count())
 
 
 def cancel_under_way(operation: Operation | None) -> None:

@@ -137,7 +137,7 @@ def parse_records(
     records: Iterable[Record], rules: ImportRules, corrections: Mapping[int, Mapping[str, str]] = {}
 ) -> Iterator[ParsedRecord]:
     """`corrections` are by record position. Raises UnreadableFile."""
-    sources = get_sources(rules)
+    sources = list_sources(rules.mapping, is_exact=rules.is_exact, headings=FIELD_NAMES.get(rules.format, {}))
     for position, record in enumerate(records, 1):
         yield parse_record(position, record, rules, sources, corrections=corrections.get(position, {}))
 
@@ -203,11 +203,6 @@ def name_cell(record: Record, sources: Mapping[str, Sequence[CellSource]], field
     return name_field(read_field(record.values, columns)[0][:MAX_SHOWN_NAME] if columns else field, sentence)
 
 
-def get_sources(rules: ImportRules) -> dict[str, list[CellSource]]:
-    headings = FIELD_NAMES.get(rules.format, {})
-    return list_sources(rules.mapping, is_exact=rules.is_exact, headings=headings)
-
-
 def parse_values(cells: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the values of a book. Raises ValidationError."""
     texts = {name: cells[name] for name in IMPORTED_FIELDS if cells.get(name) is not None}
@@ -218,24 +213,19 @@ def parse_values(cells: Mapping[str, Any]) -> dict[str, Any]:
                 del texts[name]
             else:
                 texts[name] = parse_integer(texts[name].strip())
-    unknown = {} if is_availability(cells.get("available")) else {"available": [_(UNKNOWN_AVAILABILITY)]}
+    values: dict[str, Any] = {}
+    errors: dict[str, Any] = {}
     try:
-        values: dict[str, Any] = get_serializer(get_language()).run_validation(texts)
+        values = get_serializer(get_language()).run_validation(texts)
     except ValidationError as error:
-        raise ValidationError({**cast("dict[str, list[str]]", error.detail), **unknown}) from error
-    if unknown:
-        raise ValidationError(unknown)
-    available = parse_available(cells.get("available"))
+        errors |= cast("dict[str, Any]", error.detail)
+    cell = cells.get("available")
+    available = cell if isinstance(cell, bool) else AVAILABLE_VALUES.get(str(cell).strip().lower())
+    if available is None and not is_blank(cell):
+        errors["available"] = [_(UNKNOWN_AVAILABILITY)]
+    if errors:
+        raise ValidationError(errors)
     return {**values, **({} if available is None else {"available": available})}
-
-
-def is_availability(cell: Any) -> bool:
-    return cell is None or isinstance(cell, bool) or str(cell).strip().lower() in ("", *AVAILABLE_VALUES)
-
-
-def parse_available(cell: Any) -> bool | None:
-    """Returns None for an empty cell. Raises an error for any other text that is not an availability."""
-    return cell if cell is None or isinstance(cell, bool) else AVAILABLE_VALUES.get(str(cell).strip().lower())
 
 
 def parse_id(cell: Any) -> int | None:

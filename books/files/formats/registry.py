@@ -160,7 +160,9 @@ def find_format(stream: BinaryIO, file_name: str = "") -> Format:
     leader = head.lstrip(MARC_PADDING)
     if leader[:5].isdigit() and leader[20:22] == b"45":
         return FORMATS["marc"]
-    text, extension = decode_head(head).strip("\0\ufeff").lstrip(), PurePath(file_name).suffix.lower()
+    is_utf_16 = head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    text = head.decode("utf-16" if is_utf_16 else "utf-8-sig", "replace").strip("\0\ufeff").lstrip()
+    extension = PurePath(file_name).suffix.lower()
     if not text:
         raise UnreadableFile(_("The file is empty."))
     if name := next((name for name, pattern in BEGINNINGS.items() if pattern.match(text)), ""):
@@ -171,11 +173,6 @@ def find_format(stream: BinaryIO, file_name: str = "") -> Format:
     if kind := find_other_kind(text, extension):
         raise UnreadableFile(kind.describe())
     return FORMATS["jsonl" if JSON_BEGINNING.match(text) or hint == "jsonl" else "csv"]
-
-
-def decode_head(head: bytes) -> str:
-    is_utf_16 = head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    return head.decode("utf-16" if is_utf_16 else "utf-8-sig", "replace")
 
 
 def find_format_by_name(path: Path) -> Format | None:

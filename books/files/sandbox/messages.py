@@ -2,9 +2,8 @@
 
 import json
 import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from socket import socket
-from typing import Any
 
 from books.files.formats.records import NumberText, Record
 
@@ -56,16 +55,11 @@ def read_exactly(connection: socket, size: int, wait: Callable[[], None]) -> byt
 
 def encode_records(records: Iterable[Record]) -> bytes:
     """Python's own JSON module keeps lone surrogates and long integers. The raw records stay in the reader."""
-    rows = [
-        (record.line, record.values, list_numbers(record.values), record.problem, record.warnings, record.number)
-        for record in records
-    ]
+    rows = []
+    for record in records:
+        numbers = [name for name, value in record.values.items() if type(value) is NumberText]
+        rows.append((record.line, record.values, numbers, record.problem, record.warnings, record.number))
     return json.dumps(rows).encode()
-
-
-def list_numbers(values: Mapping[str, Any]) -> list[str]:
-    """Returns the columns whose texts were numbers in a spreadsheet."""
-    return [name for name, value in values.items() if type(value) is NumberText]
 
 
 def decode_records(content: bytes) -> Iterator[Record]:

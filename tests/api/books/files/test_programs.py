@@ -164,7 +164,7 @@ ISBN_CELLS: list[tuple[Any, str, str]] = [
     ("9.78E+12", "9.78E+12", "isbn: A spreadsheet has rounded the number."),
     ("9,78074E+12", "9,78074E+12", "isbn: A spreadsheet has rounded the number."),
     (0, "0", ""),
-    ("743273567", "743273567", ""),
+    ("9780743270000", "9780743270000", ""),
     (9780743270000, "9780743270000", "isbn: It is no ISBN. A spreadsheet may have rounded the number."),
 ]
 
