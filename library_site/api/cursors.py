@@ -34,7 +34,7 @@ class Cursor(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
         if len(text) > cls.max_length:
             raise InvalidCursor
         try:
-            return msgspec.json.decode(decode_base64(text), type=cls)
+            return msgspec.json.decode(base64.urlsafe_b64decode(f"{text}=="), type=cls)
         except ValueError as error:
             raise InvalidCursor from error
 
@@ -63,8 +63,3 @@ class IdCursor(PageCursor):
     """A position in a list that is sorted by id."""
 
     id: CursorInteger
-
-
-def decode_base64(text: str) -> bytes:
-    """Raises ValueError."""
-    return base64.urlsafe_b64decode(f"{text}==")

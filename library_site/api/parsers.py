@@ -5,7 +5,6 @@ import math
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import partial
 from typing import IO, Any, NoReturn
 
 from rest_framework.exceptions import ParseError
@@ -45,15 +44,13 @@ class MergePatchParser(JSONParser):
 def parse_json(body: bytes) -> Any:
     """Parses a body like JSONParser. Raises ParseError."""
     with suppress(ValueError, RecursionError):
-        return load_text(body.decode())
+        text = body.decode()
+        # A function call for each number would cost the most, and few bodies have numbers that need it.
+        if EXTREME_NUMBER.search(text):
+            return json.loads(text, parse_int=parse_int, parse_float=parse_float, parse_constant=reject_constant)
+        return json.loads(text, parse_constant=reject_constant)
     # The suppressed exception refers to the body, so it is not chained.
     raise MalformedJSON
-
-
-def load_text(text: str) -> Any:
-    # A function call for each number would cost the most, and few bodies have numbers that need it.
-    decode = loads_checked if EXTREME_NUMBER.search(text) else json.loads
-    return decode(text, parse_constant=reject_constant)
 
 
 def parse_int(digits: str) -> int | None:
@@ -67,6 +64,3 @@ def parse_float(digits: str) -> float:
 
 def reject_constant(literal: str) -> NoReturn:
     raise ValueError(f"{literal} is not a JSON number")
-
-
-loads_checked = partial(json.loads, parse_int=parse_int, parse_float=parse_float)

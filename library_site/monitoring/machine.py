@@ -4,7 +4,6 @@ import os
 import platform
 import time
 from collections.abc import Iterable, Iterator
-from functools import cache
 from pathlib import Path
 
 import django
@@ -94,13 +93,8 @@ def read_disks() -> Metric:
 
 
 def read_certificate_end(path: Path) -> float:
+    """Returns the end of the first certificate in the file, which is the server's; 0 if it cannot be read."""
     try:
-        return parse_certificate_end(path, path.stat().st_mtime_ns)
+        return x509.load_pem_x509_certificates(path.read_bytes())[0].not_valid_after_utc.timestamp()
     except (OSError, ValueError):
         return 0
-
-
-@cache
-def parse_certificate_end(path: Path, _changed_at: int) -> float:
-    """Returns the end of the first certificate in the file, which is the server's. Raises OSError, ValueError."""
-    return x509.load_pem_x509_certificates(path.read_bytes())[0].not_valid_after_utc.timestamp()

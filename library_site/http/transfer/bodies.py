@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from library_site.cached_settings import cached_settings
 from library_site.http.api_errors import APIError
-from library_site.http.client_addresses import get_client_network
+from library_site.http.callers import get_client_network
 from library_site.http.request_log import call_on_close
 from library_site.http.transfer.body_semaphore import BODY_RETRY_AFTER, get_body_semaphore
 

@@ -21,7 +21,7 @@ from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 
 from books.api.views import BookViewSet
-from library_site.http import client_addresses
+from library_site.http import callers
 from library_site.rate_limit.counters import make_counter
 from library_site.rate_limit.redis_windows import REDIS_RETRY_AFTER, REDIS_TIMEOUT, RedisCounter
 from library_site.rate_limit.windows import MAX_CALLERS, LocalCounter
@@ -217,7 +217,7 @@ def test_a_credential_is_counted_wherever_it_comes_from(limited: httpx.Client, n
 def test_with_fewer_forwarded_addresses_than_proxies_the_peer_counts(
     limited: httpx.Client, settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
-    client_addresses.report_missing_proxies.cache_clear()
+    callers.report_missing_proxies.cache_clear()
     settings.REST_FRAMEWORK = settings.REST_FRAMEWORK | {"NUM_PROXIES": 2}
     addresses = ["192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"]
     responses = [limited.get("/api/books", headers={"X-Forwarded-For": address}) for address in addresses]
