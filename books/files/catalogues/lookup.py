@@ -20,7 +20,7 @@ def has_catalogues() -> bool:
 
 def find_remembered(isbn13: str) -> CatalogueResult | None:
     """Returns the cached result, or None."""
-    lookup: CatalogueResult | None = cache.get(build_cache_key(isbn13))
+    lookup: CatalogueResult | None = cache.get(f"catalogue:{isbn13}")
     return lookup
 
 
@@ -30,16 +30,7 @@ def look_up(isbn13: str, seconds: float) -> CatalogueResult:
     from books.files.catalogues.servers import ask_servers
 
     lookup = asyncio.run(ask_servers(isbn13, seconds))
-    remember(isbn13, lookup)
+    if lookup.entry or not lookup.problems:
+        lifetime = FOUND_LIFETIME if lookup.entry else ABSENCE_LIFETIME
+        cache.set(f"catalogue:{isbn13}", lookup._replace(problems=()), lifetime)
     return lookup
-
-
-def remember(isbn13: str, lookup: CatalogueResult) -> None:
-    if lookup.entry:
-        cache.set(build_cache_key(isbn13), lookup._replace(problems=()), FOUND_LIFETIME)
-    elif not lookup.problems:
-        cache.set(build_cache_key(isbn13), lookup, ABSENCE_LIFETIME)
-
-
-def build_cache_key(isbn13: str) -> str:
-    return f"catalogue:{isbn13}"

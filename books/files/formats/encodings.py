@@ -82,15 +82,12 @@ def is_probably_windows_1252(stream: BinaryIO) -> bool:
     stream.seek(0)
     while chunk := stream.read(CHUNK_BYTES):
         if not chunk.isascii():
-            return begins_with_invalid_sign(chunk.lstrip(ASCII_BYTES) + stream.read(MAX_UTF_8_SIGN))
-    return False
-
-
-def begins_with_invalid_sign(content: bytes) -> bool:
-    try:
-        content[:MAX_UTF_8_SIGN].decode()
-    except UnicodeDecodeError as error:
-        return error.start == 0
+            rest = chunk.lstrip(ASCII_BYTES) + stream.read(MAX_UTF_8_SIGN)
+            try:
+                rest[:MAX_UTF_8_SIGN].decode()
+            except UnicodeDecodeError as error:
+                return error.start == 0
+            return False
     return False
 
 
