@@ -142,3 +142,9 @@ def test_a_superuser_gives_everything(root: Client, astrid: User) -> None:
     astrid.refresh_from_db()
     assert astrid.is_superuser
     assert list_codenames(astrid.user_permissions) == ["add_apikey"]
+
+
+def test_the_page_of_a_group_has_its_name_in_the_language_of_the_reader(root: Client) -> None:
+    group = Group.objects.get(name="Developers")
+    page = root.get(f"{GROUPS}{group.pk}/change/", headers={"Accept-Language": "de"})
+    assert "<h1>Entwickler</h1>" in read_text(page)

@@ -10,7 +10,7 @@ import pytest
 from library_site.monitoring import metrics_files
 from tests.support.documents import list_dependencies
 from tests.support.forked_commands import run_forked
-from tests.support.server import run_command
+from tests.support.server import reserve_port, run_command
 from tests.support.settings import REQUIRED_SECRETS
 from tests.support.waiting import PROCESS_TIMEOUT
 
@@ -50,6 +50,9 @@ def test_a_refusal_is_one_line(tmp_path: Path) -> None:
         (1, "", f"The database failed: {text}: file is not a database\n"),
         (1, "", f"The database failed: {tmp_path}/x/y: unable to open database file\n"),
     ]
+    with reserve_port() as port:
+        served = run_alone("serve", DATABASE_URL=f"sqlite:///{text}", PORT=str(port))
+    assert (served.returncode, served.stderr.splitlines()[-1:]) == (1, refusals[1].stderr.splitlines())
 
 
 def test_a_command_names_its_database_once(tmp_path: Path) -> None:

@@ -312,6 +312,9 @@ def test_facets_of_a_list_that_is_narrowed_count_its_books(librarian: Client) ->
     assert list(list_choices(librarian.get(LIST, {"author": "zola"}))["Genre"].values()) == [2]
     assert facets["Availability"] == {"available": 1, "lent": 0}
     assert facets["To look at"] == {"no valid ISBN": 1, "improbable year": 0, "no genre": 0}
+    create_book(title="Lais", year=1160, genre=" ", isbn="9780140447590")
+    facets = list_choices(librarian.get(LIST, {"year_to": 1884}))
+    assert facets["To look at"] == {"no valid ISBN": 2, "improbable year": 2, "no genre": 1}
 
 
 @pytest.mark.usefixtures("three_books")

@@ -59,7 +59,7 @@ READ_FILES = [
     ("a.csv", "isbn\n0141439580\n0141439580\n0141439580\n", "csv"),
     ("a.csv", "0141439580,Emma\n", "csv"),
     ("a.csv", "%,title\n", "csv"),
-    ("a.csv", "\ufeff\ufefftitle\n", "csv"),
+    ("a.txt", "\ufeff\ufeffTY  - BOOK\n", "ris"),
     ("a.csv", "title,author\nCaf\ufffd,\0\x7f\x1b\n", "csv"),
     ("a.json", '{"title": "\\"leader\\": \\"00000", "isbn": "1"}\n', "jsonl"),
 ]
@@ -85,6 +85,11 @@ def test_an_empty_file_is_refused() -> None:
     for data in (b"", b" \r\n", b"\xef\xbb\xbf", b"\0\0"):
         with pytest.raises(UnreadableFile, match=r"The file is empty\."):
             find_format(BytesIO(data), "books.mrc")
+
+
+def test_a_second_byte_order_mark_is_read_as_the_first() -> None:
+    [record] = read_records("csv", "\ufeff\ufefftitle\nEmma\n".encode())
+    assert record.values == {"title": "Emma"}
 
 
 def test_ris_with_one_space_after_its_tags_is_read() -> None:
