@@ -12,7 +12,7 @@ class BooksConfig(AppConfig):
         # kinds.
         from books import mirroring  # noqa: F401
         from books.models import Book
-        from books.search import checks, triggers  # noqa: F401
+        from books.search import triggers
         from books.writing import events, id_sequence, instances  # noqa: F401
 
         Book.writer = instances

@@ -6,10 +6,13 @@ Django drops triggers when it recreates a table on SQLite, as most migrations of
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from django.db import connections, transaction
+from django.conf import settings
+from django.core import checks
+from django.db import DEFAULT_DB_ALIAS, OperationalError, connections, transaction
 
 from books.search.lent_books import count_differences
 
@@ -75,3 +78,21 @@ def iter_missing(using: str) -> Iterator[tuple[KeptTable, list[str]]]:
     for name, table in KEPT_TABLES[database.vendor].items():
         if name in tables and (missing := sorted(table.triggers.keys() - present)):
             yield table, missing
+
+
+@checks.register
+def check_triggers(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
+    """Only the library's own processes fail. Other commands must start, because `migrate` creates the triggers."""
+    if settings.LIBRARY_PROCESS == "command":
+        return []
+    # Requests report that the database is not available.
+    with suppress(OperationalError):
+        if names := find_missing_triggers(DEFAULT_DB_ALIAS):
+            return [
+                checks.Error(
+                    f"Searches and lists of lent books do not follow changes: {', '.join(names)} is missing.",
+                    hint="`manage.py migrate` makes it.",
+                    id="books.E001",
+                )
+            ]
+    return []
