@@ -87,24 +87,12 @@ def test_selectors_of_a_version_agree(api: httpx.Client, book: dict[str, Any]) -
         assert detect_version(api.get(f"/api/books?{query}")) == 2, query
 
 
-def test_selectors_that_disagree_or_name_no_version_are_refused(api: httpx.Client) -> None:
+def test_a_version_that_is_not_served_is_refused_at_each_address(api: httpx.Client) -> None:
     for address, accept in (
-        ("/api/v1/books?version=2", "*/*"),
-        ("/api/v2/books", TYPES[1]),
-        ("/api/v1/books", LATEST),
-        ("/api/books?version=1", LATEST),
-        ("/api/books?version=2", TYPES[1]),
-        ("/api/v2/books?version=1", TYPES[2]),
-        ("/api/books?version=1&version=2", "*/*"),
-        ("/api/v2/books?version=2&version=9", TYPES[2]),
-        ("/api/v9/books", TYPES[1]),
         ("/api/v9/nothing", "*/*"),
         ("/api/v9", "*/*"),
         ("/api/nothing?version=9", "*/*"),
-        *(
-            ("/api/books", f"application/vnd.library.{number}+json")
-            for number in ("v", "v0", "v3", "v-1", "vx", "v1.0", "v2.1", "v" + "9" * 5000)
-        ),
+        ("/api/books", f"application/vnd.library.v{'9' * 5000}+json"),
     ):
         assert is_refused(api.get(address, headers={"Accept": accept})), (address, accept)
 
