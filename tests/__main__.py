@@ -11,7 +11,6 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
 from tests.support.postgres import PostgresMissing, start_cluster
 from tests.support.programs import list_missing
@@ -22,22 +21,13 @@ NODE_PACKAGES = ("axe-core", "express", "oauth4webapi", "standardwebhooks", "svi
 NODE_MODULES = Path(__file__).parent / "clients" / "node_modules"
 # The folder of a test says on which databases it runs: what can differ runs on both.
 DIFFERENT = ["tests/storage"]
-IN_THE_PROCESS = ["tests/rules", "tests/api", "tests/admin"]
-# Their tests wait for processes, so the other runs have their turns meanwhile.
-WITH_PROCESSES = ["tests/served", "tests/browser", "tests/clients"]
-OTHER_DATABASE = "processes"
-# A suite of its own, in a tree with the recipes. It runs in CI alone.
+SHARE_OF_FIRST = ["tests/rules", "tests/api", "tests/admin"]
+# Its tests wait for processes, among them the server of PostgreSQL.
+SHARE_OF_SECOND = ["tests/served", "tests/browser", "tests/clients"]
+# It takes as long as all others of its folder, and runs in CI alone: a whole suite in a tree with the recipes.
 RECIPES = "tests/served/library_site/test_recipes.py"
 # The option with which all tests run on both.
 BOTH = "--both"
-
-
-class Run(NamedTuple):
-    """A process of pytest with these arguments. The database of this URL is its own."""
-
-    name: str
-    url: str
-    arguments: list[str]
 
 
 def main(arguments: list[str]) -> int:
@@ -64,7 +54,6 @@ def provide_databases() -> Iterator[dict[str, str]]:
         # every scan of a table reads them.
         settings = {"fsync": "off", "full_page_writes": "off", "autovacuum_naptime": "2s", "deadlock_timeout": "100ms"}
         with start_cluster(**settings, autovacuum_vacuum_cost_delay="0", max_connections="200") as cluster:
-            cluster.run(f"CREATE DATABASE {OTHER_DATABASE}")
             yield {**sqlite, "PostgreSQL": cluster.url()}
     except PostgresMissing:
         yield sqlite
@@ -73,47 +62,48 @@ def provide_databases() -> Iterator[dict[str, str]]:
 def run_suites(urls: dict[str, str], arguments: list[str]) -> list[str]:
     """Runs pytest on all databases at the same time and prints each output at its end.
 
-    Returns the names of the runs that failed.
+    Returns the names of the databases on which it failed.
     """
     with tempfile.TemporaryDirectory() as folder:
-        first, *_ = urls.values()
+        first, *_ = urls
         os.environ["OAUTH_JWKS_FILE"] = str(Path(folder) / "jwks.json")
         for command in (["rotate_signing_key"], ["collectstatic", "--noinput", "-v0"]):
             # Done here because the suites would disturb each other.
             command = [sys.executable, "manage.py", *command]
             subprocess.run(
-                command, env=build_environment(first), check=True, stdout=subprocess.DEVNULL, timeout=PROCESS_TIMEOUT
+                command,
+                env=build_environment(urls[first]),
+                check=True,
+                stdout=subprocess.DEVNULL,
+                timeout=PROCESS_TIMEOUT,
             )
         print(f"\nThe suite on {' and '.join(urls)}", flush=True)
-        runs = plan_runs(urls, arguments)
-        processes = [start_pytest(run, Path(folder) / run.name) for run in runs]
-        for run, process in zip(runs, processes, strict=True):
-            process.wait()
-            print(f"\n{run.name}\n{(Path(folder) / run.name).read_text()}", flush=True)
-    return [run.name for run, process in zip(runs, processes, strict=True) if process.returncode]
+        both = [argument for argument in arguments if argument != BOTH]
+        selections = dict.fromkeys(urls, both) if arguments else choose_tests(list(urls))
+        runs = {name: start_pytest(url, selections[name], Path(folder) / name) for name, url in urls.items()}
+        for name, run in runs.items():
+            run.wait()
+            print(f"\n{name}\n{(Path(folder) / name).read_text()}", flush=True)
+    return [name for name, run in runs.items() if run.returncode]
 
 
-def plan_runs(urls: dict[str, str], arguments: list[str]) -> list[Run]:
-    """Without arguments, what can differ runs on both databases, and all else once."""
-    if arguments or len(urls) == 1:
-        return [Run(name, url, [text for text in arguments if text != BOTH]) for name, url in urls.items()]
-    (first, first_url), (second, second_url) = urls.items()
+def choose_tests(names: list[str]) -> dict[str, list[str]]:
+    """Returns pytest's arguments for each database. All run what can differ on them, and two share the rest."""
+    if len(names) == 1:
+        return {names[0]: []}
+    first, second = names
     recipes = [RECIPES] if os.environ.get("CI") else []
-    return [
-        Run(first, first_url, DIFFERENT + IN_THE_PROCESS),
-        Run(second, second_url, DIFFERENT + recipes),
-        Run(
-            f"{second} with processes",
-            f"{second_url.rpartition('/')[0]}/{OTHER_DATABASE}",
-            [*WITH_PROCESSES, f"--ignore={RECIPES}"],
-        ),
-    ]
+    return {
+        first: [*DIFFERENT, *SHARE_OF_FIRST, *recipes],
+        second: [*DIFFERENT, *SHARE_OF_SECOND, f"--ignore={RECIPES}"],
+    }
 
 
-def start_pytest(run: Run, output: Path) -> "subprocess.Popen[bytes]":
-    command = [sys.executable, "-m", "pytest", *run.arguments]
+def start_pytest(url: str, arguments: list[str], output: Path) -> "subprocess.Popen[bytes]":
     with output.open("w") as file:
-        return subprocess.Popen(command, env=build_environment(run.url), stdout=file, stderr=file)
+        return subprocess.Popen(
+            [sys.executable, "-m", "pytest", *arguments], env=build_environment(url), stdout=file, stderr=file
+        )
 
 
 def build_environment(url: str) -> dict[str, str]:
