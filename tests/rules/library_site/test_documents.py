@@ -83,7 +83,7 @@ def test_every_command_is_documented(settings: Settings) -> None:
 
 
 def test_every_system_check_is_documented() -> None:
-    sources = [path.read_text() for app in PACKAGES for path in (ROOT / app).rglob("checks.py")]
+    sources = [path.read_text() for app in PACKAGES for path in (ROOT / app).rglob("*.py")]
     assert {name for source in sources for name in CHECK_ID.findall(source)} == set(
         list_rows(OPERATIONS / "install.md", "Deployment")
     )
