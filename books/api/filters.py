@@ -199,6 +199,9 @@ def build_form_class(filterset: type[FilterSet]) -> type[forms.Form]:
 @register_selection(SEARCH_FORM)
 def select_matching(values: Mapping[str, str]) -> QuerySet[Book]:
     """Returns the books that match the filters. Raises ValidationError, which names all invalid filters."""
+    # An operation of another release may have stored a filter that is none here. It must not select all books.
+    if unknown := values.keys() - get_filters(BookSearchFilter).keys():
+        raise ValidationError(dict.fromkeys(unknown, "There is no such filter."))
     filterset = BookSearchFilter(values, ALL_BOOKS)
     if not filterset.is_valid():
         raise ValidationError(translate_validation(filterset.errors).detail)

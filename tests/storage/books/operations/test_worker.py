@@ -218,6 +218,12 @@ def test_a_batch_that_waited_too_long_is_written_later(head: ActorRef, monkeypat
     assert (operation.state, count_items(operation), causes) == ("done", (1, 1, 0, 0, 0), [])
 
 
+def test_a_filter_of_another_release_selects_no_books(head: ActorRef) -> None:
+    create_book()
+    operation = do_edit(head, SET_LENT, shelf="A")
+    assert (operation.state, operation.changed) == ("failed", 0)
+
+
 def test_a_statement_that_takes_too_long_is_a_failure(
     transactional_head: ActorRef, monkeypatch: pytest.MonkeyPatch
 ) -> None:
