@@ -102,7 +102,7 @@ def lock_leased(row: LeasedModel) -> bool:
     """Returns false if another worker has leased the row since it was read. Otherwise locks the row: no other worker
     can lease it before the transaction ends, even if the lease expires.
     """
-    return filter_leased(row).select_for_update().first() is not None
+    return bool(filter_leased(row).select_for_update().values_list("pk"))
 
 
 def find_leased(row: T) -> T:
