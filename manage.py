@@ -13,7 +13,7 @@ if os.getpid() == 1:
 import django
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import execute_from_command_line
-from django.db import DatabaseError
+from django.db import DatabaseError, DataError, IntegrityError
 from django.db.backends.signals import connection_created
 
 from library_site import env
@@ -48,7 +48,8 @@ if __name__ == "__main__":
     except ImproperlyConfigured as error:
         sys.exit(f"{error}")
     except (DatabaseError, PermissionError) as error:
-        if "--traceback" in sys.argv:
+        # A violated constraint is an error of the code, whose place matters.
+        if "--traceback" in sys.argv or isinstance(error, (IntegrityError, DataError)):
             raise
         if isinstance(error, PermissionError):
             sys.exit(f"{error.filename}: {error.strerror}.")
