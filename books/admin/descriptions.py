@@ -163,7 +163,7 @@ def label_field(name: str) -> str:
 
 
 def compare_fields(left: Mapping[str, Any] | None, right: Mapping[str, Any] | None) -> list[ValueLine]:
-    """Returns the fields of either state, in the order of MEMBERS."""
+    """Returns the fields of either state, in the order of FIELDS."""
     states = [state or {} for state in (left, right)]
     rows = [(name, [format_value(state[name]) if name in state else None for state in states]) for name in FIELDS]
     return [ValueLine(label_field(name), *values) for name, values in rows if values != [None, None]]

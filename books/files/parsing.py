@@ -62,7 +62,7 @@ def get_serializer(language: str | None) -> ImportedBookSerializer:
 class ImportRules(msgspec.Struct, frozen=True):
     """The rules that a librarian chooses for a file.
 
-    `mapping` has the column for each place (`books.files.columns.names`), `defaults` the values for empty fields. A
+    `mapping` has the column for each place (`books.files.columns.tables`), `defaults` the values for empty fields. A
     record matches the book with its isbn, else with its isbn13; with `match_by` "isbn" only the first, with "id" it
     matches first by id. `on_match` and `on_none` say what to do with a record that matches a book or none, and
     `take_doubtful` whether to import doubtful records. The texts of an exact file are not changed. With

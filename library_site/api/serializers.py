@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from datetime import UTC
 from typing import Annotated, Any, cast
 
 import msgspec
@@ -103,7 +104,7 @@ class UTCDateTimeField(serializers.DateTimeField):
     """RFC 3339, in UTC."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(**{"format": "%Y-%m-%dT%H:%M:%S.%fZ", **options})
+        super().__init__(**{"format": "%Y-%m-%dT%H:%M:%S.%fZ", "default_timezone": UTC, **options})
 
 
 class RFC3339Field(UTCDateTimeField):

@@ -192,5 +192,5 @@ def strip_parameters(request: HttpRequest) -> HttpRequest:
 
 def render_locked(request: HttpRequest, *arguments: Any) -> HttpResponse:
     """django-axes' AXES_LOCKOUT_CALLABLE: the page for locked-out users."""
-    context = {"minutes": COOLOFF.seconds // 60}
+    context = {"minutes": int(COOLOFF.total_seconds()) // 60}
     return render_retry_page(request, "accounts/locked.html", COOLOFF.total_seconds(), context)
