@@ -12,10 +12,11 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 
 from books.admin.descriptions import (
+    ACTOR_LABELS,
     Description,
     Link,
+    changes_address,
     describe_entries,
-    describe_names,
     link_channel,
     list_shown_operations,
 )
@@ -30,7 +31,6 @@ from books.history.loans import find_loan
 from books.models import Actor, Book
 from books.search.quality import MIN_PROBABLE_YEAR, QUALITIES
 from books.summaries import BOOKS, CHANGES, find_count_time, read_duplicates, read_summary
-from library_site.admin.moments import localize_moment
 from library_site.admin.paginator import BoundedCount, count_rows
 from library_site.db.keyset import Start
 
@@ -45,6 +45,8 @@ MIN_CHART_DAYS = 3
 MAX_PEOPLE = 4
 # Templates draw charts as SVG, in a box of 100 by 100 units.
 SIZE = 100.0
+# The filter of Recent changes for actors without a name.
+CHANNEL = "channel"
 # The share of its space that a column fills.
 FILLED = 0.76
 
@@ -58,14 +60,21 @@ class Number(NamedTuple):
 
 
 class Part(NamedTuple):
-    """A rectangle in units of the box. `series` counts from 1; `title` is its tooltip."""
+    """A rectangle in units of the box, as SVG writes them. `series` counts from 1; `title` is its tooltip."""
 
-    x: float
-    y: float
-    width: float
-    height: float
+    x: str
+    y: str
+    width: str
+    height: str
     series: int
     title: str
+
+
+class Name(NamedTuple):
+    """A name of actors, and the filter of Recent changes that selects their changes by it."""
+
+    text: str
+    filter: str
 
 
 class Column(NamedTuple):
@@ -122,12 +131,13 @@ def describe_changes(now: datetime) -> dict[str, Any]:
     actors = read_actor_names({int(pk) for counts in days.values() for pk in counts})
     names = {pk: name_actor(actor) for pk, actor in actors.items()}
     changes = [count_by_name(counts, names) for counts in days.values()]
-    totals = sum(changes, Counter[Link]())
-    people = sorted(totals, key=lambda link: (-totals[link], link))[:MAX_PEOPLE]
+    totals = sum(changes, Counter[Name]())
+    people = sorted(totals, key=lambda name: (-totals[name], name))[:MAX_PEOPLE]
+    series = list_series(totals, people)
     return {
         "feed": list_feed(),
-        "series": list_series(totals, people),
-        "days": build_days(days, changes, people),
+        "series": series,
+        "days": build_days(days, changes, people, with_others=len(series) > len(people)),
         "changes_in_days": totals.total(),
         "has_chart": sum(1 for counts in changes if counts) >= MIN_CHART_DAYS,
         "busiest_day": max(map(Counter.total, changes)),
@@ -136,10 +146,10 @@ def describe_changes(now: datetime) -> dict[str, Any]:
 
 def sum_days(hours: Mapping[str, Mapping[str, int]], now: datetime) -> dict[str, Counter[str]]:
     """Returns the changes of the last days by actor. Days are those of the user's time zone."""
-    today = timezone.localdate(now)
+    today, zone = timezone.localdate(now), timezone.get_current_timezone()
     days = {(today - timedelta(days=age)).isoformat(): Counter[str]() for age in reversed(range(DAYS))}
     for hour, counts in hours.items():
-        day = localize_moment(datetime.fromisoformat(hour)).date().isoformat()
+        day = datetime.fromisoformat(hour).astimezone(zone).date().isoformat()
         if day in days:
             days[day].update(counts)
     return days
@@ -194,36 +204,45 @@ def build_decades(decades: Sequence[tuple[int, int]], this_year: int) -> list[Co
     return build_chart_columns(labels, [(count,) for count in counts], addresses)
 
 
-def name_actor(actor: ActorNames) -> Link:
+def name_actor(actor: ActorNames) -> Name:
     """Returns the first name of the actor, or its channel if it has no name."""
-    names = describe_names(actor)
-    return names[0][1] if names else link_channel(Actor.Channel(actor.channel))
+    names = (Name(text, field) for field in ACTOR_LABELS if (text := getattr(actor, field)))
+    return next(names, Name(actor.channel, CHANNEL))
 
 
-def count_by_name(counts: Mapping[str, int], names: Mapping[int, Link]) -> Counter[Link]:
+def count_by_name(counts: Mapping[str, int], names: Mapping[int, Name]) -> Counter[Name]:
     """Adds up the changes of a user, who is a separate actor in each channel."""
-    counter = Counter[Link]()
+    counter = Counter[Name]()
     for pk, changes in counts.items():
-        counter[names.get(int(pk)) or link_channel(Actor.Channel.COMMAND)] += changes
+        counter[names.get(int(pk)) or Name(Actor.Channel.COMMAND.value, CHANNEL)] += changes
     return counter
 
 
-def list_series(totals: Counter[Link], people: Sequence[Link]) -> list[dict[str, Any]]:
+def link_name(name: Name) -> Link:
+    if name.filter == CHANNEL:
+        return link_channel(Actor.Channel(name.text))
+    return Link(name.text, changes_address(**{name.filter: name.text}))
+
+
+def list_series(totals: Counter[Name], people: Sequence[Name]) -> list[dict[str, Any]]:
     """Returns the users with the most changes, and all others together, for whom there is no link."""
-    series = [
-        {"name": link.text, "number": number, "changes": totals[link], "address": link.address}
-        for number, link in enumerate(people, 1)
-    ]
-    if others := totals.total() - sum(totals[link] for link in people):
+    series = []
+    for number, name in enumerate(people, 1):
+        link = link_name(name)
+        series.append({"name": link.text, "number": number, "changes": totals[name], "address": link.address})
+    if others := totals.total() - sum(totals[name] for name in people):
         series.append({"name": _("Others"), "number": MAX_PEOPLE + 1, "changes": others, "address": ""})
     return series
 
 
-def build_days(days: Collection[str], changes: Sequence[Counter[Link]], people: Sequence[Link]) -> list[Column]:
+def build_days(
+    days: Collection[str], changes: Sequence[Counter[Name]], people: Sequence[Name], *, with_others: bool
+) -> list[Column]:
+    """Returns a column for each day, with a value for each of the series."""
     rows = []
     for counts in changes:
-        known = [counts[link] for link in people]
-        rows.append((*known, *[0] * (MAX_PEOPLE - len(known)), counts.total() - sum(known)))
+        known = [counts[name] for name in people]
+        rows.append([*known, counts.total() - sum(known)] if with_others else known)
     return build_chart_columns([format_day(date.fromisoformat(day)) for day in days], rows, [""] * len(days))
 
 
@@ -281,4 +300,5 @@ def stack(x: float, place: float, label: str, values: Sequence[int], highest: in
         if value:
             height = SIZE * value / highest
             bottom -= height
-            yield Part(x + place * (1 - FILLED) / 2, bottom, place * FILLED, height, series, f"{label}: {value}")
+            left, width = x + place * (1 - FILLED) / 2, place * FILLED
+            yield Part(f"{left:.2f}", f"{bottom:.2f}", f"{width:.2f}", f"{height:.2f}", series, f"{label}: {value}")
