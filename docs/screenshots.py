@@ -82,7 +82,7 @@ IMPORTED_FILE = "title,author,year,isbn,genre\n" + "".join(
 
 def main() -> None:
     PICTURES.mkdir(exist_ok=True)
-    program = find_command("chromium")
+    program = find_command("chromium-headless-shell")
     if not program:
         sys.exit("make screenshots needs Chromium, which is not installed.")
     with (
