@@ -1,0 +1,111 @@
+"""What cannot be answered now is 503 with Retry-After, at every address."""
+
+from typing import Any, NoReturn
+
+import httpx
+import pytest
+from django.db import DatabaseError, InterfaceError, InternalError, OperationalError, connection
+from psycopg import errors
+
+from library_site.db.hangs import DatabaseHangs
+from library_site.db.timeouts import DatabaseBusy
+from tests.support.books import build_book
+from tests.support.failures import break_database
+
+OUT_OF_REACH = "The library is out of reach, try again later"
+BUSY = "The library is busy, try again later"
+BULK = {"operations": [{"op": "delete", "id": 1}]}
+SESSION = {"Cookie": "sessionid=abcdefghijklmnopqrstuvwxyz012345"}
+FORM: dict[str, Any] = {"data": {"client_id": "shop", "client_secret": "guess", "token": "x"}}
+BOOK_REQUESTS: list[tuple[str, str, dict[str, Any]]] = [
+    ("GET", "/books", {}),
+    ("GET", "/books?author=austen", {}),
+    ("GET", "/books/1", {}),
+    ("POST", "/books", {"json": build_book()}),
+    ("PUT", "/books/1", {"json": build_book()}),
+    ("PUT", "/books/1", {"content": b"{"}),
+    ("DELETE", "/books/1", {}),
+]
+REQUESTS = [
+    *((method, f"/api{address}", options) for method, address, options in BOOK_REQUESTS),
+    *((method, f"/api/v2{address}", options) for method, address, options in BOOK_REQUESTS),
+    ("GET", "/api/v2/books?count=true", {}),
+    ("PATCH", "/api/v2/books/1", {"json": {"year": 2000}}),
+    ("POST", "/api/v2/books", {"json": build_book(), "headers": {"Idempotency-Key": "once"}}),
+    ("POST", "/api/v2/books/bulk", {"json": BULK}),
+    ("POST", "/webhooks/receive/shop", {"json": {}}),
+    ("POST", "/oauth/token", FORM),
+    ("POST", "/oauth/refresh", FORM),
+    ("POST", "/oauth/revoke", FORM),
+    ("POST", "/oauth/introspect", FORM),
+    ("GET", "/oauth/authorize?client_id=shop", {"headers": SESSION}),
+    ("GET", "/accounts/login", {"headers": SESSION}),
+    ("GET", "/accounts/apps", {"headers": SESSION}),
+    ("GET", "/admin/", {"headers": SESSION}),
+    ("GET", "/admin/books/book/", {"headers": SESSION}),
+]
+
+
+def chain(error: DatabaseError, cause: Exception) -> DatabaseError:
+    """Returns Django's exception for one of the driver."""
+    error.__cause__ = cause
+    return error
+
+
+FAILURES = {
+    "no connection": (OperationalError("gone"), OUT_OF_REACH),
+    "hangs": (chain(OperationalError(), DatabaseHangs()), OUT_OF_REACH),
+    "closed": (InterfaceError("the connection is closed"), OUT_OF_REACH),
+    "read-only": (chain(InternalError(), errors.ReadOnlySqlTransaction()), OUT_OF_REACH),
+    "idle transaction": (chain(InternalError(), errors.IdleInTransactionSessionTimeout()), OUT_OF_REACH),
+    "lock": (chain(OperationalError(), errors.LockNotAvailable()), BUSY),
+    "slow": (chain(OperationalError(), errors.QueryCanceled()), BUSY),
+    "writers": (DatabaseBusy(), BUSY),
+}
+
+
+def test_every_503_says_when_to_come_again(api: httpx.Client) -> None:
+    book = ("GET", "/api/v2/books/1", {})
+    cases = [(request, *FAILURES["no connection"]) for request in REQUESTS]
+    cases += [(book, *failure) for failure in FAILURES.values()]
+    for (method, address, options), failure, message in cases:
+        with break_database(failure):
+            response = api.request(method, address, **options)
+        assert (response.status_code, response.headers.get("Retry-After")) == (503, "1"), (method, address, failure)
+        assert message in response.text
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+def test_the_documents_name_retry_after(api: httpx.Client, version: str) -> None:
+    paths = api.get(f"/openapi/{version}.json").json()["paths"]
+    responses = [
+        operation["responses"]["503"]
+        for address, operations in paths.items()
+        for operation in operations.values()
+        if address.startswith("/api")
+    ]
+    assert [response["headers"].keys() for response in responses] == [{"Retry-After"}] * len(responses)
+    assert len(responses) >= 5
+
+
+@pytest.mark.parametrize("failure", ["lock", "writers"])
+def test_a_read_that_timed_out_is_not_tried_again(api: httpx.Client, book: dict[str, Any], failure: str) -> None:
+    statements = []
+
+    def fail(execute: Any, sql: str, *arguments: Any) -> NoReturn:
+        statements.append(sql)
+        raise FAILURES[failure][0]
+
+    with connection.execute_wrapper(fail):
+        for count, path in enumerate(("/api/books", f"/api/books/{book['id']}", f"/api/v2/books/{book['id']}"), 1):
+            assert api.get(path).status_code == 503
+            assert len(statements) == count, path
+
+
+def test_a_timeout_is_one_line_in_the_log(api: httpx.Client, caplog: pytest.LogCaptureFixture) -> None:
+    with break_database(FAILURES["lock"][0]):
+        api.get("/api/books")
+    assert [record.getMessage() for record in caplog.records if record.name == "library_site.http.errors"] == [
+        "The database is busy: LockNotAvailable"
+    ]
+    assert not any(record.exc_info for record in caplog.records)
