@@ -7,7 +7,7 @@ statements on PostgreSQL. `--hypothesis-profile=long` tries 20,000 examples in e
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -27,7 +27,6 @@ from oauth.models import APIKey, Authorization
 from oauth.tokens import revocations
 from tests.support import book_audit
 from tests.support.applications import Answer, ApplicationVariant
-from tests.support.books import build_book
 from tests.support.credentials import UNUSUAL_NAMES, Credentials, create_unusual_credentials
 from tests.support.field_rules import RULES
 from tests.support.oauth_flows import create_key_header, create_reader, deactivate_without_signal
@@ -92,7 +91,9 @@ ODD_REQUESTS = {
         CREATION._replace(headers={"Idempotency-Key": key}) for key in [*IDEMPOTENCY_KEYS, *IDEMPOTENCY_KEYS]
     ],
     "paths": [BOOK._replace(path=path) for path in [*ODD_PATHS, *map("/books/{}".format, ODD_IDS)]],
-    "versions": [request._replace(spelling=spelling) for spelling in OTHER_SPELLINGS for request in (BOOK, CHANGE)],
+    "versions": [
+        (BOOK, CHANGE)[number % 2]._replace(spelling=spelling) for number, spelling in enumerate(OTHER_SPELLINGS)
+    ],
     "queries": [BOOK._replace(path="/books", query=f"author={value}") for value in ODD_VALUES],
 }
 
@@ -152,33 +153,36 @@ def credentials(owner: User, library: Credentials) -> Credentials:
     return {**library, **create_unusual_credentials(owner, library, expires_at=MOMENTS[1])}
 
 
-@pytest.mark.parametrize("plain_request", PLAIN_REQUESTS)
-def test_plain_requests_do_not_reach_django(
-    compiled: ApplicationVariant, library: Credentials, plain_request: Request
-) -> None:
-    django_requests: list[Any] = []
+def test_plain_requests_do_not_reach_django(compiled: ApplicationVariant, library: Credentials) -> None:
+    seen: list[str] = []
 
-    def record_request(**_: Any) -> None:
-        django_requests.append(plain_request)
+    def record_request(environ: Mapping[str, Any], **_: Any) -> None:
+        seen.append(f"{environ['REQUEST_METHOD']} {environ['PATH_INFO']}")
 
     request_started.connect(record_request)
-    restore_books()
     with compiled.override_settings():
-        compiled.send(plain_request, library[plain_request.credential])
+        for request in PLAIN_REQUESTS:
+            restore_books()
+            compiled.send(request, library[request.credential])
     request_started.disconnect(record_request)
-    assert django_requests == []
+    assert not seen
 
 
 ODD_SESSIONS = {
     **{name: Session(requests, "open", NOW) for name, requests in ODD_REQUESTS.items()},
-    "credentials where they are needed": Session(ODD_REQUESTS["credentials"], "protected", NOW),
+    "credentials where they are needed": Session(ODD_REQUESTS["credentials"][::2], "protected", NOW),
 }
+# What these requests have is read before the first statement.
+WITHOUT_STATEMENTS = {"headers", "bodies", "paths", "versions", "credentials where they are needed"}
 
 
-@pytest.mark.parametrize("session", ODD_SESSIONS.values(), ids=ODD_SESSIONS)
+@pytest.mark.parametrize("name", ODD_SESSIONS)
 def test_odd_requests_are_answered_the_same(
-    compiled: ApplicationVariant, plain: ApplicationVariant, credentials: Credentials, clock: Clock, session: Session
+    compiled: ApplicationVariant, plain: ApplicationVariant, credentials: Credentials, clock: Clock, name: str
 ) -> None:
+    if connection.vendor == "postgresql" and name in WITHOUT_STATEMENTS:
+        pytest.skip("SQLite shows it.")
+    session = ODD_SESSIONS[name]
     clock(session.now)
     assert run_session(compiled, session, credentials) == run_session(plain, session, credentials)
 
@@ -261,38 +265,32 @@ def deliveries_refused(library: Credentials) -> Iterator[None]:
     execute("ALTER TABLE webhooks_delivery DROP COLUMN cellar")
 
 
+WRITES = [Request("POST", "/books", body=NEW_BOOK), Request("PUT", "/books/2", body=NEW_BOOK)]
+
+
 @pytest.mark.usefixtures("deliveries_refused")
-@pytest.mark.parametrize(("method", "path"), [("POST", "/books"), ("PUT", "/books/2")])
-def test_a_failed_write_leaves_nothing_behind(variant: ApplicationVariant, method: str, path: str) -> None:
+def test_a_failed_write_leaves_nothing_behind(variant: ApplicationVariant) -> None:
     before = read_stored_rows()
-    response = variant.send(Request(method, path, body=encode_body(**build_book())))
-    assert response.status == "500 Internal Server Error"
-    assert read_stored_rows() == before
+    for write in WRITES:
+        assert variant.send(write).status == "500 Internal Server Error"
+        assert read_stored_rows() == before
 
 
-@pytest.mark.parametrize(("method", "path"), [("POST", "/books"), ("PUT", "/books/2")])
-def test_an_event_in_use_is_no_isbn_in_use(
-    variant: ApplicationVariant, method: str, path: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_event_in_use_is_no_isbn_in_use(variant: ApplicationVariant, monkeypatch: pytest.MonkeyPatch) -> None:
     variant.send(Request("PUT", "/books/1", body=encode_body(year=1)))
     [event] = Event.objects.all()
     monkeypatch.setattr("webhooks.outbox.uuid4", lambda: event.uuid)
-    response = variant.send(Request(method, path, body=encode_body(**build_book())))
-    assert response.status == "500 Internal Server Error"
+    assert [variant.send(write).status for write in WRITES] == ["500 Internal Server Error"] * 2
 
 
-@pytest.mark.parametrize(
-    ("refused", "status"),
-    [
-        (Request("POST", "/books/1", body=NEW_BOOK), "405 Method Not Allowed"),
-        (Request("PATCH", "/books/1", body=NEW_BOOK), "405 Method Not Allowed"),
-        (Request("PUT", "/books/1", VERSION_2, headers={"Content-Length": "9999"}, body=NEW_BOOK), "400 Bad Request"),
-    ],
-)
-def test_what_is_refused_before_its_key_does_not_use_it(
-    variant: ApplicationVariant, library: Credentials, refused: Request, status: str
-) -> None:
-    assert variant.send(refused, library["key"]).status == status
+def test_what_is_refused_before_its_key_does_not_use_it(variant: ApplicationVariant, library: Credentials) -> None:
+    refused = [
+        Request("POST", "/books/1", body=NEW_BOOK),
+        Request("PATCH", "/books/1", body=NEW_BOOK),
+        Request("PUT", "/books/1", VERSION_2, headers={"Content-Length": "9999"}, body=NEW_BOOK),
+    ]
+    statuses = [variant.send(request, library["key"]).status[:3] for request in refused]
+    assert statuses == ["405", "405", "400"]
     assert not APIKey.objects.exclude(last_used_at=None).exists()
 
 
@@ -313,27 +311,23 @@ def take_permission(owner: User) -> None:
 
 
 OK, UNAUTHORIZED, FORBIDDEN = "200 OK", "401 Unauthorized", "403 Forbidden"
+LOSSES: dict[Callable[[User], None], list[str]] = {
+    revoke_key: [UNAUTHORIZED, UNAUTHORIZED],
+    expire_key: [UNAUTHORIZED, UNAUTHORIZED],
+    end_authorization: [UNAUTHORIZED, UNAUTHORIZED],
+    deactivate_without_signal: [UNAUTHORIZED, UNAUTHORIZED],
+    take_permission: [OK, FORBIDDEN],
+}
 
 
-@pytest.mark.parametrize(
-    ("change", "statuses"),
-    [
-        (revoke_key, [UNAUTHORIZED, UNAUTHORIZED]),
-        (expire_key, [UNAUTHORIZED, UNAUTHORIZED]),
-        (end_authorization, [UNAUTHORIZED, UNAUTHORIZED]),
-        (deactivate_without_signal, [UNAUTHORIZED, UNAUTHORIZED]),
-        (take_permission, [OK, FORBIDDEN]),
-    ],
-)
-def test_what_a_key_loses_it_has_lost_in_the_next_request(
-    variant: ApplicationVariant, change: Callable[[User], None], statuses: list[str]
-) -> None:
-    owner = create_reader()
-    owner.user_permissions.add(Permission.objects.get(codename="change_book"))
-    authorization = Authorization.objects.create(user=owner, scopes="read write", created_at=timezone.now())
-    app = Credential("app", frozenset(["read", "write"]), 0, authorization=authorization.pk)
-    key = create_key_header(owner, creator=app)
+def test_what_a_key_loses_it_has_lost_in_the_next_request(variant: ApplicationVariant) -> None:
     use_key = [Request("GET", "/books/1"), Request("PUT", "/books/1", body=encode_body(year=1))]
-    assert [variant.send(request, key).status for request in use_key] == [OK, OK]
-    change(owner)
-    assert [variant.send(request, key).status for request in use_key] == statuses
+    for number, (change, statuses) in enumerate(LOSSES.items()):
+        owner = create_reader(f"reader {number}")
+        owner.user_permissions.add(Permission.objects.get(codename="change_book"))
+        authorization = Authorization.objects.create(user=owner, scopes="read write", created_at=timezone.now())
+        app = Credential("app", frozenset(["read", "write"]), 0, authorization=authorization.pk)
+        key = create_key_header(owner, creator=app)
+        assert [variant.send(request, key).status for request in use_key] == [OK, OK]
+        change(owner)
+        assert [variant.send(request, key).status for request in use_key] == statuses, change.__name__
