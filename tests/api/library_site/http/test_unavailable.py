@@ -65,10 +65,9 @@ FAILURES = {
 
 
 def test_every_503_says_when_to_come_again(api: httpx.Client) -> None:
-    book = ("GET", "/api/v2/books/1", {})
-    cases = [(request, *FAILURES["no connection"]) for request in REQUESTS]
-    cases += [(book, *failure) for failure in FAILURES.values()]
-    for (method, address, options), failure, message in cases:
+    cases = [(*request, *FAILURES["no connection"]) for request in REQUESTS]
+    cases += [("GET", "/api/v2/books/1", {}, *failure) for failure in FAILURES.values()]
+    for method, address, options, failure, message in cases:
         with break_database(failure):
             response = api.request(method, address, **options)
         assert (response.status_code, response.headers.get("Retry-After")) == (503, "1"), (method, address, failure)
