@@ -52,21 +52,12 @@ def test_all_problems_of_a_body_are_listed_together(send: Send) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    "field",
-    [
-        pytest.param('"shelf": null', id="null"),
-        pytest.param('"shelf": {"title": ["nested"]}', id="nested"),
-        pytest.param('"shelf": "\\u0000\\ud800"', id="NUL and surrogate"),
-        pytest.param('"\\ud800\\u0000": 1', id="a name of NUL and surrogate"),
-        pytest.param('"": 1', id="a name without letters"),
-        pytest.param('"non_field_errors": "x"', id="a name of the framework"),
-        pytest.param(f'"shelf": {"9" * 5000}', id="5,000 digits"),
-    ],
-)
-def test_the_value_of_an_unknown_field_does_not_matter(send: Send, field: str) -> None:
-    response = send(json.dumps(build_book(title="Emma")).replace("{", f"{{{field}, ", 1).encode())
-    assert (response.is_success, response.json()["title"]) == (True, "Emma")
+def test_the_value_of_an_unknown_field_does_not_matter(send: Send) -> None:
+    fields = ['"shelf": null', '"shelf": {"title": ["nested"]}', '"\\ud800\\u0000": "\\ud800"', '"": 1']
+    fields += ['"non_field_errors": "x"', f'"shelf": {"9" * 5000}']
+    for number, field in enumerate(fields):
+        response = send(json.dumps(build_book(title=f"Emma {number}")).replace("{", f"{{{field}, ", 1).encode())
+        assert (response.is_success, response.json()["title"]) == (True, f"Emma {number}"), field
 
 
 def test_the_first_failing_check_is_answered(api: httpx.Client) -> None:
@@ -83,35 +74,22 @@ def test_the_first_failing_check_is_answered(api: httpx.Client) -> None:
     assert [response.status_code for response in responses] == [405, 413, 415, 415, 404, 422]
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        pytest.param(b'{"title": 1, "year": "Zanzibar"}', id="wrong type"),
-        pytest.param(b'{"title": "%s"}' % (b"Zanzibar" * 200), id="too long"),
-        pytest.param(b'{"title": "Zanzibar\\u0000"}', id="NUL"),
-        pytest.param(b'{"title": "Zanzibar\\ud800"}', id="surrogate"),
-        pytest.param(b'{"Zanzibar": 1, "title": 1}', id="name"),
-        pytest.param(b'"Zanzibar"', id="no object"),
-        pytest.param(b'{"Zanzibar": NaN}', id="NaN"),
-        pytest.param(b'{"Zanzibar"', id="malformed"),
-    ],
-)
-def test_a_refusal_does_not_repeat_the_body(send: Send, body: bytes) -> None:
-    response = send(body)
-    assert response.status_code == 422
-    assert "Zanzibar" not in response.text
+def test_a_refusal_does_not_repeat_the_body(send: Send) -> None:
+    for body in (
+        b'{"title": 1, "year": "Zanzibar"}',
+        b'{"title": "%s"}' % (b"Zanzibar" * 200),
+        b'{"title": "Zanzibar\\u0000"}',
+        b'{"title": "Zanzibar\\ud800"}',
+        b'{"Zanzibar": 1, "title": 1}',
+        b'"Zanzibar"',
+        b'{"Zanzibar": NaN}',
+        b'{"Zanzibar"',
+    ):
+        response = send(body)
+        assert (response.status_code, "Zanzibar" in response.text) == (422, False), body
 
 
-@pytest.mark.parametrize(
-    "address",
-    [
-        "/api/books/Zanzibar",
-        "/api/books?skip=Zanzibar",
-        f"/api/books?author={'Zanzibar' * 100}",
-        "/api/books?genre=Zanzibar%00",
-    ],
-)
-def test_a_refusal_does_not_repeat_the_query(api: httpx.Client, address: str) -> None:
-    response = api.get(address)
-    assert response.status_code == 422
-    assert "Zanzibar" not in response.text
+def test_a_refusal_does_not_repeat_the_query(api: httpx.Client) -> None:
+    for end in ("/Zanzibar", "?skip=Zanzibar", f"?author={'Zanzibar' * 100}", "?genre=Zanzibar%00"):
+        response = api.get(f"/api/books{end}")
+        assert (response.status_code, "Zanzibar" in response.text) == (422, False), end

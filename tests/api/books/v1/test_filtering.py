@@ -8,13 +8,10 @@ import pytest
 from tests.support.books import build_book
 from tests.support.responses import list_problems
 
-FILTERS = ["author", "genre"]
 
-
-@pytest.mark.parametrize("query", ["author=", "genre=", "author=&genre=", "author"])
-def test_an_empty_filter_matches_all(api: httpx.Client, book: dict[str, Any], query: str) -> None:
+def test_an_empty_filter_matches_all(api: httpx.Client, book: dict[str, Any]) -> None:
     blank_book = api.post("/api/books", json=build_book(author="", genre="")).json()
-    assert api.get(f"/api/books?{query}").json() == [book, blank_book]
+    assert api.get("/api/books?author=&genre").json() == [book, blank_book]
 
 
 def test_a_book_must_match_both_filters(api: httpx.Client) -> None:
@@ -35,8 +32,7 @@ def test_a_filtered_list_is_paged_too(api: httpx.Client) -> None:
     assert response.json() == [books[2]]
 
 
-@pytest.mark.parametrize("name", FILTERS)
-@pytest.mark.parametrize("text", ["%00", "a%00", "%00a"])
-def test_a_filter_with_nul_is_refused(api: httpx.Client, name: str, text: str) -> None:
-    response = api.get(f"/api/books?{name}={text}")
+@pytest.mark.parametrize("name", ["author", "genre"])
+def test_a_filter_with_nul_is_refused(api: httpx.Client, name: str) -> None:
+    response = api.get(f"/api/books?{name}=a%00")
     assert (response.status_code, list_problems(response)) == (422, [(f"query.{name}", "value_error")])

@@ -6,8 +6,10 @@ from typing import Any
 import httpx
 import pytest
 
+from books.models import Book
 from books.writing import changes
 from tests.support.books import ACTOR, build_book
+from tests.support.books_admin import create_book, delete_book
 from tests.support.responses import list_problems
 
 
@@ -17,8 +19,8 @@ def list_titles(response: httpx.Response) -> list[str]:
 
 @pytest.fixture
 def stored_titles(api: httpx.Client) -> list[str]:
-    """The titles of 501 books, in the order of their creation."""
-    names = [f"Volume {number}" for number in range(501)]
+    """The titles of 102 books, in the order of their creation."""
+    names = [f"Volume {number}" for number in range(102)]
     changes.create_books([build_book(title=name) for name in names], ACTOR, now=datetime.now(UTC))
     return names
 
@@ -40,77 +42,58 @@ def test_a_list_holds_100_books_unless_asked_otherwise(api: httpx.Client, stored
     assert list_titles(api.get("/api/books")) == stored_titles[:100]
 
 
-@pytest.mark.parametrize(
-    ("query", "part"),
-    [
-        ("limit=1", slice(0, 1)),
-        ("limit=500", slice(0, 500)),
-        ("limit=007", slice(0, 7)),
-        ("skip=0", slice(0, 100)),
-        ("skip=-0", slice(0, 100)),
-        ("skip=7", slice(7, 107)),
-        ("skip=7&limit=3", slice(7, 10)),
-        ("skip=499&limit=500", slice(499, 501)),
-        ("skip=500", slice(500, 501)),
-        ("skip=501", slice(0, 0)),
-        (f"skip={2**63 - 1}", slice(0, 0)),
-        (f"skip={2**63}", slice(0, 0)),
-        (f"skip={10**30}", slice(0, 0)),
-        (f"skip={'9' * 5000}", slice(0, 0)),
-        ("skip=-1&skip=5&limit=2", slice(5, 7)),
-        ("limit=0&limit=5", slice(0, 5)),
-        ("limit=abc&limit=5", slice(0, 5)),
-    ],
-    ids=lambda value: value[:40] if isinstance(value, str) else "",
-)
-def test_skip_and_limit_select_a_part(api: httpx.Client, stored_titles: list[str], query: str, part: slice) -> None:
-    response = api.get(f"/api/books?{query}")
-    assert (response.status_code, list_titles(response)) == (200, stored_titles[part])
+def test_skip_and_limit_select_a_part(api: httpx.Client, stored_titles: list[str]) -> None:
+    parts = {
+        "limit=1": slice(0, 1),
+        "limit=500": slice(0, 102),
+        "limit=007": slice(0, 7),
+        "skip=-0": slice(0, 100),
+        "skip=7&limit=3": slice(7, 10),
+        "skip=100&limit=500": slice(100, 102),
+        "skip=102": slice(0, 0),
+        f"skip={2**63 - 1}": slice(0, 0),
+        f"skip={2**63}": slice(0, 0),
+        f"skip={'9' * 5000}": slice(0, 0),
+        "skip=-1&skip=5&limit=abc&limit=2": slice(5, 7),
+    }
+    responses = {query: api.get(f"/api/books?{query}") for query in parts}
+    assert {query: list_titles(response) for query, response in responses.items()} == {
+        query: stored_titles[part] for query, part in parts.items()
+    }
 
 
 @pytest.mark.parametrize("headers", [{}, {"Idempotency-Key": "by-Django"}], ids=["compiled", "Django"])
-def test_deep_pages_hold_every_book_once(api: httpx.Client, headers: dict[str, str]) -> None:
+def test_deep_pages_hold_every_book_once(
+    api: httpx.Client, headers: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Beyond an offset of 1,000 another statement finds the page."""
-    changes.create_books([build_book(title=str(number)) for number in range(1_012)], ACTOR, now=datetime.now(UTC))
+    monkeypatch.setattr("books.api.v1.pagination.DEEP_OFFSET", 3)
+    ids = [create_book(title=str(number)).pk for number in range(9)]
     # A deleted book leaves a gap, so that ids and offsets differ.
-    api.delete(f"/api/books/{api.get('/api/books?skip=1003&limit=1').json()[0]['id']}")
-    titles = [str(number) for number in range(1_012) if number != 1_003]
+    delete_book(Book.objects.get(pk=ids[5]))
+    titles = [str(number) for number in range(9) if number != 5]
     pages = {
         skip: list_titles(api.get("/api/books", params={"skip": skip, "limit": 3}, headers=headers))
-        for skip in range(998, 1_013)
+        for skip in range(2, 10)
     }
     assert pages == {skip: titles[skip : skip + 3] for skip in pages}
 
 
-NO_INTEGERS = ["", "abc", "1.0", "1e2", "%2B1", "+1", "%201", "1%20", "0x1", "1_0", "%00", "%D9%A1", "null", "-"]
-
-
-@pytest.mark.parametrize("name", ["skip", "limit"])
-@pytest.mark.parametrize("text", NO_INTEGERS)
-def test_a_value_that_is_no_integer_is_refused(api: httpx.Client, name: str, text: str) -> None:
-    response = api.get(f"/api/books?{name}={text}")
-    assert (response.status_code, list_problems(response)) == (422, [(f"query.{name}", "int_parsing")])
-
-
-@pytest.mark.parametrize(
-    ("query", "problem"),
-    [
-        ("skip=-1", ("query.skip", "greater_than_equal")),
-        (f"skip={-(10**30)}", ("query.skip", "greater_than_equal")),
-        ("skip=5&skip=-1", ("query.skip", "greater_than_equal")),
-        ("skip=1&skip=", ("query.skip", "int_parsing")),
-        ("limit=0", ("query.limit", "greater_than_equal")),
-        ("limit=-1", ("query.limit", "greater_than_equal")),
-        ("limit=501", ("query.limit", "less_than_equal")),
-        (f"limit={10**30}", ("query.limit", "less_than_equal")),
-        (f"limit={'9' * 5000}", ("query.limit", "less_than_equal")),
-        ("limit=5&limit=501", ("query.limit", "less_than_equal")),
-    ],
-    ids=lambda value: value[:40] if isinstance(value, str) else "",
-)
-def test_a_value_out_of_bounds_is_refused(api: httpx.Client, query: str, problem: tuple[str, str]) -> None:
-    response = api.get(f"/api/books?{query}")
-    assert (response.status_code, list_problems(response)) == (422, [problem])
+def test_a_value_that_is_no_integer_or_out_of_bounds_is_refused(api: httpx.Client) -> None:
+    problems = {
+        "skip=": ("query.skip", "int_parsing"),
+        "limit=1.0": ("query.limit", "int_parsing"),
+        "skip=1&skip=abc": ("query.skip", "int_parsing"),
+        "skip=5&skip=-1": ("query.skip", "greater_than_equal"),
+        f"skip={-(10**30)}": ("query.skip", "greater_than_equal"),
+        "limit=0": ("query.limit", "greater_than_equal"),
+        "limit=5&limit=501": ("query.limit", "less_than_equal"),
+        f"limit={'9' * 5000}": ("query.limit", "less_than_equal"),
+    }
+    responses = {query: api.get(f"/api/books?{query}") for query in problems}
+    assert {query: list_problems(response) for query, response in responses.items()} == {
+        query: [problem] for query, problem in problems.items()
+    }
 
 
 def test_all_problems_of_a_query_are_listed_together(api: httpx.Client) -> None:
@@ -138,10 +121,9 @@ def test_all_problems_of_a_query_are_listed_together(api: httpx.Client) -> None:
     }
 
 
-@pytest.mark.parametrize("query", ["page=2", "offset=1", "SKIP=-1", "title=none", "id=0", "year=abc", "%00=%00", "&&="])
-def test_unknown_parameters_are_ignored(api: httpx.Client, book: dict[str, Any], query: str) -> None:
-    response = api.get(f"/api/books?{query}")
-    assert (response.status_code, response.json()) == (200, [book])
+def test_unknown_parameters_are_ignored(api: httpx.Client, book: dict[str, Any]) -> None:
+    for query in ("page=2", "SKIP=-1", "title=none", "%00=%00", "&&="):
+        assert api.get(f"/api/books?{query}").json() == [book], query
 
 
 def test_any_number_of_unknown_parameters_is_ignored(api: httpx.Client, book: dict[str, Any]) -> None:

@@ -19,7 +19,6 @@ ALLOWED = {
     "/openapi.json": {"GET", "HEAD", "OPTIONS"},
 }
 METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "TRACE", "PROPFIND"]
-WRONG = [(method, address) for address in ALLOWED for method in METHODS if method not in ALLOWED[address]]
 
 
 def test_the_root_points_to_the_documentation(api: httpx.Client) -> None:
@@ -29,22 +28,23 @@ def test_the_root_points_to_the_documentation(api: httpx.Client) -> None:
     assert response.json() == {"message": "Welcome to the Library API. See /docs for its documentation."}
 
 
-@pytest.mark.parametrize(("method", "address"), WRONG)
-def test_a_wrong_method_is_answered_with_the_allowed_ones(api: httpx.Client, method: str, address: str) -> None:
-    response = api.request(method, address, content=b"{")
-    assert parse_refusal(response) == (405, ["detail"])
-    assert parse_allow(response) == ALLOWED[address]
+def test_each_address_lists_its_methods_and_refuses_others(api: httpx.Client) -> None:
+    for address, allowed in ALLOWED.items():
+        options = api.options(address)
+        assert (options.is_success, parse_allow(options)) == (True, allowed), address
+        for method in {*METHODS} - allowed:
+            response = api.request(method, address, content=b"{")
+            assert (*parse_refusal(response), parse_allow(response)) == (405, ["detail"], allowed), (method, address)
 
 
-@pytest.mark.parametrize("address", [*ALLOWED, "/api/v2/books"])
-@pytest.mark.parametrize("method", ["get", "Post", "pUT", "delete", "options"])
-def test_methods_are_case_sensitive(api: httpx.Client, method: str, address: str) -> None:
+@pytest.mark.parametrize("address", ["/", "/openapi.json", "/api/books", "/api/v2/books/1"])
+def test_methods_are_case_sensitive(api: httpx.Client, address: str) -> None:
     """RFC 9110, 9.1."""
-    request = api.build_request("GET", address)
-    request.method = method
-    response = api.send(request)
-    assert response.status_code == 405
-    assert {"GET", "HEAD"} <= parse_allow(response)
+    for method in ("get", "Post", "pUT", "options"):
+        request = api.build_request("GET", address)
+        request.method = method
+        response = api.send(request)
+        assert (response.status_code, {"GET", "HEAD"} <= parse_allow(response)) == (405, True), method
 
 
 @pytest.mark.parametrize("address", ["/api/books", "/api/v2/books"])
@@ -54,46 +54,35 @@ def test_a_refused_method_is_named_as_it_was_sent(api: httpx.Client, address: st
     assert 'Method "pUT" not allowed.' in api.send(request).text.replace("\\", "")
 
 
-@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
-def test_the_documentation_may_only_be_read(api: httpx.Client, method: str) -> None:
-    response = api.request(method, "/docs")
+def test_the_documentation_may_only_be_read(api: httpx.Client) -> None:
+    response = api.post("/docs")
     assert (response.status_code, parse_allow(response)) == (405, {"GET", "HEAD", "OPTIONS"})
 
 
-@pytest.mark.parametrize("address", ALLOWED)
-def test_options_lists_the_methods(api: httpx.Client, address: str) -> None:
-    response = api.options(address)
-    assert response.is_success
-    assert parse_allow(response) == ALLOWED[address]
-
-
-@pytest.mark.parametrize(
-    "address",
-    [
+def test_an_unknown_address_is_not_found(api: httpx.Client) -> None:
+    for address in (
         "/nothing",
         "/api",
         "/api/",
-        "/api/nothing",
         "/api/book",
         "/api/books//",
-        "/api/books/1//",
         "/api/books/1/2",
         "/api/books/1%2F2",
         "/api/books%0A",
         "/API/BOOKS",
         "/api/books.json",
         "//api/books",
-    ],
+    ):
+        for method in ("GET", "POST", "PROPFIND"):
+            response = api.request(method, httpx.URL(f"http://127.0.0.1{address}"))
+            assert (response.status_code, response.json()) == (404, {"detail": "Not Found"}), (method, address)
+            assert response.headers["Content-Type"] == "application/json"
+
+
+@pytest.mark.parametrize(
+    ("accept", "query"),
+    [("text/html", "?format=xml"), ("application/json;q=0", "?format=api"), ("", "?format="), ("nonsense", "")],
 )
-def test_an_unknown_address_is_not_found(api: httpx.Client, address: str) -> None:
-    for method in METHODS:
-        response = api.request(method, httpx.URL(f"http://127.0.0.1{address}"))
-        assert (response.status_code, response.json()) == (404, {"detail": "Not Found"})
-        assert response.headers["Content-Type"] == "application/json"
-
-
-@pytest.mark.parametrize("accept", ["text/html", "application/xml", "image/*", "application/json;q=0", "", "nonsense"])
-@pytest.mark.parametrize("query", ["", "?format=xml", "?format=api", "?format="])
 def test_responses_are_json_whatever_the_client_accepts(
     api: httpx.Client, book: dict[str, Any], accept: str, query: str
 ) -> None:

@@ -118,10 +118,7 @@ def test_what_only_the_library_sets_is_ignored(api: httpx.Client, books: list[di
     assert (created_book["available"], created_book["isbn"]) == (True, "new")
 
 
-@pytest.mark.parametrize("dry_run", [False, True])
-def test_every_failure_is_named_and_nothing_is_changed(
-    api: httpx.Client, books: list[dict[str, Any]], dry_run: bool
-) -> None:
+def test_every_failure_is_named_and_nothing_is_changed(api: httpx.Client, books: list[dict[str, Any]]) -> None:
     first, second, third = books
     response = send_bulk(
         api,
@@ -133,7 +130,6 @@ def test_every_failure_is_named_and_nothing_is_changed(
         build_delete(third),
         build_update(third, year=2000),
         {"op": "destroy", "id": 1},
-        dry_run=dry_run,
     )
     assert response.status_code == 422
     error = response.json()["error"]
@@ -200,7 +196,7 @@ def test_a_dry_run_has_the_same_results_and_changes_nothing(api: httpx.Client, b
     ]
 
 
-@pytest.mark.parametrize(("value", "status"), [("false", 200), ("true", 200), ("", 422), ("1", 422), ("True", 422)])
+@pytest.mark.parametrize(("value", "status"), [("false", 200), ("", 422), ("True", 422)])
 def test_a_dry_run_is_true_or_false(api: httpx.Client, value: str, status: int) -> None:
     response = api.post(f"{BULK}?dry_run={value}", json={"operations": [build_create()]})
     assert (response.status_code, '"field":"dry_run"' in response.text) == (status, status == 422)
@@ -214,87 +210,65 @@ def test_a_parameter_that_is_not_known_is_named(api: httpx.Client) -> None:
     assert list_books(api) == []
 
 
-def test_a_thousand_operations_may_be_sent(api: httpx.Client) -> None:
-    response = send_bulk(api, *(build_create() for _ in range(1000)))
-    assert response.status_code == 200
-    assert len({result["id"] for result in response.json()["results"]}) == 1000
-    assert api.get(f"{BOOKS}?count=true").json()["count"] == 1000
+def test_one_to_a_thousand_operations_may_be_sent(api: httpx.Client) -> None:
+    refused = {number: parse_error(send_bulk(api, *[{}] * number)) for number in (0, 1000, 1001)}
+    each_operation = [f"{index}.op" for index in range(1000)]
+    assert refused == {
+        0: (422, "VALIDATION_ERROR", ["operations"]),
+        1000: (422, "VALIDATION_ERROR", each_operation),
+        1001: (422, "VALIDATION_ERROR", ["operations"]),
+    }
 
 
-@pytest.mark.parametrize("amount", [0, 1001])
-def test_no_operations_and_too_many_are_refused(api: httpx.Client, amount: int) -> None:
-    response = send_bulk(api, *(build_create() for _ in range(amount)))
-    assert parse_error(response) == (422, "VALIDATION_ERROR", ["operations"])
-    assert list_books(api) == []
+def test_a_body_is_an_object_with_operations(api: httpx.Client) -> None:
+    bodies = {
+        "null": "body",
+        "[]": "body",
+        "{}": "operations",
+        '{"operations": null}': "operations",
+        '{"operations": {}}': "operations",
+        '{"operations": "create"}': "operations",
+        '{"operations": [{}], "dry_run": 1}': "dry_run",
+        '{"operations": [{}], "\\ud800": 1}': "\\ud800",
+    }
+    answers = {body: parse_error(api.post(BULK, content=body)) for body in bodies}
+    assert answers == {body: (422, "VALIDATION_ERROR", [field]) for body, field in bodies.items()}
 
 
-@pytest.mark.parametrize(
-    ("body", "field"),
-    [
-        ("null", "body"),
-        ("[]", "body"),
-        ("1", "body"),
-        ('[{"op": "delete", "id": 1}]', "body"),
-        ("{}", "operations"),
-        ('{"operations": null}', "operations"),
-        ('{"operations": {}}', "operations"),
-        ('{"operations": "create"}', "operations"),
-        ('{"operations": 1}', "operations"),
-    ],
-)
-def test_a_body_is_an_object_with_operations(api: httpx.Client, body: str, field: str) -> None:
-    assert parse_error(api.post(BULK, content=body)) == (422, "VALIDATION_ERROR", [field])
+def test_invalid_json_is_malformed(api: httpx.Client) -> None:
+    for body in (b"", b"{", b'{"operations": [NaN]}', b"[" * 100_000):
+        assert parse_error(api.post(BULK, content=body)) == (400, "MALFORMED_REQUEST", ["body"]), body[:30]
 
 
-@pytest.mark.parametrize("name", ["operation", "dry_run", "\ud800"])
-def test_a_field_of_the_body_that_is_not_known_is_refused(
-    api: httpx.Client, books: list[dict[str, Any]], name: str
-) -> None:
-    response = api.post(BULK, content=json.dumps({"operations": [build_delete(books[0])], name: 1}))
-    assert parse_error(response)[:2] == (422, "VALIDATION_ERROR")
-    assert list_books(api) == books
-
-
-@pytest.mark.parametrize("body", [b"", b"{", b'{"operations": [NaN]}', b"[" * 100_000])
-def test_invalid_json_is_malformed(api: httpx.Client, body: bytes) -> None:
-    assert parse_error(api.post(BULK, content=body)) == (400, "MALFORMED_REQUEST", ["body"])
-
-
-@pytest.mark.parametrize(
-    ("operation", "fields"),
-    [
-        pytest.param("create", ["1.op"], id="text"),
-        pytest.param([], ["1.op"], id="list"),
-        pytest.param({}, ["1.op"], id="nothing"),
-        pytest.param({"op": None}, ["1.op"], id="op null"),
-        pytest.param({"op": "Create", "book": {}}, ["1.op"], id="op in capitals"),
-        pytest.param({"op": "\ud800"}, ["1.op"], id="op of a surrogate"),
-        pytest.param({"op": "create"}, ["1.book"], id="no book to create"),
-        pytest.param({"op": "create", "book": None}, ["1.book"], id="book null"),
-        pytest.param({"op": "update", "id": 1}, ["1.book"], id="no book to update by"),
-        pytest.param({"op": "update", "book": {}}, ["1.id"], id="no id to update"),
-        pytest.param({"op": "delete"}, ["1.id"], id="no id to delete"),
-        pytest.param({"op": "delete", "id": None}, ["1.id"], id="id null"),
-        pytest.param({"op": "delete", "id": "1"}, ["1.id"], id="id text"),
-        pytest.param({"op": "delete", "id": True}, ["1.id"], id="id true"),
-        pytest.param({"op": "delete", "id": 1.5}, ["1.id"], id="id with a fraction"),
-        pytest.param({"op": "delete", "id": 0}, ["1.id"], id="id zero"),
-        pytest.param({"op": "delete", "id": 2**63}, ["1.id"], id="id over 64 bits"),
-        pytest.param({"op": "delete", "id": 1, "version": None}, ["1.version"], id="version null"),
-        pytest.param({"op": "delete", "id": 1, "book": {}}, ["1.book"], id="book to delete"),
-        pytest.param({"op": "delete", "id": 1, "shelf": 1}, ["1.shelf"], id="unknown member"),
-        pytest.param({"op": "update", "id": 1, "book": {"shelf": 1}}, ["1.shelf"], id="unknown member of the book"),
-        pytest.param({"op": "update", "id": 1, "book": {"book": 1}}, ["1.book"], id="book in the book"),
-        pytest.param({"op": "update", "id": 1, "book": {"op": 1}}, ["1.op"], id="op in the book"),
-        pytest.param({"op": "update", "id": 1, "book": {"title": None}}, ["1.title"], id="null in the book"),
-        pytest.param({"op": "update", "id": 1, "book": {"available": 1}}, ["1.available"], id="available 1"),
-        pytest.param({"op": "create", "book": {}}, [f"1.{name}" for name in build_book()], id="empty book"),
-    ],
-)
-def test_a_wrong_operation_is_named(
-    api: httpx.Client, books: list[dict[str, Any]], operation: object, fields: list[str]
-) -> None:
-    response = send_bulk(api, build_delete(books[0]), operation)
+def test_each_wrong_operation_is_named(api: httpx.Client, books: list[dict[str, Any]]) -> None:
+    operations: list[tuple[object, list[str]]] = [
+        ("create", ["op"]),
+        ({}, ["op"]),
+        ({"op": None}, ["op"]),
+        ({"op": "Create", "book": {}}, ["op"]),
+        ({"op": "\ud800"}, ["op"]),
+        ({"op": "create"}, ["book"]),
+        ({"op": "create", "book": None}, ["book"]),
+        ({"op": "create", "book": {}}, [*build_book()]),
+        ({"op": "update", "id": 1}, ["book"]),
+        ({"op": "update", "book": {}}, ["id"]),
+        ({"op": "update", "id": 1, "book": {"shelf": 1}}, ["shelf"]),
+        ({"op": "update", "id": 1, "book": {"book": 1}}, ["book"]),
+        ({"op": "update", "id": 1, "book": {"title": None}}, ["title"]),
+        ({"op": "update", "id": 1, "book": {"available": 1}}, ["available"]),
+        ({"op": "delete"}, ["id"]),
+        ({"op": "delete", "id": None}, ["id"]),
+        ({"op": "delete", "id": "1"}, ["id"]),
+        ({"op": "delete", "id": True}, ["id"]),
+        ({"op": "delete", "id": 1.5}, ["id"]),
+        ({"op": "delete", "id": 0}, ["id"]),
+        ({"op": "delete", "id": 2**63}, ["id"]),
+        ({"op": "delete", "id": 1, "version": None}, ["version"]),
+        ({"op": "delete", "id": 1, "book": {}}, ["book"]),
+        ({"op": "delete", "id": 1, "shelf": 1}, ["shelf"]),
+    ]
+    response = send_bulk(api, *(operation for operation, _ in operations), build_delete(books[0]))
+    fields = [f"{index}.{name}" for index, (_, names) in enumerate(operations) for name in names]
     assert parse_error(response) == (422, "VALIDATION_ERROR", fields)
     assert list_books(api) == books
 
@@ -346,53 +320,28 @@ def test_many_fields_that_are_not_known_are_refused_at_once(api: httpx.Client) -
     values = {f"{'title author genre ' * 6}{number}": 1 for number in range(20)}
     # The library runs in this thread. Its CPU time does not depend on what else the machine does.
     start_time = time.thread_time()
-    response = send_bulk(api, *(build_create(**values) for _ in range(1000)))
-    assert time.thread_time() - start_time < 6
+    response = send_bulk(api, *(build_create(**values) for _ in range(200)))
+    assert time.thread_time() - start_time < 1.2
     assert parse_error(response)[:2] == (422, "VALIDATION_ERROR")
 
 
-def test_a_body_may_have_sixteen_mebibytes(api: httpx.Client) -> None:
+@pytest.mark.parametrize("address", [BULK, "/api/books/bulk/?version=2"])
+def test_a_body_may_have_sixteen_mebibytes(api: httpx.Client, address: str) -> None:
     body = json.dumps({"operations": [build_create()]}).encode()
-    responses = [api.post(BULK, content=body.ljust(size)) for size in (15 * MIB, 16 * MIB, 16 * MIB + 1, 17 * MIB)]
-    assert [response.status_code for response in responses] == [200, 409, 413, 413]
-    assert parse_error(responses[-1]) == (413, "PAYLOAD_TOO_LARGE", [])
-    assert len(list_books(api)) == 1
+    accepted, refused = (api.post(address, content=body.ljust(size)) for size in (16 * MIB, 16 * MIB + 1))
+    assert accepted.status_code == 200
+    assert parse_error(refused) == (413, "PAYLOAD_TOO_LARGE", [])
 
 
-@pytest.mark.parametrize(
-    "address", [f"{BULK}/", "/api/books/bulk?version=2", "/api/books/bulk/?version=2", f"{BULK}/?version=2"]
-)
-def test_every_address_of_the_bulk_has_its_limit(api: httpx.Client, address: str) -> None:
-    body = json.dumps({"operations": [build_create()]}).encode()
-    responses = [api.post(address, content=body.ljust(size)) for size in (16 * MIB, 16 * MIB + 1)]
-    assert [response.status_code for response in responses] == [200, 413]
+@pytest.mark.parametrize("address", [f"{BULK}1", "/api/books/bulk"])
+def test_other_addresses_keep_one_mebibyte(api: httpx.Client, address: str) -> None:
+    assert api.put(address, content=b"{}".ljust(MIB + 1)).status_code == 413
 
 
-@pytest.mark.parametrize(
-    ("method", "address"),
-    [
-        ("POST", BOOKS),
-        ("POST", f"{BOOKS}/"),
-        ("POST", "/api/books/?version=2"),
-        ("PUT", f"{BOOKS}/1/"),
-        ("PUT", f"{BULK}1"),
-        ("POST", "/api/books/"),
-        ("PUT", f"{BOOKS}/1"),
-        ("PATCH", f"{BOOKS}/1"),
-        ("POST", "/api/books"),
-        ("PUT", "/api/books/1"),
-        ("PUT", "/api/books/bulk"),
-    ],
-)
-def test_other_addresses_keep_one_mebibyte(api: httpx.Client, method: str, address: str) -> None:
-    assert api.request(method, address, content=b"{}".ljust(MIB + 1)).status_code == 413
-
-
-@pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "PATCH", "DELETE"])
-@pytest.mark.parametrize("address", [BULK, f"{BULK}/"])
-def test_the_bulk_takes_post_only(api: httpx.Client, method: str, address: str) -> None:
-    response = api.request(method, address)
-    assert (response.status_code, parse_allow(response)) == (405, {"POST", "OPTIONS"})
+def test_the_bulk_takes_post_only(api: httpx.Client) -> None:
+    for method in ("GET", "HEAD", "PUT", "PATCH", "DELETE"):
+        response = api.request(method, BULK)
+        assert (response.status_code, parse_allow(response)) == (405, {"POST", "OPTIONS"}), method
 
 
 def test_version_1_has_no_bulk(api: httpx.Client) -> None:

@@ -81,29 +81,18 @@ def write_large_operations(book: bytes) -> bytes:
 
 LARGE_VALUE = b'{"operations":[{"op":"create","book":{"title":%s}}]}'
 LARGE_BOOK_BYTES = MAX_ITEM_BYTES - 100
-ESCAPED_PAIR, EMOJI = rb"\ud83d\udcd6", "📖".encode()
+EMOJI = "📖".encode()
 NAMES = b",".join(b'"%d":0' % number for number in range(80_000))
 HOSTILE_BODIES = {
     "objects as operations": fill(b'{"operations":[', b"{}", b"]}"),
-    "numbers as operations": fill(b'{"operations":[', b"0", b"]}"),
     "lists of operations": fill(b"{", b'"operations":[{},{},{}]', b"}"),
     "objects as a title": LARGE_VALUE % fill(b"[", b"{}", b"]"),
-    "nested title": LARGE_VALUE % fill(b"[", b"[" * 400 + b"]" * 400, b"]"),
     "wide title": LARGE_VALUE % (b'"%s%s"' % ("é".encode() * (MIB // 2), EMOJI)),
-    "wide names": LARGE_VALUE % (b'{"%s":0}' % (EMOJI * (MIB // 4))),
-    "escaped title": LARGE_VALUE % (b'"%s"' % (ESCAPED_PAIR * (MIB // 12))),
-    "long number": LARGE_VALUE % (b"9" * MIB),
-    "names in a book": LARGE_VALUE % (b"{%s}" % NAMES),
     "names beside the operations": b'{"operations":[{}],%s}' % NAMES,
-    "values beside the operations": fill(b'{"operations":[{}],"shelf":[', b"{}", b"]}"),
     "no object": fill(b"[", b"{}", b"]"),
     "invalid UTF-8 at the end": fill(b'{"operations":[', b"{}", b',"\xff"]}'),
-    "malformed at the end": fill(b'{"operations":[', b"{}", b"]"),
     "brackets": b"[" * MIB,
     "large operations of objects": write_large_operations(fill(b'{"title":[', b"{}", b"]}", LARGE_BOOK_BYTES)),
-    "large operations of names": write_large_operations(b"{%s}" % NAMES[:LARGE_BOOK_BYTES].rpartition(b",")[0]),
-    "large operations of text": write_large_operations(b'{"title":"%s"}' % (EMOJI * (LARGE_BOOK_BYTES // 5))),
-    "spaces": b'{"operations":[{}]}'.ljust(MIB),
 }
 
 
@@ -119,7 +108,7 @@ def test_a_large_body_takes_little_more_memory_than_its_bytes(api: httpx.Client,
 
 def test_failures_leave_no_operations_in_memory(api: httpx.Client) -> None:
     book = build_book(title="📖" * MAX_LENGTHS["title"])
-    operations = [{"op": "create", "book": book}] * 300
+    operations = [{"op": "create", "book": book}] * 60
     body = json.dumps({"operations": operations}).encode()
     api.post(BULK, content=body)
     gc.collect()
@@ -127,7 +116,7 @@ def test_failures_leave_no_operations_in_memory(api: httpx.Client) -> None:
         response = api.post(BULK, content=body)
         gc.collect()
     assert parse_error(response)[:2] == (409, "CONFLICT")
-    assert memory.rest < MIB
+    assert memory.rest < MIB // 5
 
 
 def test_repeated_operations_take_little_time(api: httpx.Client) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import httpx
@@ -17,26 +16,12 @@ from tests.support.strategies import bodies, hypothesis_settings
 BOOKS = "/api/v2/books"
 MIB = 2**20
 
-Send = Callable[..., httpx.Response]
-
 
 @pytest.fixture
 def book(api: httpx.Client) -> dict[str, Any]:
     """A stored book, as version 2 answered its creation."""
     created: dict[str, Any] = api.post(BOOKS, json=build_book()).json()
     return created
-
-
-@pytest.fixture(params=["POST", "PUT", "PATCH"])
-def send(request: pytest.FixtureRequest, api: httpx.Client, book: dict[str, Any]) -> Send:
-    """Sends these fields, in a whole book beside valid others; or this body, unchanged."""
-    address = BOOKS if request.param == "POST" else f"{BOOKS}/{book['id']}"
-
-    def send(body: bytes | Iterator[bytes] | None = None, **fields: Any) -> httpx.Response:
-        content = fields if request.param == "PATCH" else build_book(**fields)
-        return api.request(request.param, address, content=json.dumps(content) if body is None else body)
-
-    return send
 
 
 def list_books(api: httpx.Client) -> list[dict[str, Any]]:
@@ -70,53 +55,37 @@ def test_a_field_that_is_not_known_is_named_with_the_nearest(api: httpx.Client) 
     assert list_books(api) == []
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param("", id="without letters"),
-        pytest.param("\0", id="NUL"),
-        pytest.param("\ud800", id="surrogate"),
-        pytest.param("book_id", id="of the path"),
-        pytest.param("title_folded", id="of a column"),
-        pytest.param("non_field_errors", id="of the framework"),
-        pytest.param("n" * 10_000, id="long"),
-    ],
-)
-def test_every_unknown_field_is_refused(api: httpx.Client, book: dict[str, Any], send: Send, name: str) -> None:
-    response = send(**{name: 1})
-    assert parse_error(response)[:2] == (422, "VALIDATION_ERROR")
-    assert len(response.json()["error"]["details"]) == 1
+def test_every_unknown_field_is_refused(api: httpx.Client, book: dict[str, Any]) -> None:
+    for name in ("", "\0", "\ud800", "book_id", "title_folded", "non_field_errors", "n" * 10_000):
+        response = api.post(BOOKS, content=json.dumps(build_book(**{name: 1})))
+        assert parse_error(response)[:2] == (422, "VALIDATION_ERROR"), name
+        assert len(response.json()["error"]["details"]) == 1
     assert list_books(api) == [book]
 
 
-def test_a_hundred_thousand_unknown_fields_are_refused_in_time(send: Send) -> None:
+def test_a_hundred_thousand_unknown_fields_are_refused_in_time(api: httpx.Client) -> None:
     body = json.dumps({str(number): 0 for number in range(100_000)}, separators=(",", ":"))
     # The library runs in this thread. Its CPU time does not depend on what else the machine does.
     start_time = time.thread_time()
-    response = send(body.encode())
+    response = api.post(BOOKS, content=body)
     assert time.thread_time() - start_time < 1
     assert parse_error(response)[:2] == (422, "VALIDATION_ERROR")
     assert len(response.content) < 10_000
 
 
-def test_all_problems_of_a_body_are_listed_together(send: Send) -> None:
-    response = send(title=123, author="a" * 501, year=19.5, isbn=None, genre=" ", gener=1)
-    assert response.status_code == 422
-    assert response.json() == {
-        "error": {
-            "code": "VALIDATION_ERROR",
-            "message": "The request is not valid",
-            "details": [
-                {"field": "title", "message": "Input should be a valid string."},
-                {"field": "author", "message": "Ensure this field has no more than 500 characters."},
-                {"field": "year", "message": "Input should be a valid integer, got a number with a fractional part."},
-                {"field": "isbn", "message": "Input should be a valid string."},
-                {"field": "genre", "message": "This field may not be blank."},
-                {"field": "gener", "message": "It is not known here; the nearest name is genre."},
-            ],
-            "requestId": response.headers["X-Request-ID"],
-        }
-    }
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH"])
+def test_all_problems_of_a_body_are_listed_together(api: httpx.Client, book: dict[str, Any], method: str) -> None:
+    body = {"title": 123, "author": "a" * 501, "year": 19.5, "isbn": None, "genre": " ", "gener": 1}
+    response = api.request(method, BOOKS if method == "POST" else f"{BOOKS}/{book['id']}", json=body)
+    assert parse_error(response) == (422, "VALIDATION_ERROR", [*body])
+    assert [detail["message"] for detail in response.json()["error"]["details"]] == [
+        "Input should be a valid string.",
+        "Ensure this field has no more than 500 characters.",
+        "Input should be a valid integer, got a number with a fractional part.",
+        "Input should be a valid string.",
+        "This field may not be blank.",
+        "It is not known here; the nearest name is genre.",
+    ]
 
 
 def test_a_second_book_of_one_isbn_is_answered_with_a_link_to_the_first(
