@@ -8,9 +8,13 @@ import secrets
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
+from typing import NamedTuple
 
 from tests.support.postgres import PostgresMissing, start_cluster
 from tests.support.programs import list_missing
@@ -21,13 +25,25 @@ NODE_PACKAGES = ("axe-core", "express", "oauth4webapi", "standardwebhooks", "svi
 NODE_MODULES = Path(__file__).parent / "clients" / "node_modules"
 # The folder of a test says on which databases it runs: what can differ runs on both.
 DIFFERENT = ["tests/storage"]
-SHARE_OF_FIRST = ["tests/rules", "tests/api", "tests/admin"]
-# Its tests wait for processes, among them the server of PostgreSQL.
-SHARE_OF_SECOND = ["tests/served", "tests/browser", "tests/clients"]
+# The runs on SQLite, the longest first: each has a file of its own.
+RUNS = [["tests/served"], ["tests/browser", "tests/clients"], ["tests/rules", "tests/api"], ["tests/admin", *DIFFERENT]]
+SQLITE, POSTGRESQL = "SQLite", "PostgreSQL"
 # It takes as long as all others of its folder, and runs in CI alone: a whole suite in a tree with the recipes.
 RECIPES = "tests/served/library_site/test_recipes.py"
 # The option with which all tests run on both.
 BOTH = "--both"
+# One output is printed at a time.
+PRINTING = Lock()
+
+
+class Run(NamedTuple):
+    """A run of pytest on a database."""
+
+    database: str
+    arguments: list[str]
+
+    def describe(self) -> str:
+        return " ".join([self.database, *(argument for argument in self.arguments if not argument.startswith("-"))])
 
 
 def main(arguments: list[str]) -> int:
@@ -38,7 +54,7 @@ def main(arguments: list[str]) -> int:
     for name in missing:
         print(f"\n!!! {name} is not on this machine: what needs it was NOT tested. !!!", flush=True)
     for name in failures:
-        print(f"\nThe suite failed on {name}.", flush=True)
+        print(f"\nThe suite failed: {name}.", flush=True)
     return 1 if failures or (missing and os.environ.get("CI")) else 0
 
 
@@ -48,22 +64,19 @@ def provide_databases() -> Iterator[dict[str, str]]:
     if url := os.environ.get("DATABASE_URL"):
         yield {"the database of DATABASE_URL": url}
         return
-    sqlite = {"SQLite": f"sqlite:///{Path('.data/library.sqlite3').absolute()}"}
+    sqlite = {SQLITE: f"sqlite:///{Path('.data/library.sqlite3').absolute()}"}
     try:
         # No test cuts the power, so the server need not wait for the disk. Rows that tests roll back are cleared soon:
         # every scan of a table reads them.
         settings = {"fsync": "off", "full_page_writes": "off", "autovacuum_naptime": "2s", "deadlock_timeout": "100ms"}
         with start_cluster(**settings, autovacuum_vacuum_cost_delay="0", max_connections="200") as cluster:
-            yield {**sqlite, "PostgreSQL": cluster.url()}
+            yield {**sqlite, POSTGRESQL: cluster.url()}
     except PostgresMissing:
         yield sqlite
 
 
 def run_suites(urls: dict[str, str], arguments: list[str]) -> list[str]:
-    """Runs pytest on all databases at the same time and prints each output at its end.
-
-    Returns the names of the databases on which it failed.
-    """
+    """Runs pytest on all databases at the same time. Returns the runs that failed."""
     with tempfile.TemporaryDirectory() as folder:
         first, *_ = urls
         os.environ["OAUTH_JWKS_FILE"] = str(Path(folder) / "jwks.json")
@@ -78,32 +91,38 @@ def run_suites(urls: dict[str, str], arguments: list[str]) -> list[str]:
                 timeout=PROCESS_TIMEOUT,
             )
         print(f"\nThe suite on {' and '.join(urls)}", flush=True)
-        both = [argument for argument in arguments if argument != BOTH]
-        selections = dict.fromkeys(urls, both) if arguments else choose_tests(list(urls))
-        runs = {name: start_pytest(url, selections[name], Path(folder) / name) for name, url in urls.items()}
-        for name, run in runs.items():
-            run.wait()
-            print(f"\n{name}\n{(Path(folder) / name).read_text()}", flush=True)
-    return [name for name, run in runs.items() if run.returncode]
+        runs = choose_runs(list(urls), arguments)
+        # Each waits from time to time, so there is one more than processors.
+        with ThreadPoolExecutor((os.cpu_count() or 1) + 1) as executor:
+            failed = [*executor.map(lambda run: run_pytest(run, urls[run.database]), runs)]
+    return [run.describe() for run, has_failed in zip(runs, failed, strict=True) if has_failed]
 
 
-def choose_tests(names: list[str]) -> dict[str, list[str]]:
-    """Returns pytest's arguments for each database. All run what can differ on them, and two share the rest."""
-    if len(names) == 1:
-        return {names[0]: []}
-    first, second = names
-    recipes = [RECIPES] if os.environ.get("CI") else []
-    return {
-        first: [*DIFFERENT, *SHARE_OF_FIRST, *recipes],
-        second: [*DIFFERENT, *SHARE_OF_SECOND, f"--ignore={RECIPES}"],
-    }
+def choose_runs(names: list[str], arguments: list[str]) -> list[Run]:
+    """Returns what pytest runs on each database. What can differ between two runs on both, and all else on SQLite."""
+    if arguments or SQLITE not in names:
+        return [Run(name, [argument for argument in arguments if argument != BOTH]) for name in names]
+    recipes = [[RECIPES]] if os.environ.get("CI") else []
+    runs = [Run(SQLITE, [*folders, f"--ignore={RECIPES}"]) for folders in RUNS] + [Run(SQLITE, run) for run in recipes]
+    return [*(Run(name, DIFFERENT) for name in names if name == POSTGRESQL), *runs]
 
 
-def start_pytest(url: str, arguments: list[str], output: Path) -> "subprocess.Popen[bytes]":
-    with output.open("w") as file:
-        return subprocess.Popen(
-            [sys.executable, "-m", "pytest", *arguments], env=build_environment(url), stdout=file, stderr=file
-        )
+def run_pytest(run: Run, url: str) -> bool:
+    """Prints the output at the end of the run. Returns whether it has failed."""
+    began = time.monotonic()
+    command = [sys.executable, "-m", "pytest", *run.arguments]
+    process = subprocess.Popen(
+        command,
+        env=build_environment(url),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    )
+    output, _ = process.communicate()
+    with PRINTING:
+        print(f"\n{run.describe()}, {time.monotonic() - began:.0f} s\n{output}", flush=True)
+    return bool(process.returncode)
 
 
 def build_environment(url: str) -> dict[str, str]:

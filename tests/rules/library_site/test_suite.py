@@ -1,37 +1,34 @@
 """How the suite is shared between the databases: nothing is left out."""
 
+from itertools import chain
 from pathlib import Path
 
 import pytest
 
-from tests.__main__ import DIFFERENT, RECIPES, SHARE_OF_FIRST, SHARE_OF_SECOND, choose_tests
+from tests.__main__ import BOTH, DIFFERENT, POSTGRESQL, RECIPES, RUNS, SQLITE, Run, choose_runs
 
 ROOT = Path(__file__).parents[3]
 MODULES = [str(path.relative_to(ROOT)) for path in (ROOT / "tests").rglob("test_*.py")]
 
 
-def test_each_module_runs_on_one_database_and_what_can_differ_on_both() -> None:
-    folders = [*DIFFERENT, *SHARE_OF_FIRST, *SHARE_OF_SECOND]
+def test_each_module_runs_once_and_what_can_differ_on_both_databases() -> None:
     # The tests of recipes run in a copy of the tree, and those of the image where it was built.
-    shares = {
-        module: [name for name in [*folders, "tests/recipes", "tests/container"] if module.startswith(f"{name}/")]
-        for module in MODULES
-    }
+    folders = [*chain(*RUNS), "tests/recipes", "tests/container"]
+    shares = {module: [name for name in folders if module.startswith(f"{name}/")] for module in MODULES}
     assert {module: share for module, share in shares.items() if len(share) != 1} == {}
-    runs = choose_tests(["SQLite", "PostgreSQL"])
-    assert all(run[: len(DIFFERENT)] == DIFFERENT for run in runs.values())
-    assert {argument for run in runs.values() for argument in run if not argument.startswith("-")} - {RECIPES} == {
-        *folders
-    }
+    runs = choose_runs([SQLITE, POSTGRESQL], [])
+    assert [run.arguments for run in runs if run.database == POSTGRESQL] == [DIFFERENT]
+    assert [run.arguments[:-1] for run in runs if run.database == SQLITE] == RUNS
+    assert choose_runs([SQLITE], []) == [run for run in runs if run.database == SQLITE]
 
 
-def test_a_single_database_runs_everything() -> None:
-    assert choose_tests(["SQLite"]) == {"SQLite": []}
+def test_a_database_of_ones_own_runs_everything_and_so_do_both_when_asked() -> None:
+    assert choose_runs(["the database of DATABASE_URL"], []) == [Run("the database of DATABASE_URL", [])]
+    assert choose_runs([SQLITE, POSTGRESQL], [BOTH]) == [Run(SQLITE, []), Run(POSTGRESQL, [])]
 
 
 def test_only_ci_proves_recipes(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (ROOT / RECIPES).exists()
-    monkeypatch.delenv("CI", raising=False)
-    assert not any(RECIPES in run for run in choose_tests(["a", "b"]).values())
-    monkeypatch.setenv("CI", "true")
-    assert [RECIPES in run for run in choose_tests(["a", "b"]).values()] == [True, False]
+    for value, recipes in (("", []), ("true", [Run(SQLITE, [RECIPES])])):
+        monkeypatch.setenv("CI", value)
+        assert [run for run in choose_runs([SQLITE, POSTGRESQL], []) if RECIPES in run.arguments] == recipes
