@@ -4,15 +4,18 @@ from typing import Any
 from urllib.parse import parse_qs
 
 import msgspec
+from django.contrib.auth import SESSION_KEY
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.utils import timezone
 
 from books.files import uploads
 from books.files.columns.tables import guess_mapping
+from books.files.import_operations import begin_check
 from books.files.parsing import ImportRules
 from books.files.sandbox.client import read_preview
-from books.models import ImportFile, Operation
+from books.history.actors import get_or_create_actor
+from books.models import Actor, ImportFile, Operation
 from tests.support.books_admin import LIST
 from tests.support.operations import run_operations
 
@@ -53,19 +56,34 @@ def post_rules(browser: Client, file: ImportFile, **rules: str) -> Any:
 
 def confirm(browser: Client, file: ImportFile, **responses: str) -> Operation:
     """Confirms what the page of the file shows, and does the import."""
-    post_confirmation(browser, file, **responses)
+    post_confirmation(browser, file, follow=False, **responses)
     run_operations()
     file.refresh_from_db()
     assert file.import_operation is not None
     return file.import_operation
 
 
-def post_confirmation(browser: Client, file: ImportFile, **responses: str) -> Any:
+def post_confirmation(browser: Client, file: ImportFile, *, follow: bool = True, **responses: str) -> Any:
     """Confirms what the page of the file shows. Returns the page that follows."""
     file.refresh_from_db()
     operation = file.latest_operation
     form = {"shown": str(operation and operation.pk), "action": "import", **responses}
-    return browser.post(page(file, "check"), form, follow=True)
+    return browser.post(page(file, "check"), form, follow=follow)
+
+
+def check(browser: Client, content: bytes, **rules: Any) -> tuple[ImportFile, Any]:
+    """Stores and checks a file without the pages that come first. Returns it with the page of the check."""
+    file = store_file(content, int(browser.session[SESSION_KEY]), **{"on_match": "leave", **rules})
+    return file, check_again(browser, file)
+
+
+def check_again(browser: Client, file: ImportFile, **rules: Any) -> Any:
+    """Checks a file by its rules, of which these are changed. Returns the page of the check."""
+    file.refresh_from_db()
+    actor = get_or_create_actor(Actor.Channel.IMPORT, user_id=file.user_id)
+    begin_check(file.pk, msgspec.convert({**(file.rules or {}), **rules}, ImportRules), actor, timezone.now())
+    run_operations()
+    return browser.get(page(file, "check"))
 
 
 def count_kinds(response: Any) -> dict[str, int]:
@@ -78,6 +96,6 @@ def store_file(content: bytes, user_id: int, **rules: Any) -> ImportFile:
     for number, start in enumerate(range(0, len(content), uploads.PART_BYTES)):
         uploads.add_chunk(file, number, content[start : start + uploads.PART_BYTES])
     head = read_preview(uploads.build_source(file, ""))
-    file.rules = msgspec.to_builtins(ImportRules(mapping=guess_mapping(head.columns), **rules))
+    file.rules = msgspec.to_builtins(ImportRules(guess_mapping(head.columns), format=head.format, **rules))
     file.save()
     return file

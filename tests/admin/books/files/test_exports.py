@@ -18,7 +18,7 @@ from library_site.jobs.expiry import delete_by_kind
 from library_site.jobs.leases import release_row
 from tests.support.book_files import read_records
 from tests.support.books_admin import LIST, create_book
-from tests.support.operations import run_operations
+from tests.support.operations import claim_runner, run_operations
 
 EXPORT = f"{LIST}export/"
 
@@ -26,15 +26,15 @@ EXPORT = f"{LIST}export/"
 @pytest.mark.parametrize("media_type", STREAMED_FORMATS)
 def test_the_books_of_the_list_are_in_the_file(librarian: Client, media_type: str) -> None:
     format = STREAMED_FORMATS[media_type]
-    for number in range(4):
-        create_book(title=f"Emma {number}", year=1900 + number)
+    for year in (1900, 1901, 1902, 1903):
+        create_book(title=f"Emma {year}", year=year)
     create_book(title="Other", year=1902)
     response = librarian.get(
         EXPORT, {"format": format.name, "q": "emma", "year_from": "1901", "year_to": "1902", "sort": "-id"}
     )
     assert response["Content-Disposition"] == f'attachment; filename="books{format.extension}"'
     titles = [record.values["title"] for record in read_records(format.name, response.getvalue())]
-    assert titles == ["Emma 1", "Emma 2"]
+    assert titles == ["Emma 1901", "Emma 1902"]
 
 
 def test_the_list_offers_what_it_shows(librarian: Client) -> None:
@@ -50,9 +50,8 @@ def test_an_unknown_format_leads_back_to_the_list(librarian: Client) -> None:
     assert "Choose a format." in response.content.decode()
 
 
-@pytest.mark.parametrize("parameter", ["q", "year_from", "view"])
-def test_a_filter_with_nul_is_refused_in_words(librarian: Client, parameter: str) -> None:
-    response = librarian.post(f"{EXPORT}?format=xlsx&{parameter}=a%00b", headers={"Accept": "text/html"})
+def test_a_filter_with_nul_is_refused_in_words(librarian: Client) -> None:
+    response = librarian.post(f"{EXPORT}?format=xlsx&q=a%00b", headers={"Accept": "text/html"})
     assert response.status_code == 400
     assert "A filter has a NUL character." in response.content.decode()
     assert not Operation.objects.exists()
@@ -80,7 +79,8 @@ def test_a_worker_that_takes_over_writes_the_workbook_anew(librarian: Client, mo
     create_book(title="First")
     librarian.post(f"{EXPORT}?format=xlsx")
     for _ in range(3):
-        lease = claim_lease()
+        lease = worker.claim_operation()
+        assert lease
         worker.OperationRunner(lease, Event()).advance()
         release_row(lease)
     create_book(title="Second")
@@ -97,7 +97,7 @@ def test_no_workbook_is_written_for_who_may_not_see_the_books_any_more(
 ) -> None:
     create_book()
     librarian.post(f"{EXPORT}?format=xlsx")
-    runner = worker.OperationRunner(claim_lease(), Event())
+    runner = claim_runner()
     for _ in range(step_count):
         assert runner.advance()
     astrid.groups.clear()
@@ -113,12 +113,6 @@ def test_who_may_see_the_books_alone_gets_a_workbook(client: Client, db: None) -
     client.post(f"{EXPORT}?format=xlsx")
     run_operations()
     assert Operation.objects.get(kind="export").state == "done"
-
-
-def claim_lease() -> Operation:
-    lease = worker.claim_operation()
-    assert lease
-    return lease
 
 
 def test_a_workbook_is_for_who_asked_for_it(librarian: Client) -> None:

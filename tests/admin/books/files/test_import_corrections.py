@@ -1,7 +1,6 @@
 """What head librarians correct on the page of a file, before and after its import."""
 
 import re
-import threading
 from typing import Any
 
 import pytest
@@ -16,8 +15,8 @@ from books.operations import worker
 from books.operations.lifecycle import cancel_operation
 from tests.support.books import build_isbn
 from tests.support.books_admin import create_book
-from tests.support.imports import choose, confirm, count_kinds, page, post_confirmation, upload
-from tests.support.operations import do_undo, run_operations
+from tests.support.imports import check, check_again, confirm, count_kinds, page, post_confirmation
+from tests.support.operations import claim_runner, do_undo, run_operations
 
 HEADER = "Titel;Verfasser;Jahr;ISBN;Gattung;Verfügbar\n"
 FIELD = re.compile(r'<input type="text" name="(cell-[0-9]+-[a-z]+)"')
@@ -25,22 +24,23 @@ MISREAD = "9780306406158"
 
 
 def check_rows(browser: Client, *rows: str, **rules: str) -> tuple[ImportFile, Any]:
-    file = upload(browser, (HEADER + "\n".join(rows)).encode())
-    return file, choose(browser, file, **rules)
+    return check(browser, (HEADER + "\n".join(rows)).encode(), **rules)
 
 
 def correct(browser: Client, file: ImportFile, action: str = "check", **texts: str) -> Any:
-    """Sends the page of the file with these texts, and does the check. Returns the page that follows."""
+    """Sends the page of the file with these texts, and does what it begins. Returns the page that follows."""
     fields = {name.replace("_", "-"): text for name, text in texts.items()}
-    response = post_confirmation(browser, file, action=action, **fields)
-    if action == "save":
-        return response
+    post_confirmation(browser, file, follow=False, action=action, **fields)
     run_operations()
     return browser.get(page(file, "check"))
 
 
 def list_fields(response: Any) -> list[str]:
     return FIELD.findall(response.content.decode())
+
+
+def list_reasons(response: Any) -> list[str]:
+    return [row.reason for row in response.context["report"].rows]
 
 
 def test_cells_that_reasons_are_about_are_corrected_and_imported(head: Client) -> None:
@@ -78,6 +78,8 @@ def test_a_doubtful_isbn_is_corrected(head: Client) -> None:
     assert count_kinds(shown) == {"doubtful": 2}
     assert list_fields(shown) == ["cell-1-isbn", "cell-2-year", "cell-2-isbn"]
     assert "In this ISBN a digit is wrong" in shown.content.decode()
+    # A browser without the script sends the first button when one presses Enter, and this imports nothing.
+    assert re.findall(r'<button type="submit"[^>]* name="action" value="([^"]*)"', shown.content.decode())[0] == "save"
     shown = correct(head, file, cell_1_isbn="978-0-306-40615-7", cell_2_year="1999", cell_2_isbn="0-306-40615-2")
     # The second one has the ISBN of the first in another writing.
     assert count_kinds(shown) == {"new": 1, "refused": 1}
@@ -95,40 +97,43 @@ def test_a_corrected_cell_can_be_wrong_still_and_be_given_up(head: Client) -> No
 
 
 def test_only_cells_that_the_check_asks_about_are_corrected(head: Client) -> None:
-    file, _shown = check_rows(head, f"Lalka;Prus;19x8;{build_isbn(1)};Roman;", f"Emma;Jane;1815;{build_isbn(2)};Roman;")
+    """A record that cannot be read has none."""
+    rows = [f"Lalka;Prus;19x8;{build_isbn(1)};Roman;", f"Emma;Jane;1815;{build_isbn(2)};Roman;", "Nana;Zola;1880"]
+    file, shown = check_rows(head, *rows)
+    assert list_fields(shown) == ["cell-1-year"]
     texts = {"cell_2_title": "X", "cell_9_title": "X", "cell_1_id": "7", "cell_x_year": "1", "cell_1": "1"}
-    assert count_kinds(correct(head, file, **texts)) == {"new": 1, "refused": 1}
+    assert count_kinds(correct(head, file, **texts)) == {"new": 1, "refused": 2}
     assert not ImportCorrection.objects.filter(value__isnull=False).exists()
 
 
-def test_a_record_that_cannot_be_read_has_no_cells_to_correct(head: Client) -> None:
-    _file, shown = check_rows(head, "Lalka;Prus;1890")
-    assert count_kinds(shown) == {"refused": 1}
-    assert list_fields(shown) == []
-
-
-def test_a_correction_is_saved_without_a_check_and_imported_after_one(head: Client) -> None:
-    row = f"Lalka;Prus;19x8;{build_isbn(1)};Roman;"
-    file, _shown = check_rows(head, row, f"Emma;Jane;1815;{build_isbn(2)};Roman;")
+def test_what_was_not_imported_is_corrected_checked_and_imported_later(head: Client) -> None:
+    isbns = [build_isbn(number) for number in range(3)]
+    file, _shown = check_rows(
+        head, f"A;Prus;19x8;{isbns[0]};Roman;", f"B;Prus;1890;{isbns[1]};Roman;", f"C;Prus;1890;{isbns[2]};;"
+    )
     shown = correct(head, file, "save", cell_1_year="1998")
-    assert "1 correction is saved, and not checked yet." in shown.content.decode()
-    assert 'value="1998"' in shown.content.decode()
     assert Operation.objects.filter(kind="import check").count() == 1
+    for words in ("1 correction is saved, and not checked yet.", 'value="1998"', ">Import 1 book</button>"):
+        assert words in shown.content.decode()
     # The button says one book, so it imports one.
-    assert ">Import 1 book</button>" in shown.content.decode()
     shown = correct(head, file, "import")
-    assert (Book.objects.get().title, count_kinds(shown)) == ("Emma", {"new": 1, "refused": 1})
-    assert "1 correction is saved, and not checked yet." in shown.content.decode()
-    assert count_kinds(correct(head, file)) == {"done": 1, "new": 1}
-    correct(head, file, "import")
-    assert list(Book.objects.order_by("pk").values_list("title", "year")) == [("Emma", 1815), ("Lalka", 1998)]
-
-
-def test_enter_without_the_script_saves_and_imports_nothing(head: Client) -> None:
-    """A browser sends the first button of the form."""
-    _file, shown = check_rows(head, f"Lalka;Prus;1890;{MISREAD};Roman;", f"Emma;Jane;1815;{build_isbn(2)};Roman;")
-    buttons = re.findall(r'<button type="submit"[^>]* (?:name="[^"]*" value="([^"]*)")', shown.content.decode())
-    assert buttons[:1] == ["save"]
+    assert (Book.objects.get().title, count_kinds(shown)) == ("B", {"new": 1, "refused": 2})
+    assert shown.context["outcome"] == ["1 book added", "2 records not imported"]
+    for words in ("1 correction is saved, and not checked yet.", "Download the 2 records not imported"):
+        assert words in shown.content.decode()
+    assert list_fields(shown) == ["cell-1-year", "cell-3-genre"]
+    shown = correct(head, file)
+    assert shown.context["outcome"] == ["1 book to add", "1 record not imported"]
+    assert count_kinds(shown) == {"done": 1, "new": 1, "refused": 1}
+    assert count_kinds(check_again(head, file, defaults={"genre": "Novel"})) == {"done": 1, "new": 2}
+    shown = correct(head, file, "import")
+    assert shown.context["outcome"] == ["2 books added"]
+    assert "not imported" not in shown.content.decode()
+    assert list(Book.objects.order_by("title").values_list("title", "year", "genre")) == [
+        ("A", 1998, "Roman"),
+        ("B", 1890, "Roman"),
+        ("C", 1890, "Novel"),
+    ]
 
 
 def test_the_script_of_the_page_learns_what_a_correction_changed(head: Client) -> None:
@@ -165,36 +170,8 @@ def test_records_with_warnings_are_imported_one_by_one(head: Client) -> None:
     assert shown.context["outcome"] == ["1 book added", "2 records not imported"]
     assert count_kinds(correct(head, file, cell_3_accepted="yes")) == {"done": 2, "new": 1, "doubtful": 1}
     # Other rules may give other warnings.
-    assert count_kinds(choose(head, file, default_genre="Novel")) == {"done": 2, "doubtful": 2}
+    assert count_kinds(check_again(head, file, defaults={"genre": "Novel"})) == {"done": 2, "doubtful": 2}
     assert list(Book.objects.order_by("pk").values_list("isbn", flat=True)) == isbns[:2]
-
-
-def test_what_was_not_imported_is_corrected_checked_and_imported_later(head: Client) -> None:
-    rows = [
-        f"A;Prus;19x8;{build_isbn(1)};Roman;",
-        f"B;Prus;1890;{build_isbn(2)};Roman;",
-        f"C;Prus;1890;{build_isbn(3)};;",
-        f"D;Prus;1890;{build_isbn(4)};;",
-    ]
-    file, _shown = check_rows(head, *rows)
-    shown = correct(head, file, "import")
-    assert shown.context["outcome"] == ["1 book added", "3 records not imported"]
-    assert "Download the 3 records not imported" in shown.content.decode()
-    assert list_fields(shown) == ["cell-1-year", "cell-3-genre", "cell-4-genre"]
-    shown = correct(head, file, cell_1_year="1998")
-    assert shown.context["outcome"] == ["1 book to add", "2 records not imported"]
-    assert count_kinds(shown) == {"done": 1, "new": 1, "refused": 2}
-    shown = choose(head, file, default_genre="Novel")
-    assert count_kinds(shown) == {"done": 1, "new": 3}
-    shown = correct(head, file, "import")
-    assert shown.context["outcome"] == ["3 books added"]
-    assert "not imported" not in shown.content.decode()
-    assert list(Book.objects.order_by("title").values_list("title", "year", "genre")) == [
-        ("A", 1998, "Roman"),
-        ("B", 1890, "Roman"),
-        ("C", 1890, "Novel"),
-        ("D", 1890, "Novel"),
-    ]
 
 
 def test_warnings_that_one_import_took_are_warnings_of_the_next_check(head: Client) -> None:
@@ -219,10 +196,7 @@ def test_a_later_check_says_what_its_import_will_do(head: Client) -> None:
     years = {"cell_1_year": "1998", "cell_4_year": "1998", "cell_6_year": "1998"}
     shown = correct(head, file, **years)
     assert count_kinds(shown) == {"done": 3, "new": 1, "refused": 2}
-    assert [row.reason for row in shown.context["report"].rows] == [
-        "ISBN: The book on line 4 has it.",
-        "ISBN: The book on line 6 has it.",
-    ]
+    assert list_reasons(shown) == ["ISBN: The book on line 4 has it.", "ISBN: The book on line 6 has it."]
     shown = correct(head, file, cell_4_isbn=build_isbn(2), cell_6_isbn=build_isbn(4))
     assert count_kinds(shown) == {"done": 3, "new": 2, "refused": 1}
     assert count_kinds(correct(head, file, "import")) == {"done": 3, "new": 2, "refused": 1}
@@ -235,24 +209,22 @@ def test_a_record_before_the_one_that_added_its_book_does_not_change_it(head: Cl
     correct(head, file, "import")
     shown = correct(head, file, cell_1_isbn=build_isbn(2))
     assert count_kinds(shown) == {"done": 1, "refused": 1}
-    assert [row.reason for row in shown.context["report"].rows] == ["ISBN: Another book has it."]
+    assert list_reasons(shown) == ["ISBN: Another book has it."]
 
 
 def test_an_import_that_was_cancelled_goes_on_where_it_was(head: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "BATCH_SIZES", dict.fromkeys(worker.BATCH_SIZES, 2))
-    rows = [f"T{number};Prus;{1890 if number else '19x8'};{build_isbn(number)};Roman;" for number in range(5)]
+    rows = [f"T{number};Prus;{1890 if number else '19x8'};{build_isbn(number)};Roman;" for number in range(4)]
     file, _shown = check_rows(head, *rows)
-    post_confirmation(head, file)
-    lease = worker.claim_operation()
-    assert lease
-    runner = worker.OperationRunner(lease, threading.Event())
+    post_confirmation(head, file, follow=False)
+    runner = claim_runner()
     runner.advance(), runner.advance()
-    cancel_operation(lease.pk)
+    cancel_operation(Operation.objects.latest("pk").pk)
     assert Book.objects.count() == 1
     shown = correct(head, file, cell_1_year="1998")
-    assert count_kinds(shown) == {"done": 1, "new": 4}
+    assert count_kinds(shown) == {"done": 1, "new": 3}
     correct(head, file, "import")
-    assert Book.objects.count() == 5
+    assert Book.objects.count() == 4
 
 
 def test_what_was_undone_can_be_imported_again(head: Client, berta: User) -> None:
@@ -266,37 +238,31 @@ def test_what_was_undone_can_be_imported_again(head: Client, berta: User) -> Non
     assert count_kinds(correct(head, file)) == {"done": 1, "refused": 1}
 
 
-def test_an_import_takes_the_corrections_that_were_there_when_it_began(head: Client) -> None:
-    """Also if another worker goes on with it."""
-    rows = [f"T{number};Prus;19x8;{build_isbn(number)};Roman;" for number in range(4)]
-    file, _shown = check_rows(head, *rows)
-    correct(head, file, **{f"cell_{number}_year": str(1990 + number) for number in range(1, 5)})
-    file.refresh_from_db()
-    check = file.check_operation
-    assert check is not None
-    post_confirmation(head, file)
-    correct(head, file, cell_1_year="1")
-    assert load_corrections(file, check.pk) == {number: {"year": str(1990 + number)} for number in range(1, 5)}
-    assert list(Book.objects.order_by("year").values_list("year", flat=True)) == [1991, 1992, 1993, 1994]
-
-
-def test_a_worker_that_goes_on_reads_the_corrections_again(head: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_import_takes_the_corrections_that_were_there_when_it_began(
+    head: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each batch reads them again, as another worker would."""
     monkeypatch.setattr(worker, "BATCH_SIZES", dict.fromkeys(worker.BATCH_SIZES, 1))
-    rows = [f"T{number};Prus;19x8;{build_isbn(number)};Roman;" for number in range(3)]
-    file, _shown = check_rows(head, *rows)
-    shown = correct(head, file, cell_1_year="1998", cell_3_year="1998")
-    assert count_kinds(shown) == {"new": 2, "refused": 1}
+    file, _shown = check_rows(head, *(f"T{number};Prus;19x8;{build_isbn(number)};Roman;" for number in range(2)))
+    correct(head, file, cell_1_year="1991", cell_2_year="1992")
+    file.refresh_from_db()
+    assert file.check_operation is not None
+    post_confirmation(head, file, follow=False)
+    correct(head, file, cell_1_year="1")
+    assert load_corrections(file, file.check_operation.pk) == {1: {"year": "1991"}, 2: {"year": "1992"}}
+    assert list(Book.objects.order_by("year").values_list("year", flat=True)) == [1991, 1992]
 
 
-def test_what_was_not_the_latest_check_is_not_corrected(head: Client) -> None:
-    file, shown = check_rows(head, f"Lalka;Prus;19x8;{build_isbn(1)};Roman;")
-    first = shown.context["operation"].pk
-    choose(head, file)
-    for check in (str(first), "", "x", "9" * 30):
-        form = {"shown": check, "action": "check", "cell-1-year": "1998"}
+@pytest.mark.parametrize("action", ["check", "import", "save"])
+def test_what_was_not_the_latest_check_is_neither_corrected_nor_imported(head: Client, action: str) -> None:
+    """The file was checked again in another window, by rules that this one did not show."""
+    file, shown = check_rows(head, f"Lalka;Prus;19x8;{build_isbn(1)};Roman;", f"Emma;Jane;1815;{build_isbn(2)};Roman;")
+    check_again(head, file, on_none="leave")
+    for check_id in (str(shown.context["operation"].pk), "x"):
+        form = {"shown": check_id, "action": action, "cell-1-year": "1998"}
         response = head.post(page(file, "check"), form, follow=True)
         assert "Meanwhile the file was checked again." in response.content.decode()
-    assert Operation.objects.filter(kind="import check").count() == 2
+    assert list(Operation.objects.values_list("kind", flat=True)) == ["import check"] * 2
     assert not ImportCorrection.objects.filter(value__isnull=False).exists()
 
 
@@ -311,8 +277,8 @@ def test_a_check_has_its_own_corrections_alone(head: Client) -> None:
 
 def test_the_number_and_the_length_of_corrections_are_limited(head: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [f"T;Prus;19x8;{build_isbn(number)};Roman;" for number in range(4)]
-    file, _shown = check_rows(head, *rows)
-    form = {"shown": str(ImportFile.objects.get().check_operation_id), "action": "check"}
+    file, shown = check_rows(head, *rows)
+    form = {"shown": str(shown.context["operation"].pk), "action": "check"}
     long = head.post(page(file, "check"), {**form, "cell-1-year": "1" * (MAX_CORRECTION_LENGTH + 1)}, follow=True)
     assert "A correction is too long." in long.content.decode()
     monkeypatch.setattr(corrections, "MAX_CORRECTED_CELLS", 1)
@@ -322,41 +288,35 @@ def test_the_number_and_the_length_of_corrections_are_limited(head: Client, monk
     assert Operation.objects.filter(kind="import check").count() == 1
     monkeypatch.setattr(corrections, "MAX_ASKED_CELLS", 3)
     monkeypatch.setattr(worker, "BATCH_SIZES", dict.fromkeys(worker.BATCH_SIZES, 1))
-    assert len(list_fields(choose(head, file))) == 3
+    assert len(list_fields(check_again(head, file))) == 3
 
 
-@pytest.mark.parametrize("text", ["a\0b", "\x1b[31m", "<b>", "=1+1"])
-def test_any_text_can_be_sent(head: Client, text: str) -> None:
-    file, _shown = check_rows(head, f";Prus;1890;{build_isbn(1)};Roman;")
-    assert count_kinds(correct(head, file, cell_1_title=text)) == {"new": 1}
+def test_any_text_can_be_sent(head: Client) -> None:
+    texts = ["a\0b", "\x1b[31m", "<b>", "=1+1"]
+    file, _shown = check_rows(head, *(f";Prus;1890;{build_isbn(number)};Roman;" for number in range(len(texts))))
+    cells = {f"cell_{position}_title": text for position, text in enumerate(texts, 1)}
+    assert count_kinds(correct(head, file, **cells)) == {"new": len(texts)}
     assert "<b>" not in head.get(f"{page(file, 'check')}?kind=new").content.decode()
-
-
-def test_corrections_are_deleted_with_their_file(head: Client) -> None:
-    file, _shown = check_rows(head, f"Lalka;Prus;19x8;{build_isbn(1)};Roman;")
-    correct(head, file, cell_1_year="1998")
-    head.post(page(file, "delete"))
-    assert not ImportCorrection.objects.exists()
 
 
 def test_the_records_of_one_reason_are_shown_in_pages(head: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("books.admin.files.results.MAX_SHOWN_RECORDS", 2)
-    rows = [f"T;Prus;{'19x8' if number % 2 else 1890};{build_isbn(number)};;" for number in range(10)]
+    rows = [f"T;Prus;{'19x8' if number % 2 else 1890};{build_isbn(number)};;" for number in range(6)]
     file, shown = check_rows(head, *rows)
     report = shown.context["report"]
     assert [(group.text, group.total) for group in report.groups] == [
-        ("Gattung: It is missing.", 5),
-        ("Jahr: … is no year. Gattung: It is missing.", 5),
+        ("Gattung: It is missing.", 3),
+        ("Jahr: … is no year. Gattung: It is missing.", 3),
     ]
     address, positions = report.groups[1].address, []
     while address:
         report = head.get(page(file, "check") + address).context["report"]
         positions.append([row.position for row in report.rows])
         address = report.next_address
-    assert positions == [[2, 4], [6, 8], [10]]
+    assert positions == [[2, 4], [6]]
 
 
-@pytest.mark.parametrize("query", ["kind=x", "reason=x", "after=x", "after=-1", f"after={'9' * 30}", "kind=new"])
-def test_any_query_shows_a_page(head: Client, query: str) -> None:
+def test_any_query_shows_a_page(head: Client) -> None:
     file, _shown = check_rows(head, f"Lalka;Prus;19x8;{build_isbn(1)};Roman;")
-    assert head.get(f"{page(file, 'check')}?{query}").status_code == 200
+    for query in ("kind=x", "reason=x", "after=x", "after=-1", f"after={'9' * 30}", "kind=new"):
+        assert head.get(f"{page(file, 'check')}?{query}").status_code == 200, query
