@@ -1,98 +1,106 @@
 """PUT and PATCH /api/v2/books/{book_id}."""
 
-import json
 from typing import Any
 
 import httpx
 import pytest
 
 from tests.support.books import build_book
-from tests.support.pages import parse_error
+from tests.support.pages import LIST_URL, parse_error
 
-BOOKS = "/api/v2/books"
-UNKNOWN = f"{BOOKS}/987654321"
+UNKNOWN = f"{LIST_URL}/987654321"
 STALE = '"of another time"'
 MIB = 2**20
 MERGE_PATCH = {"Content-Type": "application/merge-patch+json"}
-NEW_VALUES = {"title": "Emma", "author": "J. Austen", "year": 1815, "isbn": "0-14-143958-0", "genre": "Comedy"}
-REQUIRED = ["title", "author", "year", "isbn", "genre"]
+EMMA = {"title": "Emma", "author": "J. Austen", "year": 1815, "isbn": "0-14-143958-0", "genre": "Comedy"}
+
+each_method = pytest.mark.parametrize("method", ["PUT", "PATCH"])
 
 
-@pytest.fixture
-def creation(api: httpx.Client) -> httpx.Response:
-    return api.post(BOOKS, json=build_book())
+def require_change(api: httpx.Client, response: httpx.Response, before: dict[str, Any], **changes: Any) -> None:
+    """The response shows the book, with these changes of what was there before, and so does the address."""
+    isbn13 = {"isbn13": "9780141439587"} if changes.get("isbn") == EMMA["isbn"] else {}
+    expected = {**before, **changes, **isbn13, "version": before["version"] + 1}
+    assert response.json() == {**expected, "updated_at": response.json()["updated_at"]}
+    assert response.json()["updated_at"] > before["updated_at"]
+    read = api.get(f"{LIST_URL}/{before['id']}")
+    assert (read.json(), read.headers["ETag"]) == (response.json(), response.headers["ETag"])
 
 
-@pytest.fixture
-def book(creation: httpx.Response) -> dict[str, Any]:
-    """A stored book, as version 2 answered its creation."""
-    stored: dict[str, Any] = creation.json()
-    return stored
-
-
-@pytest.fixture
-def address(creation: httpx.Response) -> str:
-    return creation.headers["Location"]
-
-
-def build_replacement(book: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    """The body of a replacement with the book's own values, except for `fields`."""
-    return {**{name: book[name] for name in REQUIRED}, **fields}
-
-
-def test_each_missing_field_of_a_replacement_is_named(api: httpx.Client, address: str) -> None:
-    assert parse_error(api.put(address, json={"available": True})) == (422, "VALIDATION_ERROR", REQUIRED)
-
-
-@pytest.mark.parametrize("available", [True, False])
-def test_a_replacement_keeps_available_where_it_is_absent(api: httpx.Client, address: str, available: bool) -> None:
-    api.patch(address, json={"available": available})
-    assert api.put(address, json=NEW_VALUES).json()["available"] is available
-
-
-def test_a_merge_patch_changes_only_the_fields_present(api: httpx.Client, book: dict[str, Any], address: str) -> None:
-    changed_book = api.patch(address, content=b'{"available": false}', headers=MERGE_PATCH).json()
-    assert changed_book == {**book, "available": False, "version": 2, "updated_at": changed_book["updated_at"]}
-
-
-def test_an_equal_number_written_otherwise_is_no_change(api: httpx.Client, book: dict[str, Any], address: str) -> None:
-    assert api.patch(address, content=b'{"year": 1813.0}').json() == book
-
-
-@pytest.mark.parametrize("method", ["PUT", "PATCH"])
-def test_a_book_may_be_sent_back_as_it_was_read(
-    api: httpx.Client, book: dict[str, Any], address: str, method: str
+def test_a_changed_book_is_answered_whole_and_no_other_is_changed(
+    api: httpx.Client, stored_book: dict[str, Any], address: str
 ) -> None:
-    response = api.request(method, address, json=book)
-    assert (response.status_code, response.json()) == (200, book)
-    changed_book = api.request(method, address, json={**book, "available": False}).json()
-    assert changed_book == {**book, "available": False, "version": 2, "updated_at": changed_book["updated_at"]}
+    other = api.post(LIST_URL, json=build_book()).json()
+    own_isbn = EMMA | {"isbn": stored_book["isbn"]}
+    first = api.put(address, json=own_isbn)
+    require_change(api, first, stored_book, **own_isbn)
+    require_change(api, api.put(address, json=EMMA), first.json(), **EMMA)
+    assert api.get(f"{LIST_URL}/{other['id']}").json() == other
 
 
-@pytest.mark.parametrize("method", ["PUT", "PATCH"])
-@pytest.mark.parametrize("value", [None, 0, 1, "true", "", [], {}], ids=json.dumps)
-def test_available_is_a_json_boolean(
-    api: httpx.Client, book: dict[str, Any], address: str, method: str, value: object
+def test_a_merge_patch_changes_only_the_fields_present(
+    api: httpx.Client, stored_book: dict[str, Any], address: str
 ) -> None:
-    response = api.request(method, address, json=build_replacement(book, title="Emma", available=value))
-    assert parse_error(response) == (422, "VALIDATION_ERROR", ["available"])
-    assert api.get(address).json() == book
+    before = stored_book
+    for name, value in {**EMMA, "available": False}.items():
+        response = api.patch(address, json={name: value}, headers=MERGE_PATCH)
+        require_change(api, response, before, **{name: value})
+        before = response.json()
+    for name in (*EMMA, "available"):
+        response = api.patch(address, json={name: None}, headers=MERGE_PATCH)
+        assert parse_error(response) == (422, "VALIDATION_ERROR", [name])
 
 
-@pytest.mark.parametrize("name", [*REQUIRED, "available"])
-def test_a_merge_patch_takes_no_field_away(api: httpx.Client, book: dict[str, Any], address: str, name: str) -> None:
-    response = api.patch(address, content=json.dumps({name: None}), headers=MERGE_PATCH)
-    assert parse_error(response) == (422, "VALIDATION_ERROR", [name])
-    assert api.get(address).json() == book
+def test_equal_values_are_no_change(api: httpx.Client, stored_book: dict[str, Any], address: str, etag: str) -> None:
+    # Other values of what only the library sets are ignored.
+    ignored = {"id": 77, "created_at": "2000", "isbn13": None, "version": 9, "updated_at": []}
+    own_values = {name: stored_book[name] for name in EMMA}
+    cases = [(method, body) for method in ("PUT", "PATCH") for body in (own_values, stored_book, own_values | ignored)]
+    parts: list[dict[str, Any]] = [{}, {"title": stored_book["title"]}, {"year": 1813.0}, ignored]
+    for method, body in [*cases, *(("PATCH", body) for body in parts)]:
+        response = api.request(method, address, json=body)
+        assert (response.json(), response.headers["ETag"]) == (stored_book, etag), (method, body)
 
 
-@pytest.mark.parametrize("method", ["PUT", "PATCH"])
+def test_a_replacement_names_each_missing_field_and_keeps_available_where_it_is_absent(
+    api: httpx.Client, address: str
+) -> None:
+    assert parse_error(api.put(address, json={"available": True})) == (422, "VALIDATION_ERROR", [*EMMA])
+    for available in (False, True):
+        assert api.put(address, json={**EMMA, "available": available}).json()["available"] is available
+        assert api.put(address, json=EMMA).json()["available"] is available
+
+
+@each_method
+def test_available_is_a_json_boolean(api: httpx.Client, stored_book: dict[str, Any], address: str, method: str) -> None:
+    values: list[object] = [None, 0, "true", []]
+    for value in values:
+        response = api.request(method, address, json={**EMMA, "available": value})
+        assert parse_error(response) == (422, "VALIDATION_ERROR", ["available"])
+    assert api.get(address).json() == stored_book
+
+
+@each_method
+def test_an_unknown_book_is_not_found_whatever_the_body(api: httpx.Client, address: str, method: str) -> None:
+    in_use = f'{{"isbn": "{api.get(address).json()["isbn"]}"}}'.encode()
+    for body in (b'{"year": 2000}', b'{"year": "1984"}', b"{", b"", b"[]", in_use):
+        response = api.request(method, UNKNOWN, content=body, headers={"If-Match": STALE})
+        assert parse_error(response) == (404, "NOT_FOUND", []), body
+
+
+@each_method
+def test_a_bad_id_and_a_bad_body_are_listed_together(api: httpx.Client, method: str) -> None:
+    for body, field in ((b'{"year": "1984"}', "year"), (b"{", "body"), (b"", "body"), (b"[]", "body")):
+        status, _, fields = parse_error(api.request(method, f"{LIST_URL}/first", content=body))
+        assert (body, status, fields[0], field in fields) == (body, 422, "book_id", True)
+
+
+@each_method
 def test_the_first_failing_check_is_answered(
-    api: httpx.Client, book: dict[str, Any], address: str, method: str
+    api: httpx.Client, stored_book: dict[str, Any], address: str, method: str
 ) -> None:
     text_headers, large_body, stale_headers = {"Content-Type": "text/plain"}, b" " * 2 * MIB, {"If-Match": STALE}
-    other = api.post(BOOKS, json=build_book()).json()
-    in_use = build_replacement(book, isbn=other["isbn"])
+    in_use = {**EMMA, "isbn": api.post(LIST_URL, json=build_book()).json()["isbn"]}
     responses = [
         api.request(method, UNKNOWN, content=large_body, headers=text_headers),
         api.request(method, UNKNOWN, content=b"{", headers=text_headers),
@@ -113,3 +121,4 @@ def test_the_first_failing_check_is_answered(
         (412, "PRECONDITION_FAILED"),
         (409, "CONFLICT"),
     ]
+    assert api.get(address).json() == stored_book

@@ -1,0 +1,167 @@
+"""What the body of any write of one book may contain."""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import given
+
+from tests.support.books import build_book
+from tests.support.pages import LIST_URL, parse_error
+from tests.support.strategies import bodies, hypothesis_settings
+
+MIB = 2**20
+MALFORMED = (400, "MALFORMED_REQUEST", ["body"])
+NO_JSON = {
+    "empty": b"",
+    "blank": b" \n",
+    "open": b"{",
+    "mismatched": b"{]",
+    "no value": b'{"title": }',
+    "single quotes": b"{'title': 'a'}",
+    "comma at the end": b'{"title": "a",}',
+    "raw line break": b'{"title": "a\nb"}',
+    "leading zero": b'{"year": 01}',
+    "plus": b'{"year": +1}',
+    "NaN": b'{"year": NaN}',
+    "-Infinity": b'{"year": -Infinity}',
+    "1e400": b'{"year": 1e400}',
+    "NaN in an unknown member": b'{"shelf": NaN}',
+    "something after": b"{} x",
+    "no UTF-8": b'{"title": "\xff"}',
+    "overlong NUL": b'{"title": "\xc0\x80"}',
+    "surrogate in UTF-8": b'{"title": "\xed\xa0\x80"}',
+    "UTF-16": '{"title": "a"}'.encode("utf-16"),
+    "100,000 brackets": b"[" * 100_000,
+    "100,000 objects": b'{"a":' * 100_000 + b"1" + b"}" * 100_000,
+}
+JSON_TYPES = ["application/json; charset=utf-8", "APPLICATION/JSON"]
+OTHER_TYPES = ["text/json", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/*"]
+
+
+def send(
+    api: httpx.Client, address: str, body: bytes | list[bytes] | Callable[[], bytes], **headers: str
+) -> Iterator[httpx.Response]:
+    """Sends a body in each way that takes a book, in chunks if it is a list."""
+    for method, way in (("POST", LIST_URL), ("PUT", address), ("PATCH", address)):
+        content = iter(body) if isinstance(body, list) else body() if callable(body) else body
+        yield api.request(method, way, content=content, headers=headers)
+
+
+def encode(**fields: Any) -> bytes:
+    return json.dumps(build_book(**fields)).encode()
+
+
+def test_invalid_json_is_malformed(api: httpx.Client, stored_book: dict[str, Any], address: str) -> None:
+    cases: dict[str, bytes | list[bytes]] = {**NO_JSON, "empty, in chunks": []}
+    for name, body in cases.items():
+        assert [parse_error(response) for response in send(api, address, body)] == [MALFORMED] * 3, name
+    assert api.get(LIST_URL).json()["results"] == [stored_book]
+
+
+def test_a_body_that_is_no_object_is_refused(api: httpx.Client, address: str) -> None:
+    for body in (b"null", b"true", b"1984", b'"title"', b"[]", b"[{}]"):
+        errors = [parse_error(response) for response in send(api, address, body)]
+        assert errors == [(422, "VALIDATION_ERROR", ["body"])] * 3, body
+
+
+def test_each_missing_field_is_named(api: httpx.Client) -> None:
+    names = [*build_book()]
+    assert parse_error(api.post(LIST_URL, json={})) == (422, "VALIDATION_ERROR", names)
+    for name in names:
+        body = build_book()
+        del body[name]
+        assert parse_error(api.post(LIST_URL, json=body)) == (422, "VALIDATION_ERROR", [name])
+
+
+def test_the_last_of_two_equal_fields_counts(api: httpx.Client, address: str) -> None:
+    for first in ('"first"', "1", "null"):
+        for number, (method, way) in enumerate((("POST", LIST_URL), ("PUT", address), ("PATCH", address))):
+            body = encode(title=f"last {number}").replace(b"{", f'{{"title": {first}, '.encode(), 1)
+            assert api.request(method, way, content=body).json()["title"] == f"last {number}"
+    response = api.put(address, content=encode(title=1).replace(b"{", b'{"title": "first", ', 1))
+    assert parse_error(response) == (422, "VALIDATION_ERROR", ["title"])
+
+
+def test_text_beyond_ascii_may_be_escaped_or_not_whatever_the_charset(api: httpx.Client, address: str) -> None:
+    bodies = [encode(title="𐐨"), json.dumps(build_book(title="𐐨"), ensure_ascii=False).encode()]
+    assert b"\\ud801\\udc28" in bodies[0]
+    for body in bodies:
+        assert api.put(address, content=body).json()["title"] == "𐐨"
+    for media_type in JSON_TYPES:
+        encode_anew = partial(encode, title=f"É {media_type}")
+        for response in send(api, address, encode_anew, **{"Content-Type": media_type}):
+            assert response.json()["title"] == f"É {media_type}"
+
+
+def test_another_media_type_is_refused(api: httpx.Client, stored_book: dict[str, Any], address: str) -> None:
+    for media_type in OTHER_TYPES:
+        responses = send(api, address, encode(), **{"Content-Type": media_type})
+        assert [response.status_code for response in responses] == [415] * 3, media_type
+    creation, replacement, _ = send(api, address, encode(), **{"Content-Type": "application/merge-patch+json"})
+    assert (creation.status_code, replacement.status_code) == (415, 415)
+    for files in (None, {"cover": b"png"}):
+        assert api.post(LIST_URL, data=build_book(), files=files).status_code == 415
+    assert len(api.get(LIST_URL).json()["results"]) == 1
+
+
+def test_a_body_may_have_one_mebibyte(api: httpx.Client, address: str) -> None:
+    assert {response.is_success for response in send(api, address, lambda: encode().ljust(MIB))} == {True}
+    body = encode(title="Emma")
+    assert api.put(address, content=iter([body[:7], body[7:40], body[40:]])).json()["title"] == "Emma"
+    assert [response.status_code for response in send(api, address, body.ljust(MIB + 1))] == [413] * 3
+    assert api.put(address, content=iter([b" " * MIB, b" "])).status_code == 413
+
+
+def test_a_field_that_is_not_known_is_named_with_the_nearest(api: httpx.Client) -> None:
+    body = build_book(titel="Emma", Author="Jane Austen")
+    response = api.post(LIST_URL, json=body, headers={"X-Request-ID": "caller-1"})
+    assert response.status_code == 422
+    assert response.json() == {
+        "error": {
+            "code": "VALIDATION_ERROR",
+            "message": "The request is not valid",
+            "details": [
+                {"field": "titel", "message": "It is not known here; the nearest name is title."},
+                {"field": "Author", "message": "It is not known here; the nearest name is author."},
+            ],
+            "requestId": "caller-1",
+        }
+    }
+
+
+def test_every_unknown_field_is_refused(api: httpx.Client, stored_book: dict[str, Any]) -> None:
+    for name in ("", "\0", "\ud800", "book_id", "title_folded", "non_field_errors", "n" * 10_000):
+        response = api.post(LIST_URL, content=json.dumps(build_book(**{name: 1})))
+        assert parse_error(response)[:2] == (422, "VALIDATION_ERROR"), name
+        assert len(response.json()["error"]["details"]) == 1
+    assert api.get(LIST_URL).json()["results"] == [stored_book]
+
+
+def test_a_hundred_thousand_unknown_fields_are_refused_in_time(api: httpx.Client) -> None:
+    body = json.dumps({str(number): 0 for number in range(100_000)}, separators=(",", ":"))
+    # The library runs in this thread. Its CPU time does not depend on what else the machine does.
+    start_time = time.thread_time()
+    response = api.post(LIST_URL, content=body)
+    assert time.thread_time() - start_time < 1
+    assert parse_error(response)[:2] == (422, "VALIDATION_ERROR")
+    assert len(response.content) < 10_000
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH"])
+def test_all_problems_of_a_body_are_listed_together(api: httpx.Client, address: str, method: str) -> None:
+    body = {"title": 123, "author": "a" * 501, "year": 19.5, "isbn": None, "genre": " ", "gener": 1}
+    response = api.request(method, LIST_URL if method == "POST" else address, json=body)
+    assert parse_error(response) == (422, "VALIDATION_ERROR", [*body])
+
+
+@hypothesis_settings
+@given(body=bodies)
+def test_any_json_may_be_sent(api: httpx.Client, address: str, body: object) -> None:
+    for response in send(api, address, json.dumps(body).encode()):
+        assert response.status_code in (200, 201, 400, 409, 422)
+        assert response.is_success or parse_error(response)[1] in ("MALFORMED_REQUEST", "CONFLICT", "VALIDATION_ERROR")
