@@ -49,28 +49,19 @@ def shelf(api: httpx.Client) -> list[dict[str, Any]]:
     return books
 
 
-def test_pages_hold_every_book_once_in_order(api: httpx.Client, shelf: list[dict[str, Any]]) -> None:
-    limit = 7
+def test_pages_hold_every_book_once_in_order_and_take_one_query_each(
+    api: httpx.Client, shelf: list[dict[str, Any]], django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    limit = 9
     for order in SORT_ORDERS:
-        pages = list(walk_pages(api, f"{LIST_URL}?sort={order}&limit={limit}"))
         expected = sort_books(shelf, order)
         parts = [expected[start : start + limit] for start in range(0, len(expected), limit)]
+        with django_assert_num_queries(2 * len(parts)):
+            pages = list(walk_pages(api, f"{LIST_URL}?sort={order}&limit={limit}"))
+            pages_back = list(walk_pages(api, pages[-1]["previous"], "previous"))
+            last_page = api.get(pages_back[0]["next"]).json()
         assert (order, [page["results"] for page in pages]) == (order, parts)
-
-
-def test_the_pages_are_the_same_backwards(api: httpx.Client, shelf: list[dict[str, Any]]) -> None:
-    for order in SORT_ORDERS:
-        pages = list(walk_pages(api, f"{LIST_URL}?sort={order}&limit=7"))
-        pages_back = list(walk_pages(api, pages[-1]["previous"], "previous"))
-        expected = [page["results"] for page in reversed(pages[:-1])]
-        assert (order, [page["results"] for page in pages_back]) == (order, expected)
-
-
-def test_the_next_of_the_previous_page_is_the_same_page(api: httpx.Client, shelf: list[dict[str, Any]]) -> None:
-    for order in SORT_ORDERS:
-        for page in list(walk_pages(api, f"{LIST_URL}?sort={order}&limit=9"))[1:]:
-            before = api.get(page["previous"]).json()
-            assert (order, api.get(before["next"]).json()["results"]) == (order, page["results"])
+        assert (order, [page["results"] for page in [last_page, *pages_back]]) == (order, parts[::-1])
 
 
 letters = st.sampled_from([*"aAbß s%_'é\u0301\u0130ıΣςΐ", "\u0345", "ﬁ", "\uffff", "𐐀", "𐐨", "\U0010ffff", LONG[:99]])
@@ -102,7 +93,7 @@ def ids_by_letter(api: httpx.Client) -> dict[str, int]:
     }
 
 
-@pytest.mark.parametrize("order", ["title", "-title", "author", "year", "-year"])
+@pytest.mark.parametrize("order", ["title", "-year"])
 def test_a_book_that_stays_is_listed_once_whatever_else_changes(
     api: httpx.Client, ids_by_letter: dict[str, int], order: str
 ) -> None:
@@ -124,46 +115,35 @@ def test_a_book_that_stays_is_listed_once_whatever_else_changes(
     assert len({book["id"] for book in books}) == len(books)
 
 
-@pytest.mark.parametrize("order", SORT_ORDERS)
-def test_a_book_added_at_the_end_is_listed(api: httpx.Client, ids_by_letter: dict[str, int], order: str) -> None:
+@pytest.mark.parametrize(("order", "is_listed"), [("title", True), ("-created_at", False)])
+def test_a_book_added_at_the_end_is_listed(
+    api: httpx.Client, ids_by_letter: dict[str, int], order: str, is_listed: bool
+) -> None:
     first = api.get(f"{LIST_URL}?sort={order}&limit=10").json()
-    added_book = api.post(LIST_URL, json=build_book(title="M", author="M", year=ord("M"))).json()
-    ids = [*list_page_ids(first), *(book for page in walk_pages(api, first["next"]) for book in list_page_ids(page))]
-    assert (added_book["id"] in ids) == (not order.startswith("-"))
-    assert sorted(set(ids) - {added_book["id"]}) == sorted(ids_by_letter.values())
+    added_id = api.post(LIST_URL, json=build_book(title="M")).json()["id"]
+    ids = [book["id"] for page in [first, *walk_pages(api, first["next"])] for book in page["results"]]
+    assert sorted(ids) == sorted([*ids_by_letter.values(), *[added_id] * is_listed])
 
 
-def list_page_ids(page: dict[str, Any]) -> list[int]:
-    return [book["id"] for book in page["results"]]
+def remove_all(api: httpx.Client, page: dict[str, Any]) -> None:
+    for book in page["results"]:
+        api.delete(f"{LIST_URL}/{book['id']}")
 
 
-def remove_all(api: httpx.Client, books: list[int]) -> None:
-    for book in books:
-        api.delete(f"{LIST_URL}/{book}")
-
-
-@pytest.mark.parametrize("order", SORT_ORDERS)
-def test_an_empty_page_at_the_end_leads_back(api: httpx.Client, ids_by_letter: dict[str, int], order: str) -> None:
+@pytest.mark.parametrize("order", ["title", "-created_at"])
+def test_an_empty_page_leads_back_and_on(api: httpx.Client, ids_by_letter: dict[str, int], order: str) -> None:
     first = api.get(f"{LIST_URL}?sort={order}&limit=5").json()
     second = api.get(first["next"]).json()
-    third = api.get(second["next"]).json()
-    remove_all(api, list_page_ids(third))
-    empty_page = api.get(second["next"]).json()
-    previous = api.get(empty_page["previous"]).json()
-    assert (empty_page["results"], empty_page["next"]) == ([], None)
-    assert previous["results"] == second["results"]
-    assert api.get(previous["previous"]).json()["results"] == first["results"]
-
-
-@pytest.mark.parametrize("order", SORT_ORDERS)
-def test_an_empty_page_at_the_beginning_leads_on(api: httpx.Client, ids_by_letter: dict[str, int], order: str) -> None:
-    first = api.get(f"{LIST_URL}?sort={order}&limit=5").json()
-    second = api.get(first["next"]).json()
-    remove_all(api, list_page_ids(first))
-    empty_page = api.get(second["previous"]).json()
-    next_page = api.get(empty_page["next"]).json()
-    assert (empty_page["results"], empty_page["previous"]) == ([], None)
-    assert next_page["results"] == second["results"]
+    remove_all(api, api.get(second["next"]).json())
+    end = api.get(second["next"]).json()
+    assert (end["results"], end["next"]) == ([], None)
+    back = api.get(end["previous"]).json()
+    assert back["results"] == second["results"]
+    assert api.get(back["previous"]).json()["results"] == first["results"]
+    remove_all(api, first)
+    beginning = api.get(second["previous"]).json()
+    assert (beginning["results"], beginning["previous"]) == ([], None)
+    assert api.get(beginning["next"]).json()["results"] == second["results"]
 
 
 def test_a_cursor_outlives_a_change_of_its_book(api: httpx.Client, ids_by_letter: dict[str, int]) -> None:
@@ -173,31 +153,16 @@ def test_a_cursor_outlives_a_change_of_its_book(api: httpx.Client, ids_by_letter
     assert titles == [*"EFGHIJKL", "Z"]
 
 
-@pytest.mark.parametrize("number", [0, 1, 100, 500])
-@pytest.mark.parametrize(
-    ("query", "words"),
-    [("", 0), ("&sort=-title", 0), ("&fields=id,title", 0), ("&q=jane+novel&year_min=0", 2), ("&isbn=", 0)],
-)
 def test_a_page_of_any_length_takes_the_same_number_of_queries(
-    api: httpx.Client, django_assert_num_queries: DjangoAssertNumQueries, number: int, query: str, words: int
+    api: httpx.Client, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
-    changes.create_books([build_book() for _ in range(number)], ACTOR, now=NOON)
-    # On SQLite, a query for each word first checks whether few books match.
-    with django_assert_num_queries(1 + words):
-        response = api.get(f"{LIST_URL}?limit=500{query}")
-    assert len(list_ids(response)) == number
-
-
-def test_every_page_takes_one_query(
-    api: httpx.Client, shelf: list[dict[str, Any]], django_assert_num_queries: DjangoAssertNumQueries
-) -> None:
-    for order in SORT_ORDERS:
-        addresses = [page["next"] for page in walk_pages(api, f"{LIST_URL}?sort={order}&limit=10") if page["next"]]
-        for address in addresses:
-            with django_assert_num_queries(1):
-                page = api.get(address).json()
-            with django_assert_num_queries(1):
-                api.get(page["previous"])
+    """On SQLite, a query for each word first checks whether few books match."""
+    for number in (0, 20):
+        changes.create_books([build_book() for _ in range(number)], ACTOR, now=NOON)
+        for query, words in (("", 0), ("&sort=-title&fields=id,title", 0), ("&q=jane+novel&year_min=0", 2)):
+            with django_assert_num_queries(1 + words):
+                response = api.get(f"{LIST_URL}?limit=500{query}")
+            assert len(list_ids(response)) == number
 
 
 EXPLAIN = {"sqlite": "EXPLAIN QUERY PLAN", "postgresql": "EXPLAIN"}
@@ -240,7 +205,7 @@ def test_every_page_is_found_through_an_index(api: httpx.Client, shelf: list[dic
 
 
 def test_a_count_is_one_query_more(
-    api: httpx.Client, shelf: list[dict[str, Any]], django_assert_num_queries: DjangoAssertNumQueries
+    api: httpx.Client, book: dict[str, Any], django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     with django_assert_num_queries(2):
         api.get(f"{LIST_URL}?count=true&q=a&limit=1")

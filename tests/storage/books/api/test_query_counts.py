@@ -15,18 +15,16 @@ from tests.support.endpoints import create_owner
 from tests.support.oauth_flows import create_key_header
 
 
-@pytest.mark.parametrize("count", [0, 1, 100, 500])
-@pytest.mark.parametrize(
-    ("query", "texts"), [("", 0), ("&skip=1", 0), ("&author=austen", 1), ("&author=austen&genre=novel", 2)]
-)
 def test_a_list_of_any_length_is_one_query(
-    api: httpx.Client, django_assert_num_queries: DjangoAssertNumQueries, count: int, query: str, texts: int
+    api: httpx.Client, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     """A query for each text first checks whether few books match."""
-    changes.create_books([build_book() for _ in range(count)], ACTOR, now=datetime.now(UTC))
-    with django_assert_num_queries(1 + texts):
-        response = api.get(f"/api/books?limit=500{query}")
-    assert len(response.json()) == max(count - query.count("skip"), 0)
+    for count in (0, 20):
+        changes.create_books([build_book() for _ in range(count)], ACTOR, now=datetime.now(UTC))
+        for query, texts in (("", 0), ("&skip=1", 0), ("&author=austen&genre=novel", 2)):
+            with django_assert_num_queries(1 + texts):
+                response = api.get(f"/api/books?limit=500{query}")
+            assert len(response.json()) == max(count - query.count("skip"), 0)
 
 
 def test_a_book_is_one_query(

@@ -42,7 +42,7 @@ from webhooks.models import Event as StoredEvent
 pytestmark = pytest.mark.django_db(transaction=True)
 
 MAX_FAULTS, MAX_ROUNDS = 5, 100
-SEEDS, FAULT_CHANCE = 3, 0.06
+SEEDS, FAULT_CHANCE = 2, 0.06
 CHANGE_COLUMNS = ("book_id", "operation_id", "before", "version", "kind", "after")
 FINDING_COLUMNS = ("kind", "position", "line", "reason", "after")
 VARYING_FIELDS = {"id", "timestamp", "created_at", "updated_at"}
