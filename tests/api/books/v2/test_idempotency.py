@@ -235,7 +235,8 @@ def test_a_bad_key_is_refused(api: httpx.Client) -> None:
     keys = ["", " ", "a b", "a\tb", "\x7f", "a" * 256]
     responses = [api.post(BOOKS, json=build_book(), headers={"Idempotency-Key": key}) for key in keys]
     responses.append(api.post(BULK, json=build_operations(build_book()), headers={"Idempotency-Key": ""}))
-    assert {parse_error(response) for response in responses} == {(422, "VALIDATION_ERROR", ["Idempotency-Key"])}
+    error = (422, "VALIDATION_ERROR", ["Idempotency-Key"])
+    assert [parse_error(response) for response in responses] == [error] * len(responses)
     assert Book.objects.count() == 0
 
 
