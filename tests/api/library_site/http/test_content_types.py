@@ -4,20 +4,23 @@ import httpx
 
 from tests.support.books import build_book
 
-PARAMETERS = ["x*=bogus''%41", "charset*=utf-8''%00", "charset=hex", "charset=utf-7", "charset=undefined", "=", '"']
-MEDIA_TYPES = ["application/json", "multipart/form-data", "text/plain", ""]
-ADDRESSES = ["/api/books?author=+2AA-%41", "/admin/login/?x=%41", "/docs?%41"]
+MEDIA_TYPES = [
+    "application/json;x*=bogus''%41",
+    "multipart/form-data;charset*=utf-8''%00",
+    "text/plain;charset=hex",
+    "application/json;charset=utf-7",
+    "multipart/form-data;charset=undefined",
+    "multipart/form-data;=",
+    ';"',
+]
+REQUESTS = [("GET", "/api/books?author=+2AA-%41"), ("POST", "/api/books?%41"), ("POST", "/admin/login/?x=%41")]
 
 
 def test_strange_parameters_harm_nothing(api: httpx.Client) -> None:
-    failures = []
-    for media_type in [f"{media_type};{parameter}" for media_type in MEDIA_TYPES for parameter in PARAMETERS]:
-        for address in ADDRESSES:
-            for method in ("GET", "POST"):
-                response = api.request(method, address, headers={"Content-Type": media_type})
-                if response.status_code >= 500:
-                    failures.append((media_type, method, address))
-    assert not failures
+    for media_type in MEDIA_TYPES:
+        for method, address in REQUESTS:
+            response = api.request(method, address, headers={"Content-Type": media_type})
+            assert response.status_code < 500, (media_type, method, address)
 
 
 def test_the_charset_of_json_is_ignored(api: httpx.Client) -> None:

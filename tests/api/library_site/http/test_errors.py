@@ -16,8 +16,34 @@ from tests.support.responses import REQUEST_ID, parse_allow
 
 BOOKS = "/api/v2/books"
 INTERNAL_DETAIL = "could not reach 10.0.0.7, tried keeper:open-sesame"
+INVALID = ("VALIDATION_ERROR", "The request is not valid")
 NOT_AN_INTEGER = "Input should be a valid integer."
-OVERSIZED_BODY = b" " * (1024 * 1024 + 1)
+BROKEN_BODY = ("MALFORMED_REQUEST", "The body is not valid JSON.", ("body", "The body is not valid JSON."))
+WRONG_STATE = ("PRECONDITION_FAILED", "The book is not in the state the request asks for")
+UNKNOWN_BOOK = ("NOT_FOUND", "Book not found")
+# The method, the address after that of the books, parts of the request, the status and the error.
+ERRORS: list[tuple[str, str, dict[str, Any], int, tuple[Any, ...]]] = [
+    ("POST", "", {"content": b"{"}, 400, BROKEN_BODY),
+    ("PUT", "/{id}", {"content": b"\xff"}, 400, BROKEN_BODY),
+    ("POST", "/bulk", {"content": b"NaN"}, 400, BROKEN_BODY),
+    ("PATCH", "/{id}", {}, 400, ("MALFORMED_REQUEST", "The body is empty.", ("body", "The body is empty."))),
+    ("GET", "/0", {}, 404, UNKNOWN_BOOK),
+    ("PUT", "/0", {"content": b"{"}, 404, UNKNOWN_BOOK),
+    ("PATCH", "/0", {"json": {}}, 404, UNKNOWN_BOOK),
+    ("DELETE", "/0", {}, 404, UNKNOWN_BOOK),
+    ("GET", "/1/2", {}, 404, ("NOT_FOUND", "Not Found")),
+    ("PROPFIND", ".json", {}, 404, ("NOT_FOUND", "Not Found")),
+    ("GET", "/{id}", {"headers": {"If-Match": '"other"'}}, 412, WRONG_STATE),
+    ("PUT", "/{id}", {"headers": {"If-Match": '"other"'}, "json": build_book()}, 412, WRONG_STATE),
+    ("PATCH", "/{id}", {"headers": {"If-Match": '"other"'}, "json": {}}, 412, WRONG_STATE),
+    ("DELETE", "/{id}", {"headers": {"If-None-Match": "*"}}, 412, WRONG_STATE),
+    ("POST", "", {"content": b" " * (2**20 + 1)}, 413, ("PAYLOAD_TOO_LARGE", "The body is over 1048576 bytes.")),
+    ("PATCH", "/{id}", {"content": b" " * (2**20 + 1)}, 413, ("PAYLOAD_TOO_LARGE", "The body is over 1048576 bytes.")),
+    ("POST", "/bulk", {"content": b" " * (2**24 + 1)}, 413, ("PAYLOAD_TOO_LARGE", "The body is over 16777216 bytes.")),
+    ("GET", "/x", {}, 422, (*INVALID, ("book_id", NOT_AN_INTEGER))),
+    ("GET", "?limit=many", {}, 422, (*INVALID, ("limit", NOT_AN_INTEGER))),
+    ("GET", "?limit=501", {}, 422, (*INVALID, ("limit", "Input should be less than or equal to 500."))),
+]
 
 
 @pytest.fixture
@@ -34,12 +60,23 @@ def request_json(client: httpx.Client, method: str, address: str, **options: Any
     return response.status_code, response.json()
 
 
-@pytest.mark.parametrize(("method", "end"), [("POST", ""), ("PUT", "/{id}"), ("PATCH", "/{id}"), ("POST", "/bulk")])
-def test_a_body_that_is_no_json_is_malformed(api: httpx.Client, book: dict[str, Any], method: str, end: str) -> None:
-    messages = dict.fromkeys([b"{", b"\xff", b"NaN"], "The body is not valid JSON.") | {b"": "The body is empty."}
-    for content, message in messages.items():
-        response = request_json(api, method, BOOKS + end.format(**book), content=content)
-        assert response == (400, build_error("MALFORMED_REQUEST", message, ("body", message))), content
+def test_each_error_has_its_status_code_and_message(api: httpx.Client, book: dict[str, Any]) -> None:
+    for method, end, options, status, error in ERRORS:
+        response = request_json(api, method, BOOKS + end.format(**book), **options)
+        assert response == (status, build_error(*error)), (method, end)
+
+
+def test_a_body_of_another_type_is_refused(api: httpx.Client, book: dict[str, Any]) -> None:
+    for method, end, media_type in (
+        ("POST", "", "application/merge-patch+json"),
+        ("PUT", f"/{book['id']}", "multipart/form-data"),
+        ("PATCH", "/0", "text/plain"),
+        ("POST", "/bulk", "application/x-www-form-urlencoded"),
+    ):
+        headers = {"Content-Type": media_type}
+        response = request_json(api, method, BOOKS + end, content=b"{}", headers=headers)
+        message = f'Unsupported media type "{media_type}" in request.'
+        assert response == (415, build_error("UNSUPPORTED_MEDIA_TYPE", message)), (method, end)
 
 
 @pytest.mark.parametrize("address", [BOOKS, "/api/books?version=2", "/api/books", "/api/v1/books"])
@@ -65,34 +102,12 @@ def test_a_version_that_is_not_served_is_unsupported(api: httpx.Client) -> None:
 
 def test_a_parameter_that_is_not_known_is_named(api: httpx.Client, book: dict[str, Any]) -> None:
     message, nearest = "The query has a parameter that is not known", "the nearest name is author."
-    for method, end in (
-        ("GET", ""),
-        ("GET", "/{id}"),
-        ("POST", ""),
-        ("PUT", "/{id}"),
-        ("PATCH", "/{id}"),
-        ("DELETE", "/{id}"),
-        ("POST", "/bulk"),
-    ):
+    for method, end in (("GET", ""), ("GET", "/{id}"), ("POST", ""), ("PUT", "/{id}"), ("DELETE", "/{id}")):
         body = {} if method in ("GET", "DELETE") else {"json": build_book()}
         status, error = request_json(api, method, f"{BOOKS}{end.format(**book)}?autor=austen", **body)
         (problem,) = error["error"]["details"]
         assert (status, error) == (400, build_error("UNKNOWN_PARAMETER", message, ("autor", problem["message"])))
         assert (nearest in problem["message"]) is ((method, end) == ("GET", ""))
-
-
-def test_an_unknown_book_or_address_is_not_found(api: httpx.Client) -> None:
-    for method, content in (
-        ("GET", {}),
-        ("PUT", {"json": build_book()}),
-        ("PUT", {"content": b"{"}),
-        ("PATCH", {"json": {}}),
-        ("DELETE", {}),
-    ):
-        assert request_json(api, method, f"{BOOKS}/0", **content) == (404, build_error("NOT_FOUND", "Book not found"))
-    for address in ("/api/v2", "/api/v2/", "/api/v2/nothing", f"{BOOKS}/1/2", "/api/v2/books.json"):
-        for method in ("GET", "POST", "PROPFIND"):
-            assert request_json(api, method, address) == (404, build_error("NOT_FOUND", "Not Found")), address
 
 
 def test_the_response_to_a_wrong_method_lists_the_right_ones(api: httpx.Client) -> None:
@@ -109,32 +124,15 @@ def test_the_response_to_a_wrong_method_lists_the_right_ones(api: httpx.Client) 
         assert (response.status_code, response.json(), parse_allow(response)) == (405, expected, methods)
 
 
-@pytest.mark.parametrize(("method", "end"), [("POST", ""), ("PUT", "/{id}"), ("PATCH", "/{id}")])
-def test_an_isbn_in_use_is_a_conflict_that_links_the_other_book(
-    api: httpx.Client, book: dict[str, Any], method: str, end: str
-) -> None:
-    address = BOOKS + end.format(**api.post(BOOKS, json=build_book()).json())
-    headers = {"X-Request-ID": REQUEST_ID}
-    response = api.request(method, address, json=build_book(isbn=book["isbn"]), headers=headers)
-    url = f"http://127.0.0.1:8000{BOOKS}/{book['id']}"
-    expected = build_error("CONFLICT", "Another book has this isbn", ("isbn", f"The book at {url} has it"))
-    assert (response.status_code, response.json()) == (409, expected)
-    assert response.headers["Link"] == f'<{url}>; rel="related"'
-
-
-def test_a_precondition_that_does_not_hold_is_answered_412(api: httpx.Client, book: dict[str, Any]) -> None:
-    for method, end, header, content in (
-        ("GET", "", "If-Match", {}),
-        ("GET", "/{id}", "If-Match", {}),
-        ("PUT", "/{id}", "If-Match", {"json": build_book()}),
-        ("PATCH", "/{id}", "If-Match", {"json": {}}),
-        ("DELETE", "/{id}", "If-Match", {}),
-        ("DELETE", "/{id}", "If-None-Match", {}),
-    ):
-        headers = {header: '"other"' if header == "If-Match" else "*"}
-        status, body = request_json(api, method, BOOKS + end.format(**book), headers=headers, **content)
-        assert (status, body) == (412, build_error("PRECONDITION_FAILED", body["error"]["message"])), (method, end)
-        assert ("book" in body["error"]["message"]) == bool(end)
+def test_an_isbn_in_use_is_a_conflict_that_links_the_other_book(api: httpx.Client, book: dict[str, Any]) -> None:
+    other = api.post(BOOKS, json=build_book()).json()
+    for method, end in (("POST", ""), ("PUT", f"/{other['id']}"), ("PATCH", f"/{other['id']}")):
+        headers = {"X-Request-ID": REQUEST_ID}
+        response = api.request(method, BOOKS + end, json=build_book(isbn=book["isbn"]), headers=headers)
+        url = f"http://127.0.0.1:8000{BOOKS}/{book['id']}"
+        expected = build_error("CONFLICT", "Another book has this isbn", ("isbn", f"The book at {url} has it"))
+        assert (response.status_code, response.json()) == (409, expected)
+        assert response.headers["Link"] == f'<{url}>; rel="related"'
 
 
 @pytest.mark.parametrize("path", ["", "/{id}/restore"])
@@ -147,45 +145,24 @@ def test_a_precondition_names_no_book_where_there_is_none(api: httpx.Client, boo
         assert (status, body["error"]["message"]) == (412, "The state is another than the request asks for")
 
 
-def test_a_body_that_is_too_large_is_refused(api: httpx.Client, book: dict[str, Any]) -> None:
-    for method, end, size in (
-        ("POST", "", 2**20),
-        ("PUT", "/{id}", 2**20),
-        ("PATCH", "/{id}", 2**20),
-        ("POST", "/bulk", 2**24),
-    ):
-        response = request_json(api, method, BOOKS + end.format(**book), content=b" " * (size + 1))
-        assert response == (413, build_error("PAYLOAD_TOO_LARGE", f"The body is over {size} bytes."))
-    # Only version 2 takes larger ones.
-    response = request_json(api, "PUT", "/api/books/bulk", content=OVERSIZED_BODY)
-    assert response == (413, {"detail": "The body is over 1048576 bytes."})
-
-
-def test_a_body_of_another_type_is_refused(api: httpx.Client, book: dict[str, Any]) -> None:
-    for method, end, media_type in (
-        ("POST", "", "text/plain"),
-        ("POST", "", "application/merge-patch+json"),
-        ("PUT", "/{id}", "multipart/form-data"),
-        ("PATCH", "/{id}", "application/json-patch+json"),
-        ("PATCH", "/0", "text/plain"),
-        ("POST", "/bulk", "application/x-www-form-urlencoded"),
-    ):
-        headers = {"Content-Type": media_type}
-        response = request_json(api, method, BOOKS + end.format(**book), content=b"{}", headers=headers)
-        message = f'Unsupported media type "{media_type}" in request.'
-        assert response == (415, build_error("UNSUPPORTED_MEDIA_TYPE", message)), (method, end)
-
-
-@pytest.mark.parametrize("coding", ["gzip", "br, identity", "GZIP"])
-@pytest.mark.parametrize("address", ["/api/books", "/api/v2/books"])
-def test_a_compressed_body_is_refused(api: httpx.Client, address: str, coding: str) -> None:
+def test_a_compressed_body_is_refused(api: httpx.Client) -> None:
     """Even one that is readable: what its header says does not fit it."""
-    headers = {"Content-Encoding": coding}
-    for body in (gzip.compress(json.dumps(build_book()).encode()), json.dumps(build_book()).encode()):
-        response = api.post(address, content=body, headers={**headers, "Content-Type": "application/json"})
+    body = json.dumps(build_book()).encode()
+    for address, coding, content in (
+        ("/api/books", "gzip", gzip.compress(body)),
+        (BOOKS, "br, identity", gzip.compress(body)),
+        (BOOKS, "GZIP", body),
+    ):
+        headers = {"Content-Encoding": coding, "Content-Type": "application/json"}
+        response = api.post(address, content=content, headers=headers)
         assert (response.status_code, response.headers["Accept-Encoding"]) == (415, "identity")
         assert "without Content-Encoding" in response.text
-    assert api.post(address, json=build_book(), headers={"Content-Encoding": "Identity"}).status_code == 201
+    assert api.post(BOOKS, json=build_book(), headers={"Content-Encoding": "Identity"}).status_code == 201
+
+
+def test_version_1_takes_no_larger_bodies_for_many_books(api: httpx.Client) -> None:
+    response = request_json(api, "PUT", "/api/books/bulk", content=b" " * (2**20 + 1))
+    assert response == (413, {"detail": "The body is over 1048576 bytes."})
 
 
 def test_all_problems_of_a_body_are_listed(api: httpx.Client) -> None:
@@ -198,15 +175,7 @@ def test_all_problems_of_a_body_are_listed(api: httpx.Client) -> None:
     assert (status, body) == (422, build_error("VALIDATION_ERROR", "The request is not valid", *details))
 
 
-def test_the_problems_of_an_address_are_listed(api: httpx.Client) -> None:
-    for address, field, message in (
-        ("/x", "book_id", NOT_AN_INTEGER),
-        ("?limit=many", "limit", NOT_AN_INTEGER),
-        ("?limit=501", "limit", "Input should be less than or equal to 500."),
-        ("?year_min=MCM", "year_min", NOT_AN_INTEGER),
-    ):
-        expected = build_error("VALIDATION_ERROR", "The request is not valid", (field, message))
-        assert request_json(api, "GET", BOOKS + address) == (422, expected)
+def test_all_problems_of_a_query_are_listed(api: httpx.Client) -> None:
     query = "limit=0&sort=shelf&fields=isbm&year_max=x&available=maybe&count=2"
     status, body = request_json(api, "GET", f"{BOOKS}?{query}")
     assert (status, body["error"]["code"]) == (422, "VALIDATION_ERROR")
@@ -214,40 +183,34 @@ def test_the_problems_of_an_address_are_listed(api: httpx.Client) -> None:
     assert fields == {"limit", "sort", "fields", "year_max", "available", "count"}
 
 
-@pytest.mark.parametrize(
-    ("method", "end", "content"),
-    [
-        ("GET", "", {}),
-        ("GET", "/1", {}),
-        ("POST", "", {"json": build_book()}),
-        ("PUT", "/1", {"json": build_book()}),
-        ("PATCH", "/1", {"json": {}}),
-        ("DELETE", "/1", {}),
-        ("POST", "/bulk", {"json": {"operations": [{"op": "delete", "id": 1}]}}),
-    ],
-)
-def test_a_failure_shows_no_internal_details(
-    api: httpx.Client, log: Log, method: str, end: str, content: dict[str, Any]
-) -> None:
-    with break_database(RuntimeError(INTERNAL_DETAIL)):
-        response = request_json(api, method, BOOKS + end, **content)
-    assert response == (500, build_error("INTERNAL_ERROR", "Internal Server Error"))
-    failure, access = log.parse_lines()
-    assert INTERNAL_DETAIL in failure["exception"]
-    assert (failure["request_id"], access["request_id"], access["status"]) == (REQUEST_ID, REQUEST_ID, 500)
+FAILING: list[tuple[str, str, dict[str, Any]]] = [
+    ("GET", "", {}),
+    ("GET", "/1", {}),
+    ("POST", "", {"json": build_book()}),
+    ("PUT", "/1", {"json": build_book()}),
+    ("DELETE", "/1", {}),
+    ("POST", "/bulk", {"json": {"operations": [{"op": "delete", "id": 1}]}}),
+]
 
 
-@pytest.mark.parametrize("key", ["", "once"])
-def test_a_failure_of_the_clock_shows_no_internal_details(
-    api: httpx.Client, monkeypatch: pytest.MonkeyPatch, key: str
-) -> None:
+def test_a_failure_shows_no_internal_details(api: httpx.Client, log: Log) -> None:
+    for method, end, content in FAILING:
+        with break_database(RuntimeError(INTERNAL_DETAIL)):
+            response = request_json(api, method, BOOKS + end, **content)
+        assert response == (500, build_error("INTERNAL_ERROR", "Internal Server Error"))
+        failure, access = log.parse_lines()[-2:]
+        assert INTERNAL_DETAIL in failure["exception"]
+        assert (failure["request_id"], access["request_id"], access["status"]) == (REQUEST_ID, REQUEST_ID, 500)
+
+
+def test_a_failure_of_the_clock_shows_no_internal_details(api: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail() -> NoReturn:
         raise OSError(INTERNAL_DETAIL)
 
-    headers = {"Idempotency-Key": key} if key else {}
     monkeypatch.setattr("django.utils.timezone.now", fail)
-    response = request_json(api, "POST", BOOKS, json=build_book(), headers=headers)
-    assert response == (500, build_error("INTERNAL_ERROR", "Internal Server Error"))
+    for headers in ({}, {"Idempotency-Key": "once"}):
+        response = request_json(api, "POST", BOOKS, json=build_book(), headers=headers)
+        assert response == (500, build_error("INTERNAL_ERROR", "Internal Server Error"))
 
 
 def test_an_address_of_no_version_is_answered_as_version_1(api: httpx.Client) -> None:

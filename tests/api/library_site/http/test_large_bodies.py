@@ -10,8 +10,8 @@ from library_site.api import viewsets
 from tests.support.books import build_book
 from tests.support.memory import Memory, trace_memory
 
-# Some twelve MiB of values.
-LARGE_BODY = json.dumps({**build_book(), "title": [[]] * 150_000}, separators=(",", ":")).encode()
+# Some five MiB of values.
+LARGE_BODY = json.dumps({**build_book(), "title": [[]] * 60_000}, separators=(",", ":")).encode()
 
 
 @pytest.fixture
@@ -21,10 +21,14 @@ def memory() -> Iterator[Memory]:
 
 
 @pytest.mark.parametrize(
-    ("method", "address"),
-    [("POST", "/api/books"), ("PUT", "/api/books/1"), ("POST", "/api/v2/books"), ("PATCH", "/api/v2/books/1")],
+    ("method", "address", "body"),
+    [
+        ("POST", "/api/books", LARGE_BODY),
+        ("PATCH", "/api/v2/books/1", LARGE_BODY),
+        ("POST", "/api/v2/books", LARGE_BODY[:-1]),
+    ],
+    ids=["a new book", "a change", "malformed"],
 )
-@pytest.mark.parametrize("body", [LARGE_BODY, LARGE_BODY[:-1]], ids=["wrong", "malformed"])
 def test_the_values_of_a_body_are_gone_with_its_answer(
     api: httpx.Client, memory: Memory, method: str, address: str, body: bytes
 ) -> None:
@@ -51,12 +55,12 @@ class CountingLock:
         pass
 
 
-@pytest.mark.parametrize("address", ["/api/books", "/api/v2/books", "/api/v2/books/bulk"])
-@pytest.mark.parametrize(("size", "count"), [(viewsets.LARGE_BODY_BYTES, 0), (viewsets.LARGE_BODY_BYTES + 1, 1)])
+@pytest.mark.parametrize("address", ["/api/books", "/api/v2/books/bulk"])
 def test_large_bodies_are_parsed_one_after_the_other(
-    api: httpx.Client, monkeypatch: pytest.MonkeyPatch, address: str, size: int, count: int
+    api: httpx.Client, monkeypatch: pytest.MonkeyPatch, address: str
 ) -> None:
     lock = CountingLock()
     monkeypatch.setattr(viewsets, "LARGE_BODY_LOCK", lock)
-    assert api.post(address, content=b"{}".ljust(size)).status_code == 422
-    assert lock.count == count
+    for size, count in ((viewsets.LARGE_BODY_BYTES, 0), (viewsets.LARGE_BODY_BYTES + 1, 1)):
+        assert api.post(address, content=b"{}".ljust(size)).status_code == 422
+        assert lock.count == count

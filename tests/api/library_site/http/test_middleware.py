@@ -60,7 +60,7 @@ def install(api: httpx.Client, settings: Settings) -> Iterator[Callable[..., Any
 Install = Callable[..., httpx.Client]
 
 
-@pytest.mark.parametrize("books", ["/api/books", "/api/v1/books", "/api/v2/books"])
+@pytest.mark.parametrize("books", ["/api/books", "/api/v2/books"])
 def test_process_view_answers_for_one_route(install: Install, book: dict[str, Any], books: str) -> None:
     client = install(Teapot)
     responses = [client.get(f"{books}/{book['id']}"), client.put(f"{books}/{book['id']}", json=build_book(title="x"))]
@@ -86,25 +86,14 @@ def test_pages_keep_their_middleware(install: Install) -> None:
 
 
 @pytest.mark.parametrize(
-    "environment",
-    [{}, {"CORS_ALLOWED_ORIGINS": "https://a.example"}, {"API_RATE_LIMIT": "3/minute"}],
+    "environment", [{}, {"CORS_ALLOWED_ORIGINS": "https://a.example", "API_RATE_LIMIT": "3/minute"}]
 )
 def test_the_library_has_only_middleware_that_can_be_compiled(environment: dict[str, str]) -> None:
     with override_by(environment):
         assert has_stock_middleware()
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda names: [*names, f"{MODULE}.Teapot"],
-        lambda names: [f"{MODULE}.Teapot", *names],
-        lambda names: names[1:],
-        lambda names: names[::-1],
-    ],
-)
-def test_any_other_middleware_turns_the_compiled_path_off(
-    settings: Settings, change: Callable[[list[str]], list[str]]
-) -> None:
-    settings.API_MIDDLEWARE = change(settings.API_MIDDLEWARE)
-    assert not has_stock_middleware()
+def test_any_other_middleware_turns_the_compiled_path_off(settings: Settings) -> None:
+    names, teapot = settings.API_MIDDLEWARE, f"{MODULE}.Teapot"
+    for settings.API_MIDDLEWARE in ([*names, teapot], [teapot, *names], names[1:], names[::-1]):
+        assert not has_stock_middleware()

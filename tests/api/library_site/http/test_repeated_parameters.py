@@ -65,12 +65,13 @@ def test_these_parameters_take_several_values(api: httpx.Client) -> None:
     assert lists == [("get", BOOKS, "fields"), ("get", f"{BOOKS}/{{book_id}}", "fields"), ("get", EVENTS, "kinds")]
 
 
-@pytest.mark.parametrize("query", ["fields=id,title", "fields=id&fields=title", "fields=id&fields=title,id"])
-@pytest.mark.parametrize("slow", [{}, {"X-Unknown": "Django answers"}])
-def test_the_union_of_fields_counts(api: httpx.Client, changed_book: int, query: str, slow: dict[str, str]) -> None:
+def test_the_union_of_fields_counts(api: httpx.Client, changed_book: int) -> None:
+    """On the compiled path, and on Django's."""
     shown = {"id": changed_book, "title": build_book()["title"]}
-    assert api.get(f"{BOOKS}/{changed_book}?{query}", headers=slow).json() == shown
-    assert api.get(f"{BOOKS}?{query}", headers=slow).json()["results"] == [shown]
+    for query in ("fields=id,title", "fields=id&fields=title,id"):
+        for slow in ({}, {"X-Unknown": "Django answers"}):
+            assert api.get(f"{BOOKS}/{changed_book}?{query}", headers=slow).json() == shown
+            assert api.get(f"{BOOKS}?{query}", headers=slow).json()["results"] == [shown]
 
 
 def test_the_link_to_the_next_page_has_the_union(api: httpx.Client, changed_book: int) -> None:
@@ -79,10 +80,10 @@ def test_the_link_to_the_next_page_has_the_union(api: httpx.Client, changed_book
     assert api.get(link).json()["results"][0].keys() == {"id", "year"}
 
 
-@pytest.mark.parametrize("query", ["fields=id&fields=titel", "fields=id&fields="])
-def test_each_of_several_values_is_checked(api: httpx.Client, changed_book: int, query: str) -> None:
-    response = api.get(f"{BOOKS}?{query}")
-    assert (response.status_code, response.json()["error"]["details"][0]["field"]) == (422, "fields")
+def test_each_of_several_values_is_checked(api: httpx.Client) -> None:
+    for query in ("fields=id&fields=titel", "fields=id&fields="):
+        response = api.get(f"{BOOKS}?{query}")
+        assert (response.status_code, response.json()["error"]["details"][0]["field"]) == (422, "fields")
 
 
 def test_what_is_repeated_comes_after_what_is_unknown(api: httpx.Client) -> None:
