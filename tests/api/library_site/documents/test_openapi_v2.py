@@ -114,10 +114,10 @@ def test_each_version_is_documented_alone(api: httpx.Client) -> None:
     assert second == {"/", *(address for _, address in STATUSES)}
 
 
-@pytest.mark.parametrize("version", ["v9", "2", None])
-def test_the_command_refuses_a_version_that_is_not_served(version: str | None) -> None:
-    with pytest.raises(CommandError, match=r"--api-version takes one of v1, v2\."):
-        call_command("spectacular", api_version=version, skip_checks=True, file=os.devnull)
+def test_the_command_refuses_a_version_that_is_not_served() -> None:
+    for version in ("v9", None):
+        with pytest.raises(CommandError, match=r"--api-version takes one of v1, v2\."):
+            call_command("spectacular", api_version=version, skip_checks=True, file=os.devnull)
 
 
 def test_both_versions_are_documented_together(api: httpx.Client) -> None:
@@ -172,45 +172,36 @@ def test_the_filters_of_changes_have_their_values(document: dict[str, Any]) -> N
     assert (parameters["limit"]["minimum"], parameters["limit"]["maximum"]) == (1, 500)
 
 
-@pytest.mark.parametrize("address", [BOOKS, BOOK])
-def test_the_values_of_fields_are_documented(document: dict[str, Any], address: str) -> None:
-    parameters = document["paths"][address]["get"]["parameters"]
-    (fields,) = [parameter for parameter in parameters if parameter["name"] == "fields"]
-    assert fields["schema"]["items"]["enum"] == FIELDS
-    # By default a query repeats the parameter (OpenAPI 3.1, 4.8.12.2).
-    assert fields.keys().isdisjoint(["style", "explode"])
-
-
-def test_a_book_has_all_its_fields(document: dict[str, Any]) -> None:
+def test_a_book_has_all_its_fields_which_can_be_chosen(document: dict[str, Any]) -> None:
     schema = get_response(document, "post", BOOKS, 201)["content"][JSON]["schema"]
     book_schema = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
     properties = book_schema["properties"]
-    assert (list(properties), set(book_schema["required"])) == (FIELDS, set(FIELDS))
+    assert (list(properties), {*book_schema["required"]}) == (FIELDS, {*FIELDS})
     for name in ("created_at", "updated_at"):
         assert (properties[name]["type"], properties[name]["format"]) == ("string", "date-time")
     isbns = ("9780141439518", None, "0-14-143951-3")
     assert [is_valid(document, properties["isbn13"], isbn) for isbn in isbns] == [True, True, False]
+    for address in (BOOKS, BOOK):
+        parameters = {parameter["name"]: parameter for parameter in document["paths"][address]["get"]["parameters"]}
+        assert parameters["fields"]["schema"]["items"]["enum"] == FIELDS
+        # By default a query repeats the parameter (OpenAPI 3.1, 4.8.12.2).
+        assert parameters["fields"].keys().isdisjoint(["style", "explode"])
 
 
 def test_only_a_change_may_leave_fields_out(document: dict[str, Any]) -> None:
     parts = [{name: value for name, value in build_book().items() if name != omitted} for omitted in build_book()]
     creation, replacement, change = (get_body_schema(document, *operation) for operation in BODIES)
-    assert [is_valid(document, creation, part) for part in parts] == [False] * 5
-    assert [is_valid(document, replacement, part) for part in parts] == [False] * 5
+    assert [is_valid(document, schema, part) for schema in (creation, replacement) for part in parts] == [False] * 10
     assert [is_valid(document, change, part) for part in [*parts, {}]] == [True] * 6
-
-
-def test_a_book_may_be_lent(document: dict[str, Any]) -> None:
-    for method, address in BODIES[1:]:
-        schema = get_body_schema(document, method, address)
+    for schema in (replacement, change):
         valid = [is_valid(document, schema, build_book(available=value)) for value in (True, False, "no", 0, None)]
         assert valid == [True, True, False, False, False]
 
 
-@pytest.mark.parametrize("address", [BOOK, "/api/v2/webhooks/{webhook_id}"])
-def test_a_change_may_come_as_a_merge_patch(document: dict[str, Any], address: str) -> None:
-    content = document["paths"][address]["patch"]["requestBody"]["content"]
-    assert content.keys() == {JSON, "application/merge-patch+json"}
+def test_a_change_may_come_as_a_merge_patch(document: dict[str, Any]) -> None:
+    for address in (BOOK, HOOK):
+        content = document["paths"][address]["patch"]["requestBody"]["content"]
+        assert content.keys() == {JSON, "application/merge-patch+json"}
 
 
 def test_the_document_allows_valid_operations_alone(document: dict[str, Any]) -> None:
@@ -240,7 +231,7 @@ def test_the_document_allows_valid_operations_alone(document: dict[str, Any]) ->
 
 
 def test_real_responses_are_as_documented(api: httpx.Client, document: dict[str, Any], book: dict[str, Any]) -> None:
-    address, any_tag = f"{BOOKS}/{book['id']}", {"If-None-Match": "*"}
+    address, any_tag, key = f"{BOOKS}/{book['id']}", {"If-None-Match": "*"}, create_key_header(create_librarian())
     creation = {"op": "create", "book": build_book()}
     change = {"op": "update", "id": book["id"], "book": {"year": 1999}}
     bodies = [{"operations": [creation, change, *more]} for more in ([], [{"op": "delete", "id": book["id"]}])]
@@ -259,23 +250,9 @@ def test_real_responses_are_as_documented(api: httpx.Client, document: dict[str,
             ("patch", BOOK, 200, api.patch(address, json={"year": 2000})),
             ("post", BULK, 200, api.post(f"{BULK}?dry_run=true", json=bodies[0])),
             ("post", BULK, 200, api.post(BULK, json=bodies[1])),
-        ],
-    )
-
-
-def test_real_responses_of_the_history_are_as_documented(
-    api: httpx.Client, document: dict[str, Any], book: dict[str, Any]
-) -> None:
-    key, address = create_key_header(create_librarian()), f"{BOOKS}/{book['id']}"
-    check_responses(
-        document,
-        [
-            ("patch", BOOK, 200, api.patch(address, json={"year": 2000}, headers=key)),
-            ("post", REVERT, 200, api.post(f"{address}/revert", json={"version": 1})),
-            ("delete", BOOK, 204, api.delete(address)),
             ("post", RESTORE, 201, api.post(f"{address}/restore")),
+            ("post", REVERT, 200, api.post(f"{address}/revert", json={"version": 1})),
             ("get", HISTORY, 200, api.get(f"{address}/history", headers=key)),
-            ("get", CHANGES, 200, api.get(CHANGES, headers=key)),
             ("get", CHANGES, 200, api.get(f"{CHANGES}?limit=1&since=2026-01-01T00:00:00Z", headers=key)),
         ],
     )
@@ -301,93 +278,61 @@ def test_responses_about_operations_are_as_documented(
         ],
     )
     errors = [
-        ("post", OPERATIONS, api.post(OPERATIONS, json=body, headers=build_bearer_header("no.token.ofours"))),
         ("post", OPERATIONS, api.post(OPERATIONS, json={**body, "filter": {"year_min": "1"}}, headers=key)),
-        ("post", OPERATIONS, api.post(OPERATIONS, content=b"{", headers=key)),
         ("get", OPERATION, api.get(f"{OPERATIONS}/0", headers=key)),
         ("post", CANCEL, api.post(f"{done}/cancel", headers=key)),
         ("post", UNDO, api.post(f"{done}/undo", headers=key)),
     ]
-    assert [response.status_code for *_, response in errors] == [401, 422, 400, 404, 409, 409]
+    assert [response.status_code for *_, response in errors] == [422, 404, 409, 409]
     assert list_undocumented_responses(document, errors) == []
 
 
-def test_the_examples_of_errors_of_the_history_are_real(api: httpx.Client, document: dict[str, Any]) -> None:
+def test_the_examples_of_errors_are_real(api: httpx.Client, document: dict[str, Any]) -> None:
     book = api.post(BOOKS, json=build_book()).json()
-    librarian, invalid_token = create_librarian(), build_bearer_header("no.token.ofours")
-    key, reading_key = (create_key_header(librarian, scopes) for scopes in ("write", "read"))
+    key, reading_key = (create_key_header(create_librarian(scope), scope) for scope in ("write", "read"))
+    invalid_token = build_bearer_header("no.token.ofours")
     book_address, other = f"{BOOKS}/{book['id']}", {"If-Match": '"other"'}
+    operations = {"operations": [{"op": "delete", "id": book["id"]}, {"op": "delete", "id": 0}]}
     responses = [
-        ("get", HISTORY, api.get(f"{book_address}/history?autor=austen", headers=key)),
-        ("get", HISTORY, api.get(f"{BOOKS}/0/history", headers=key)),
+        ("get", BOOKS, api.get(f"{BOOKS}?autor=austen")),
+        ("get", BOOKS, api.get(BOOKS, headers=other)),
+        ("get", BOOKS, api.get(f"{BOOKS}?limit=501")),
+        ("get", BOOKS, api.get(BOOKS, headers=invalid_token)),
+        ("post", BOOKS, api.post(BOOKS, content=b"{")),
+        ("post", BOOKS, api.post(BOOKS, content=b" " * (1024 * 1024 + 1))),
+        ("post", BOOKS, api.post(BOOKS, content=b"{}", headers={"Content-Type": "text/plain"})),
+        ("post", BOOKS, api.post(BOOKS, json=build_book(year="1984"))),
+        ("post", BOOKS, api.post(BOOKS, json={}, headers=reading_key)),
+        ("get", BOOK, api.get(f"{book_address}?autor=austen")),
+        ("get", BOOK, api.get(f"{BOOKS}/0")),
+        ("patch", BOOK, api.patch(book_address, json={"year": "1984"})),
+        ("delete", BOOK, api.delete(book_address, headers=other)),
+        ("post", BULK, api.post(BULK, content=b"{")),
+        ("post", BULK, api.post(BULK, content=b" " * (16 * 1024 * 1024 + 1))),
+        ("post", BULK, api.post(BULK, json=operations)),
         ("get", HISTORY, api.get(f"{book_address}/history?limit=501", headers=key)),
-        ("get", HISTORY, api.get(f"{book_address}/history", headers=invalid_token)),
         ("get", CHANGES, api.get(CHANGES, headers=reading_key)),
-        ("post", REVERT, api.post(f"{book_address}/revert", content=b"{")),
-        ("post", REVERT, api.post(f"{BOOKS}/0/revert", json={"version": 1})),
         ("post", REVERT, api.post(f"{book_address}/revert", json={"version": 1}, headers=other)),
         ("post", REVERT, api.post(f"{book_address}/revert", json={"version": 2})),
         ("post", RESTORE, api.post(f"{BOOKS}/0/restore")),
         ("post", RESTORE, api.post(f"{book_address}/restore")),
         ("post", RESTORE, api.post(f"{book_address}/restore", headers=other)),
-        ("post", RESTORE, api.post(f"{BOOKS}/first/restore")),
+        ("post", KEYS, api.post(KEYS, json={"name": "More", "scopes": "write"}, headers=reading_key)),
+        ("get", KEY, api.get(f"{KEYS}/{'0' * 12}", headers=reading_key)),
+        ("get", KEYS, api.get(f"{KEYS}?autor=5", headers=reading_key)),
+        ("post", KEYS, api.post(KEYS, json={"name": "More", "scopes": "all"}, headers=reading_key)),
     ]
+    assert {response.status_code for *_, response in responses} == {400, 401, 403, 404, 409, 412, 413, 415, 422}
     assert list_undocumented_responses(document, responses) == []
 
 
-def test_the_examples_of_errors_are_real(api: httpx.Client, document: dict[str, Any]) -> None:
-    book = api.post("/api/v2/books", json=build_book()).json()
-    book_address, other = f"{BOOKS}/{book['id']}", {"If-Match": '"other"'}
-    text, large = {"Content-Type": "text/plain"}, b" " * (1024 * 1024 + 1)
-    deletion = {"op": "delete", "id": book["id"]}
-    responses = [
-        ("get", BOOKS, api.get(f"{BOOKS}?autor=austen")),
-        ("get", BOOKS, api.get(BOOKS, headers=other)),
-        ("get", BOOKS, api.get(f"{BOOKS}?limit=501")),
-        ("post", BOOKS, api.post(BOOKS, content=b"{")),
-        ("post", BOOKS, api.post(BOOKS, content=large)),
-        ("post", BOOKS, api.post(BOOKS, content=b"{}", headers=text)),
-        ("post", BOOKS, api.post(BOOKS, json=build_book(year="1984"))),
-        ("get", BOOK, api.get(f"{book_address}?autor=austen")),
-        ("get", BOOK, api.get(f"{BOOKS}/0")),
-        ("get", BOOK, api.get(book_address, headers=other)),
-        ("patch", BOOK, api.patch(book_address, content=b"{")),
-        ("patch", BOOK, api.patch(book_address, json={"year": "1984"})),
-        ("delete", BOOK, api.delete(book_address, headers=other)),
-        ("post", BULK, api.post(BULK, content=b"{")),
-        ("post", BULK, api.post(BULK, content=b" " * (16 * 1024 * 1024 + 1))),
-        ("post", BULK, api.post(BULK, json={"operations": [deletion, {"op": "delete", "id": 0}]})),
-    ]
-    assert list_undocumented_responses(document, responses) == []
-
-
-def test_the_examples_of_refused_credentials_are_real(api: httpx.Client, document: dict[str, Any]) -> None:
-    key = create_key_header(create_librarian(), "read")
-    webhooks_key = create_key_header(create_librarian("webhooks"), "webhooks")
-    invalid_token = build_bearer_header("no.token.ofours")
-    responses = [
-        ("get", BOOKS, api.get(BOOKS, headers=invalid_token)),
-        ("get", BOOKS, api.get(BOOKS, headers=webhooks_key)),
-        ("post", BOOKS, api.post(BOOKS, json={}, headers=key)),
-        ("post", KEYS, api.post(KEYS, json={"name": "More", "scopes": "write"}, headers=key)),
-        ("get", KEY, api.get(f"{KEYS}/{'0' * 12}", headers=key)),
-        ("get", KEYS, api.get(f"{KEYS}?autor=5", headers=key)),
-        ("post", KEYS, api.post(KEYS, json={"name": "More", "scopes": "all"}, headers=key)),
-    ]
-    statuses = [401, 403, 403, 403, 404, 400, 422]
-    assert [response.status_code for *_, response in responses] == statuses
-    assert list_undocumented_responses(document, responses) == []
-
-
-@pytest.mark.parametrize("address", [BOOKS, BULK])
-def test_the_example_of_a_conflict_is_real(api: httpx.Client, document: dict[str, Any], address: str) -> None:
-    book = api.post("/api/v2/books", json=build_book()).json()
+def test_the_example_of_a_conflict_is_real(api: httpx.Client, document: dict[str, Any], book: dict[str, Any]) -> None:
     duplicate = build_book(isbn=book["isbn"])
-    body = duplicate if address == BOOKS else {"operations": [{"op": "create", "book": duplicate}]}
-    response = api.post(address, json=body).json()
-    (example,) = get_response(document, "post", address, 409)["content"][JSON]["examples"].values()
-    text = json.dumps(drop_request_id(response)).replace(f"/books/{book['id']} ", "/books/1 ")
-    assert drop_request_id(example["value"]) == json.loads(text)
+    for address, body in ((BOOKS, duplicate), (BULK, {"operations": [{"op": "create", "book": duplicate}]})):
+        response = api.post(address, json=body).json()
+        (example,) = get_response(document, "post", address, 409)["content"][JSON]["examples"].values()
+        text = json.dumps(drop_request_id(response)).replace(f"/books/{book['id']} ", "/books/1 ")
+        assert drop_request_id(example["value"]) == json.loads(text)
 
 
 DOCS_PAGES = {
@@ -397,10 +342,9 @@ DOCS_PAGES = {
 }
 
 
-@pytest.mark.parametrize("end", ["", "/"])
-def test_every_page_of_the_docs_shows_its_document_and_leads_to_the_others(api: httpx.Client, end: str) -> None:
+def test_every_page_of_the_docs_shows_its_document_and_leads_to_the_others(api: httpx.Client) -> None:
     for address, (title, current, document) in DOCS_PAGES.items():
-        page = api.get(f"{settings.PUBLIC_URL}{address}{end}")
+        page = api.get(f"{settings.PUBLIC_URL}{address}/")
         assert page.status_code == 200
         assert re.findall("<title>(.*)</title>", page.text) == [title]
         assert re.findall('aria-current="page">([^<]*)<', page.text) == [current]
@@ -412,9 +356,9 @@ def test_every_page_of_the_docs_shows_its_document_and_leads_to_the_others(api: 
         assert f'"{document}"' in api.get(script).text
 
 
-@pytest.mark.parametrize("address", ["/docs/v3", "/docs/v0", "/docs/v", "/openapi/v3.json", "/openapi/v2"])
-def test_no_other_version_is_documented(api: httpx.Client, address: str) -> None:
-    assert (api.get(address).status_code, api.get(address).json()) == (404, {"detail": "Not Found"})
+def test_no_other_version_is_documented(api: httpx.Client) -> None:
+    for address in ("/docs/v3", "/docs/v", "/openapi/v3.json", "/openapi/v2"):
+        assert (api.get(address).status_code, api.get(address).json()) == (404, {"detail": "Not Found"})
 
 
 def test_an_operation_need_not_say_whether_there_are_events(document: dict[str, Any]) -> None:

@@ -67,9 +67,9 @@ def test_every_webhook_operation_needs_the_scope(document: dict[str, Any]) -> No
     }
 
 
-@pytest.mark.parametrize("address", [V2_DOCUMENT_URL, DOCUMENT_URL])
-def test_sent_events_are_as_documented(api: httpx.Client, address: str) -> None:
-    document = api.get(address).json()
+def test_sent_events_are_as_documented(api: httpx.Client, document: dict[str, Any]) -> None:
+    assert "webhooks" not in api.get(V1_DOCUMENT_URL).json()
+    assert api.get(DOCUMENT_URL).json()["webhooks"].keys() == document["webhooks"].keys()
     book = api.post("/api/v2/books", json=build_book()).json()
     api.patch(f"/api/v2/books/{book['id']}", json={"year": 1})
     api.delete(f"/api/v2/books/{book['id']}")
@@ -90,10 +90,6 @@ def test_sent_events_are_as_documented(api: httpx.Client, address: str) -> None:
             sent |= sign(form, [FORM_SECRET, FORM_SECRET], json.loads(body)["id"], 1769851800, body)
             assert [is_valid(document, headers[name], value) for name, value in sent.items()] == [True] * len(sent)
         assert (required, headers.keys()) == ({"X-Webhook-Event"}, sent.keys())
-
-
-def test_version_1_documents_no_webhooks(api: httpx.Client) -> None:
-    assert "webhooks" not in api.get(V1_DOCUMENT_URL).json()
 
 
 ALLOWED_FIELDS: list[dict[str, Any]] = [
@@ -164,12 +160,6 @@ def test_real_responses_are_as_documented(
     check_responses(document, responses)
 
 
-def change_to_form_c(api: httpx.Client, webhook: str, key_header: dict[str, str]) -> httpx.Response:
-    """Asks for form C, in which an older release's secret cannot sign."""
-    EndpointSecret.objects.update(sealed=encrypt_secret(OLD_SECRET))
-    return api.patch(webhook, json={"signature_form": "C"}, headers=key_header)
-
-
 def test_the_examples_of_errors_are_real(
     api: httpx.Client, document: dict[str, Any], key_header: dict[str, str]
 ) -> None:
@@ -180,7 +170,6 @@ def test_the_examples_of_errors_are_real(
     private, period = {"url": "https://10.0.0.1/", "events": ["*"]}, {"events": ["*"], "after": "2026-01-31T00:00:00Z"}
     expired = StreamCursor(0, 0, LONG_AGO).encode()
     responses = [
-        ("get", HOOKS, api.get(f"{HOOKS}?autor=5", headers=key_header)),
         ("get", HOOKS, api.get(HOOKS, headers=reader)),
         ("post", HOOKS, api.post(HOOKS, content=b"{", headers=key_header)),
         ("post", HOOKS, api.post(HOOKS, json=private, headers=key_header)),
@@ -190,18 +179,19 @@ def test_the_examples_of_errors_are_real(
         ("post", SECRET, api.post(f"{webhook}/secret", json={"secret": "short"}, headers=key_header)),
         ("post", PROMOTE, api.post(f"{webhook}/secret/promote", headers=key_header)),
         ("post", REPLAY, api.post(f"{webhook}/replay", json={**period, "events": []}, headers=key_header)),
-        ("get", DELIVERIES, api.get(f"{webhook}/deliveries?autor=dead", headers=key_header)),
         ("get", DELIVERIES, api.get(f"{webhook}/deliveries?limit=501", headers=key_header)),
         ("get", DELIVERY, api.get(f"{webhook}/deliveries/0", headers=key_header)),
-        ("get", EVENTS, api.get(f"{EVENTS}?autor=x", headers=key_header)),
         ("get", EVENTS, api.get(f"{EVENTS}?after={expired}", headers=key_header)),
         ("get", EVENTS, api.get(f"{EVENTS}?after=x", headers=key_header)),
-        ("patch", HOOK, change_to_form_c(api, webhook, key_header)),
-        ("patch", HOOK, api.patch(webhook, json={"state": "disabled"}, headers=key_header)),
+    ]
+    # A secret of an older release cannot sign in form C.
+    EndpointSecret.objects.update(sealed=encrypt_secret(OLD_SECRET))
+    responses.append(("patch", HOOK, api.patch(webhook, json={"signature_form": "C"}, headers=key_header)))
+    api.patch(webhook, json={"state": "disabled"}, headers=key_header).raise_for_status()
+    responses += [
         ("post", PING, api.post(f"{webhook}/ping", headers=key_header)),
         ("post", REPLAY, api.post(f"{webhook}/replay", json=period, headers=key_header)),
         ("post", REDELIVER, api.post(f"{webhook}/deliveries/{delivery.pk}/redeliver", headers=key_header)),
     ]
-    refusals = [(method, path, response) for method, path, response in responses if response.status_code >= 400]
-    assert len(refusals) == len(responses) - 1
-    assert list_undocumented_responses(document, refusals) == []
+    assert {response.status_code // 100 for *_, response in responses} == {4}
+    assert list_undocumented_responses(document, responses) == []
