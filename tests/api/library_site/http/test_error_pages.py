@@ -28,27 +28,28 @@ def read_title(response: Any) -> str:
     return match[1]
 
 
-def test_a_browser_gets_a_page_for_an_unknown_address(api: httpx.Client) -> None:
+def test_an_unknown_address_is_a_page_for_a_browser_and_json_for_a_program(api: httpx.Client) -> None:
     for address in ("/nothing", "/docs/v9", "/accounts/nothing", "/admin/r/1/1/", "/apiary", "/API"):
         response = api.get(address, headers=AS_BROWSER)
         assert (response.status_code, read_title(response)) == (404, "There is no such page"), address
         assert "Accept" in response.headers["Vary"]
         assert "default-src 'self'" in response.headers["Content-Security-Policy"]
         assert not re.search(r"<script|<style|\sstyle=", response.text)
-
-
-@pytest.mark.parametrize("address", ["/nothing", "/admin/r/1/1/"])
-def test_a_program_gets_json_for_an_unknown_address(api: httpx.Client, address: str) -> None:
-    for accept in ("*/*", "application/json", "application/json, text/html", "image/png,*/*;q=0.5"):
-        response = api.get(address, headers={"Accept": accept})
-        assert (response.status_code, response.json()) == (404, {"detail": "Not Found"}), accept
-        assert "Accept" in response.headers["Vary"]
+    for accept in ("*/*", "application/json, text/html", "image/png,*/*;q=0.5"):
+        for address in ("/nothing", "/admin/r/1/1/"):
+            response = api.get(address, headers={"Accept": accept})
+            assert (response.status_code, response.json()) == (404, {"detail": "Not Found"}), accept
+            assert "Accept" in response.headers["Vary"]
 
 
 def test_an_address_for_programs_answers_json_to_a_browser_too(api: httpx.Client) -> None:
     for address in (
-        *("/api", "/api/", "/api/nothing", "/api/books/0", "/api/v2/books/0", "/webhooks/nothing"),
-        *("/openapi/v9.json", "/oauth/nothing", "/oauth/authorizer", "/.well-known/nothing"),
+        "/api",
+        "/api/v2/books/0",
+        "/webhooks/nothing",
+        "/openapi/v9.json",
+        "/oauth/nothing",
+        "/.well-known/x",
     ):
         response = api.get(address, headers=AS_BROWSER)
         assert (response.status_code, response.headers["Content-Type"]) == (404, "application/json"), address
@@ -103,17 +104,12 @@ def test_an_app_that_cannot_be_let_in_is_explained(api: httpx.Client) -> None:
         assert (response.status_code, response.json()["error_description"]) == (400, reason)
 
 
-@pytest.mark.parametrize("status", EXPLANATIONS)
-def test_each_error_has_words_of_its_own(status: int) -> None:
+def test_each_error_has_words_of_its_own() -> None:
     request = RequestFactory().get("/admin/books/book/", headers=AS_BROWSER)
-    response = render_content(request, ErrorContent(status, "It is <taken>", headers={"X-Reason": "taken"}))
-    assert (response.status_code, read_title(response)) == (status, EXPLANATIONS[status].title)
-    assert response.headers["X-Reason"] == "taken"
-    assert ("It is &lt;taken&gt;" in response.content.decode()) == (status in (400, 409))
-
-
-@pytest.mark.parametrize("status", sorted(CODES_BY_STATUS.keys() - EXPLANATIONS.keys()))
-def test_an_error_that_no_page_explains_is_still_a_page(status: int) -> None:
-    request = RequestFactory().post("/admin/books/book/", headers=AS_BROWSER)
-    response = render_content(request, ErrorContent(status, "It is taken"))
-    assert (response.status_code, read_title(response)) == (status, "The library cannot read this request")
+    for status in CODES_BY_STATUS.keys() | EXPLANATIONS.keys():
+        explanation = EXPLANATIONS.get(status, EXPLANATIONS[400])
+        response = render_content(request, ErrorContent(status, "It is <taken>", headers={"X-Reason": "taken"}))
+        assert (response.status_code, read_title(response)) == (status, explanation.title)
+        assert response.headers["X-Reason"] == "taken"
+        is_shown = explanation in (EXPLANATIONS[400], EXPLANATIONS[409])
+        assert ("It is &lt;taken&gt;" in response.content.decode()) == is_shown, status

@@ -17,17 +17,12 @@ if TYPE_CHECKING:
 REQUEST_ID = "Caller-1.of_2"
 ADDRESSES = {
     "/": 200,
-    "/docs": 200,
-    "/openapi.json": 200,
     "/static/admin/css/base.css": 200,
     "/api/books": 200,
     "/api/books/0": 404,
-    "/api/books/x": 422,
-    "/api/nowhere": 404,
     "/nowhere": 404,
     "/admin/": 302,
     "/admin/login/": 200,
-    "/admin/nowhere/": 302,
 }
 
 
@@ -48,7 +43,7 @@ def test_an_acceptable_id_is_kept_and_any_other_is_replaced(api: httpx.Client) -
     for value in ("a" * 8, "a" * 64, "a.b_C-09"):
         assert get_request_id(api.get("/", headers={"X-Request-ID": value})) == value
     others = ["", "a" * 7, "a" * 65, "with space", "a,bcdefgh", "abcdefgh\n", "1" * 9 + "/"]
-    new_ids = [get_request_id(api.get("/", headers={"X-Request-ID": value})) for value in others * 5]
+    new_ids = [get_request_id(api.get("/", headers={"X-Request-ID": value})) for value in others * 2]
     assert [new_id for new_id in new_ids if not re.fullmatch("[0-9a-f]{32}", new_id)] == []
     assert len(set(new_ids)) == len(new_ids)
 
