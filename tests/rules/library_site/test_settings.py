@@ -5,6 +5,7 @@ import os
 import re
 import stat
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from django.core.checks import run_checks
@@ -324,3 +325,10 @@ def test_a_wrong_address_of_the_database_is_refused_in_our_words() -> None:
         read_settings({"DATABASE_URL": "postgres"})
     with pytest.raises(ImproperlyConfigured, match="sslmod"):
         read_settings({"DATABASE_URL": "postgresql://db.example/library?sslmod=require"})
+
+
+def test_a_setting_without_its_package_stops_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    for exception in (None, ModuleNotFoundError()):
+        monkeypatch.setattr(env, "find_spec", Mock(side_effect=exception, return_value=None))
+        with pytest.raises(ImproperlyConfigured, match=r"^SENTRY_DSN needs packages: .*requirements/optional.txt$"):
+            read_settings({"SENTRY_DSN": "https://open-sesame@errors.example/1"})

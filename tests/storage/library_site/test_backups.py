@@ -7,10 +7,8 @@ import shutil
 import stat
 import subprocess
 import sys
-import tempfile
 from base64 import b64decode
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +24,6 @@ from pytest_django import DjangoAssertNumQueries, Settings
 
 from library_site.backups import copies
 from library_site.backups.records import read_backup_time
-from library_site.backups.retention import Retention, choose_kept
 from library_site.checks import check_backup_encryption
 from library_site.environment_file import parse_variables
 from library_site.management.commands import back_up
@@ -46,9 +43,9 @@ LIST_TABLES = {
     "postgresql": "SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1",
     "sqlite": "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY 1",
 }
-# ANALYZE writes the statistics of SQLite.
 # Encrypts nothing, but reads and writes as a program that does.
 ENCODE = f"{sys.executable} -c 'import sys, base64; base64.encode(sys.stdin.buffer, sys.stdout.buffer)'"
+# ANALYZE writes the statistics of SQLite.
 TABLES_OF_AFTER_RESTORE = {"webhooks_event", "webhooks_restoration", "sqlite_sequence", "sqlite_stat1", "sqlite_stat4"}
 
 
@@ -128,15 +125,13 @@ def test_the_keys_are_beside_the_copy_for_the_owner_alone(tmp_path: Path, settin
     assert shlex.split(text) == ["SECRET_KEY=it's # a $key", "SECRET_KEY_FALLBACKS=older,oldest"]
 
 
-@pytest.mark.parametrize("name", ["backup.env", "backup.env.encrypted"])
-def test_a_backup_replaces_nothing(tmp_path: Path, name: str) -> None:
-    (tmp_path / name).write_text("of an earlier one")
-    with pytest.raises(CommandError, match=rf"{name} exists already"):
-        call_command("back_up", tmp_path / "backup")
-    assert [path.name for path in tmp_path.iterdir()] == [name]
-
-
-def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+def test_a_backup_replaces_nothing_and_names_what_cannot_be_written(tmp_path: Path) -> None:
+    for name in ("backup.env", "backup.env.encrypted"):
+        (tmp_path / name).write_text("of an earlier one")
+        with pytest.raises(CommandError, match=rf"{name} exists already"):
+            call_command("back_up", tmp_path / "backup")
+        assert [path.name for path in tmp_path.iterdir()] == [name]
+        (tmp_path / name).unlink()
     with pytest.raises(CommandError, match=r"/nowhere/backup\.part: No such file or directory\."):
         call_command("back_up", tmp_path / "nowhere" / "backup")
 
@@ -231,54 +226,37 @@ sys.exit("SECRET_KEY" if b"keys" in data[:99] else sys.stdout.buffer.write(b"x")
 
 
 @request_dump_programs
-@pytest.mark.parametrize(
-    ("command", "message"),
-    [
-        (f"{sys.executable} -c exit(1)", "BACKUP_ENCRYPT_COMMAND failed: .*backup is not encrypted"),
-        (ENCODE_FIRST, "backup.jwks.json is not encrypted"),
-        (f"{tempfile.gettempdir()}/no-such-command", "no-such-command: No such file or directory"),
-    ],
-)
-def test_a_backup_that_is_not_encrypted_is_none(tmp_path: Path, settings: Settings, command: str, message: str) -> None:
+def test_a_backup_that_is_not_encrypted_is_none(tmp_path: Path, settings: Settings) -> None:
     """What it would leave can be read: the dump, the signing keys and SECRET_KEY."""
-    settings.DATA_DIR, settings.BACKUP_ENCRYPT_COMMAND = tmp_path, command
-    with pytest.raises(CommandError, match=message):
-        call_command("back_up", tmp_path / "backup")
-    assert [path.name for path in tmp_path.iterdir() if path.name.startswith("backup")] == []
-    assert read_backup_time() is None
+    settings.DATA_DIR = tmp_path
+    messages = {
+        f"{sys.executable} -c exit(1)": "BACKUP_ENCRYPT_COMMAND failed: .*backup is not encrypted",
+        ENCODE_FIRST: "backup.jwks.json is not encrypted",
+        f"{tmp_path}/no-such-command": "no-such-command: No such file or directory",
+    }
+    for settings.BACKUP_ENCRYPT_COMMAND, message in messages.items():
+        with pytest.raises(CommandError, match=message):
+            call_command("back_up", tmp_path / "backup")
+        assert [path.name for path in tmp_path.iterdir() if path.name.startswith("backup")] == []
+        assert read_backup_time() is None
 
 
 @request_dump_programs
-@pytest.mark.parametrize("status", [200, 500])
 def test_a_good_backup_is_told_elsewhere(
-    tmp_path: Path, settings: Settings, capsys: pytest.CaptureFixture[str], status: int
+    tmp_path: Path, settings: Settings, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings.DATA_DIR = tmp_path
-    with start_receiver(respond_with(status)) as receiver:
-        settings.BACKUP_PING_URL = receiver.url
-        call_command("back_up", tmp_path / "backup")
-    assert len(receiver.requests) == 1
-    assert ("BACKUP_PING_URL does not answer" in capsys.readouterr().err) == (status == 500)
+    for status in (200, 500):
+        with start_receiver(respond_with(status)) as receiver:
+            settings.BACKUP_PING_URL = receiver.url
+            call_command("back_up", tmp_path / f"backup-{status}")
+        assert len(receiver.requests) == 1
+        assert ("BACKUP_PING_URL does not answer" in capsys.readouterr().err) == (status == 500)
     assert read_backup_time()
 
 
-def test_the_newest_of_each_period_is_kept() -> None:
-    days = [datetime(2026, 11, 23, 2, tzinfo=UTC) - timedelta(days=number) for number in range(400)]
-    moments = [*days, days[0] + timedelta(hours=9)]
-    kept = choose_kept(moments, Retention(3, 2, 3))
-    assert sorted(f"{moment:%m-%d %H}" for moment in kept) == [
-        "09-30 02",
-        "10-31 02",
-        "11-21 02",
-        "11-22 02",
-        "11-23 11",
-    ]
-    assert choose_kept(moments, Retention(0, 0, 0)) == {moments[-1]}
-    assert choose_kept([], Retention(0, 0, 0)) == set()
-
-
-def test_a_command_that_does_not_encrypt_is_reported(settings: Settings) -> None:
-    wrong = ["sh -c 'exit 1'", "echo -n", "echo 'half", f"{tempfile.gettempdir()}/no-such-command"]
+def test_a_command_that_does_not_encrypt_is_reported(settings: Settings, tmp_path: Path) -> None:
+    wrong = ["sh -c 'exit 1'", "echo -n", "echo 'half", f"{tmp_path}/no-such-command"]
     reported = []
     for settings.BACKUP_ENCRYPT_COMMAND in ["", "cat", *wrong]:
         reported += [settings.BACKUP_ENCRYPT_COMMAND for _ in check_backup_encryption(None)]

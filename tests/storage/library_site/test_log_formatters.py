@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 from django.db import DatabaseError, connection, transaction
@@ -68,22 +69,21 @@ def catch(raise_error: Callable[[], None]) -> Exception:
     raise AssertionError
 
 
-@pytest.mark.parametrize("formatter", [TextFormatter(), JSONFormatter()])
-@pytest.mark.parametrize("wrap", [raise_plainly, raise_from_cause, raise_in_context, raise_in_group])
-@pytest.mark.parametrize(
-    "fail", [violate_unique, violate_check, violate_check_by_copy, misspell_column, misspell_function]
-)
-def test_no_error_of_the_database_logs_a_row(
-    fail: Callable[[], None], wrap: Callable[[Exception], None], formatter: logging.Formatter
-) -> None:
+FAILURES = [violate_unique, violate_check, violate_check_by_copy, misspell_column, misspell_function]
+WRAPPERS = [raise_plainly, raise_from_cause, raise_in_context, raise_in_group]
+
+
+def test_no_error_of_the_database_logs_a_row() -> None:
     execute(CREATE_SQL)
-    error = catch(fail)
-    assert SECRET in str(error)
-    wrapped = catch(lambda: wrap(error))
-    record = logging.LogRecord(
-        "books", logging.ERROR, "", 1, "It failed: %s", (error,), (type(wrapped), wrapped, wrapped.__traceback__)
-    )
-    line = formatter.format(record)
-    assert SECRET not in line
-    assert str(error).splitlines()[0] in line.replace('\\"', '"')
-    assert "test_log_formatters.py" in line
+    for fail, wrap in [*((fail, raise_plainly) for fail in FAILURES), *((violate_check, wrap) for wrap in WRAPPERS)]:
+        error = catch(fail)
+        assert SECRET in str(error)
+        wrapped = catch(partial(wrap, error))
+        record = logging.LogRecord(
+            "books", logging.ERROR, "", 1, "It failed: %s", (error,), (type(wrapped), wrapped, wrapped.__traceback__)
+        )
+        for formatter in (TextFormatter(), JSONFormatter()):
+            line = formatter.format(record)
+            assert SECRET not in line
+            assert str(error).splitlines()[0] in line.replace('\\"', '"')
+            assert "test_log_formatters.py" in line

@@ -36,16 +36,11 @@ def test_a_file_that_is_there_keeps_its_mode(tmp_path: Path) -> None:
     assert file.stat().st_mode & 0o777 == 0o660
 
 
-@pytest.mark.parametrize(
-    ("folder_mode", "file_mode", "is_reported"),
-    [(0o755, 0o644, True), (0o755, 0o640, False), (0o755, 0o600, False), (0o700, 0o644, False)],
-)
-def test_a_file_that_everybody_reaches_gives_a_warning(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder_mode: int, file_mode: int, is_reported: bool
-) -> None:
+def test_a_file_that_everybody_reaches_gives_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "library.sqlite3"
     file.touch()
-    file.chmod(file_mode)
-    tmp_path.chmod(folder_mode)
     monkeypatch.setitem(connection.settings_dict, "NAME", str(file))
-    assert ("library_site.W005" in {message.id for message in run_checks()}) == is_reported
+    for folder_mode, file_mode, is_reported in ((0o755, 0o644, True), (0o755, 0o640, False), (0o700, 0o644, False)):
+        file.chmod(file_mode)
+        tmp_path.chmod(folder_mode)
+        assert ("library_site.W005" in {message.id for message in run_checks()}) == is_reported

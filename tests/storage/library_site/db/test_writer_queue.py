@@ -122,19 +122,6 @@ def test_a_writer_beyond_them_leaves_when_no_turn_ends(
     futures[0].result(PLENTY)
 
 
-def test_while_turns_end_all_writers_wait(
-    queue: WriterQueue, pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(writer_queue, "STALL_TIMEOUT", PLENTY)
-    turns: list[int] = []
-    queue.wait(NO_TIME)
-    futures = start_writers(pool, queue, 4, turns)
-    queue.end_turn()
-    for future in futures:
-        future.result(PLENTY)
-    assert turns == [0, 1, 2, 3]
-
-
 def test_only_writers_of_half_the_threads_wait_for_long(queue: WriterQueue) -> None:
     writers = [queue.join(100) for _ in range(3)]
     assert [queue.get_wait_end(writer, 160, 100) for writer in writers] == [160, 160, 100 + STALL_TIMEOUT]
@@ -144,12 +131,9 @@ def test_only_writers_of_half_the_threads_wait_for_long(queue: WriterQueue) -> N
     # It is one of them when another one has left.
     queue.remove(writers[0])
     assert queue.get_wait_end(writers[2], 160, 100) == 160
-
-
-def test_where_any_number_waits_all_wait_for_long(queue: WriterQueue) -> None:
+    # Where any number may wait, all wait for long.
     queue.max_writers = 0
-    writers = [queue.join(now) for now in (100, 200)]
-    assert [queue.get_wait_end(writer, 260, 200) for writer in writers] == [260, 260]
+    assert [queue.get_wait_end(writer, 260, 200) for writer in (*writers[1:], queue.join(200))] == [260] * 3
 
 
 def test_only_a_turn_that_ends_lets_more_writers_wait(queue: WriterQueue) -> None:
@@ -189,11 +173,6 @@ def test_turns_of_other_processes_let_writers_wait(queue: WriterQueue, other_pro
         queue.join(now)
 
 
-def test_without_a_log_no_other_process_writes(queue: WriterQueue) -> None:
-    writers = [queue.join(100) for _ in range(3)]
-    assert queue.get_wait_end(writers[2], 160, 100 + STALL_TIMEOUT) == 100 + STALL_TIMEOUT
-
-
 FORK_CODE = """
 import os, sys
 from library_site.db.writer_queue import get_queue
@@ -213,10 +192,10 @@ def test_a_child_process_has_a_lock_of_its_own(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(("process", "max_writers"), [("web", 4), ("worker", 0), ("command", 0)])
-def test_only_the_writers_of_a_web_process_are_bounded(settings: Settings, process: str, max_writers: int) -> None:
-    settings.LIBRARY_PROCESS, settings.WEB_THREADS = process, 8
-    assert sqlite.get_max_writers() == max_writers
+def test_only_the_writers_of_a_web_process_are_bounded(settings: Settings) -> None:
+    settings.WEB_THREADS = 8
+    for settings.LIBRARY_PROCESS, max_writers in (("web", 4), ("worker", 0), ("command", 0)):
+        assert sqlite.get_max_writers() == max_writers
 
 
 @pytest.fixture
@@ -242,13 +221,10 @@ def test_a_transaction_is_one_turn(other_process: WriterQueue) -> None:
     assert may_write(other_process)
 
 
-def test_a_transaction_that_fails_ends_its_turn(other_process: WriterQueue) -> None:
+def test_a_transaction_that_fails_or_loses_its_connection_ends_its_turn(other_process: WriterQueue) -> None:
     with suppress(ZeroDivisionError), transaction.atomic():
         Group.objects.create(name=str(1 / 0))
     assert may_write(other_process)
-
-
-def test_a_connection_that_closes_ends_its_turn(other_process: WriterQueue) -> None:
     with transaction.atomic():
         connection.close()
         assert may_write(other_process)
@@ -271,32 +247,26 @@ def test_callbacks_of_a_commit_run_after_the_turn(other_process: WriterQueue) ->
     assert states == [True]
 
 
-@pytest.mark.parametrize(
-    "write",
-    [
-        lambda: Group.objects.create(name="alone"),
-        lambda: Group.objects.filter(name="Librarians").update(name="alone"),
-        lambda: Group.objects.filter(name="nobody")._raw_delete(connection.alias),
-        lambda: connection.cursor().executemany("INSERT INTO auth_group (name) VALUES (%s)", [["many"]]),
-    ],
-)
-def test_a_statement_of_its_own_waits_too(
-    other_process: WriterQueue, monkeypatch: pytest.MonkeyPatch, write: Callable[[], object]
+STATEMENTS: list[Callable[[], object]] = [
+    lambda: Group.objects.create(name="alone"),
+    lambda: Group.objects.filter(name="Librarians").update(name="alone too"),
+    lambda: Group.objects.filter(name="nobody")._raw_delete(connection.alias),
+    lambda: connection.cursor().executemany("INSERT INTO auth_group (name) VALUES (%s)", [["many"]]),
+]
+
+
+def test_a_statement_of_its_own_waits_too_and_a_read_never(
+    other_process: WriterQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite, "SQLITE_TIMEOUT", NO_TIME)
-    other_process.wait(NO_TIME)
-    with pytest.raises(DatabaseBusy):
+    for write in STATEMENTS:
+        other_process.wait(NO_TIME)
+        assert Book.objects.count() == 0
+        with pytest.raises(DatabaseBusy):
+            write()
+        other_process.end_turn()
         write()
-    other_process.end_turn()
-    write()
-    assert may_write(other_process)
-
-
-def test_a_read_never_waits(other_process: WriterQueue, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite, "SQLITE_TIMEOUT", NO_TIME)
-    other_process.wait(NO_TIME)
-    assert Book.objects.count() == 0
-    other_process.end_turn()
+        assert may_write(other_process)
 
 
 @pytest.fixture

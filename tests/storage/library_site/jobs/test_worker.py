@@ -1,5 +1,6 @@
 """What loops of workers do with a connection that failed."""
 
+from functools import partial
 from typing import NoReturn
 
 import pytest
@@ -9,24 +10,18 @@ from library_site.jobs.worker import call_reconnecting
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("error", [InterfaceError(), InternalError(), OperationalError()])
-def test_the_next_call_has_a_new_connection(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
-    def fail() -> NoReturn:
-        raise error
+def test_after_a_failure_of_the_connection_the_next_call_has_a_new_one(caplog: pytest.LogCaptureFixture) -> None:
+    for error in (InterfaceError(), InternalError(), OperationalError(), ZeroDivisionError()):
+        connection.ensure_connection()
+        before = connection.connection
+        with pytest.raises(type(error)):
+            call_reconnecting(partial(fail, error))
+        connection.ensure_connection()
+        assert (connection.connection is before) == isinstance(error, ZeroDivisionError)
+    assert caplog.messages == [
+        f"The database did not answer: {name}" for name in ("InterfaceError", "InternalError", "OperationalError")
+    ]
 
-    connection.ensure_connection()
-    lost = connection.connection
-    with pytest.raises(type(error)):
-        call_reconnecting(fail)
-    connection.ensure_connection()
-    assert connection.connection is not lost
-    assert caplog.messages == [f"The database did not answer: {type(error).__name__}"]
 
-
-@pytest.mark.django_db(transaction=True)
-def test_an_error_of_the_work_keeps_the_connection() -> None:
-    connection.ensure_connection()
-    connected = connection.connection
-    with pytest.raises(ZeroDivisionError):
-        call_reconnecting(lambda: 1 / 0)
-    assert connection.connection is connected
+def fail(error: Exception) -> NoReturn:
+    raise error
