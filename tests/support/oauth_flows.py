@@ -83,11 +83,15 @@ def sign_in(client: httpx.Client, user: User) -> None:
     client.cookies.set(settings.SESSION_COOKIE_NAME, session.session_key)
 
 
+def post_form(client: httpx.Client, path: str, form: dict[str, str], **query: str) -> httpx.Response:
+    """Sends the form of a page without the page, which most tests are not about."""
+    client.cookies.delete(settings.CSRF_COOKIE_NAME)
+    client.cookies.set(settings.CSRF_COOKIE_NAME, CSRF_TOKEN)
+    return client.post(path, params=query or None, data={**form, "csrfmiddlewaretoken": CSRF_TOKEN})
+
+
 def submit_sign_in(client: httpx.Client, name: str, password: str, page: str = "/accounts/login") -> httpx.Response:
-    """Signs in with a password on a page."""
-    client.get(page)
-    form = {"username": name, "password": password, "csrfmiddlewaretoken": client.cookies["csrftoken"]}
-    return client.post(page, data=form)
+    return post_form(client, page, {"username": name, "password": password})
 
 
 def build_authorization_request(application: Application, **changes: str | None) -> dict[str, str]:
@@ -136,13 +140,13 @@ def parse_redirect(response: httpx.Response) -> dict[str, str]:
     return {name: values[0] for name, values in parse_qs(urlsplit(response.headers["Location"]).query).items()}
 
 
+def post_consent(client: httpx.Client, parameters: dict[str, str]) -> httpx.Response:
+    return post_form(client, "/oauth/authorize", {"scopes": " ".join(SCOPES), "allow": "yes"}, **parameters)
+
+
 def obtain_code(client: httpx.Client, user: User, application: Application, **changes: str | None) -> str:
-    """Sends the form of the consent page without the page, which most tests are not about."""
     sign_in(client, user)
-    client.cookies.set(settings.CSRF_COOKIE_NAME, CSRF_TOKEN)
-    parameters = build_authorization_request(application, **changes)
-    form = {"csrfmiddlewaretoken": CSRF_TOKEN, "scopes": " ".join(SCOPES), "allow": "yes"}
-    return parse_redirect(client.post("/oauth/authorize", params=parameters, data=form))["code"]
+    return parse_redirect(post_consent(client, build_authorization_request(application, **changes)))["code"]
 
 
 def build_code_request(application: Application, code: str, /, **changes: str | None) -> dict[str, str]:

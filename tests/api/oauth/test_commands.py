@@ -80,9 +80,9 @@ def test_an_app_can_have_an_owner(command: Any) -> None:
     assert Application.objects.get().user == owner
 
 
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [
+def test_invalid_options_create_no_app() -> None:
+    User.objects.create_user("gone", is_active=False)
+    for arguments, problem in (
         (["--name", "Bookshop"], "--redirect-uri"),
         (["--redirect-uri", oauth_flows.CALLBACK], "--name"),
         (["--name", " ", "--redirect-uri", oauth_flows.CALLBACK], "A name takes"),
@@ -91,12 +91,9 @@ def test_an_app_can_have_an_owner(command: Any) -> None:
         ([*APP_OPTIONS, "--scopes", "read admin"], "There is no scope 'admin'; there are read, write, webhooks."),
         ([*APP_OPTIONS, "--owner", "nobody"], "There is no user 'nobody'."),
         ([*APP_OPTIONS, "--owner", "gone"], "The user 'gone' is not active."),
-    ],
-)
-def test_invalid_options_create_no_app(arguments: list[str], problem: str) -> None:
-    User.objects.create_user("gone", is_active=False)
-    with pytest.raises(CommandError, match=problem):
-        call_command("create_oauth_app", *arguments)
+    ):
+        with pytest.raises(CommandError, match=problem):
+            call_command("create_oauth_app", *arguments)
     assert not Application.objects.exists()
 
 
@@ -126,9 +123,10 @@ def test_a_scope_that_its_owner_may_not_have_gives_a_warning(command: Any) -> No
     assert APIKey.objects.get().scopes == "read write"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [
+def test_invalid_options_create_no_key() -> None:
+    oauth_flows.create_reader("ada")
+    User.objects.create_user("gone", is_active=False)
+    for arguments, problem in (
         (["--scopes", "read"], "--user"),
         (["--user", "ada"], "--scopes"),
         (["--user", "nobody", "--scopes", "read"], "There is no user 'nobody'."),
@@ -140,19 +138,15 @@ def test_a_scope_that_its_owner_may_not_have_gives_a_warning(command: Any) -> No
         (["--user", "ada", "--scopes", "read", "--expires-in-days", "0"], "takes 1 to"),
         (["--user", "ada", "--scopes", "read", "--expires-in-days", "9999999999"], "takes 1 to"),
         (["--user", "ada", "--scopes", "read", "--expires-in-days", "soon"], "invalid int"),
-    ],
-)
-def test_invalid_options_create_no_key(arguments: list[str], problem: str) -> None:
-    oauth_flows.create_reader("ada")
-    User.objects.create_user("gone", is_active=False)
-    with pytest.raises(CommandError, match=problem):
-        call_command("create_api_key", *arguments)
+    ):
+        with pytest.raises(CommandError, match=problem):
+            call_command("create_api_key", *arguments)
     assert not APIKey.objects.exists()
 
 
-def test_nobody_gets_more_keys_than_the_limit() -> None:
+def test_nobody_gets_more_keys_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api_keys, "MAX_KEYS_PER_USER", 1)
     ada = oauth_flows.create_reader("ada")
-    for _ in range(api_keys.MAX_KEYS_PER_USER):
-        api_keys.create_key(ada, "one of many", frozenset({"read"}), timezone.now())
-    with pytest.raises(CommandError, match="ada has 100 keys"):
+    api_keys.create_key(ada, "the only one", frozenset({"read"}), timezone.now())
+    with pytest.raises(CommandError, match="ada has"):
         call_command("create_api_key", "--user", "ada", "--scopes", "read")

@@ -2,6 +2,7 @@
 
 import httpx
 import pytest
+from axes.models import AccessAttempt
 from django.contrib.auth.models import Group, User
 
 from tests.support.account_pages import PASSWORD, read_text, submit
@@ -53,17 +54,18 @@ def test_a_new_address_needs_the_password(api: httpx.Client, jane: User) -> None
     assert jane.email == "new@library.example"
 
 
-@pytest.mark.parametrize("email", ["jane@library.example", "x@library.example"])
-def test_a_stolen_session_cannot_guess_the_password(api: httpx.Client, jane: User, email: str) -> None:
-    assert [save(api, email="x@library.example", password="guess").status_code for _ in range(5)] == [200] * 5
-    assert save(api, email=email, password=PASSWORD).status_code == 429
+def test_a_stolen_session_cannot_guess_the_password(api: httpx.Client, jane: User) -> None:
+    assert save(api, email="x@library.example", password="guess").status_code == 200
+    AccessAttempt.objects.update(failures_since_start=5)
+    for email in ("x@library.example", "jane@library.example"):
+        assert save(api, email=email, password=PASSWORD).status_code == 429
 
 
-@pytest.mark.parametrize("form", [{"email": "no address"}, {"first_name": "a\0b"}, {"last_name": "n" * 151}])
-def test_an_invalid_profile_is_explained(api: httpx.Client, jane: User, form: dict[str, str]) -> None:
-    page = save(api, **form)
-    assert (page.status_code, 'class="errorlist"' in page.text) == (200, True)
-    assert "<bdi>jane</bdi>" in page.text
+def test_an_invalid_profile_is_explained(api: httpx.Client, jane: User) -> None:
+    for form in ({"email": "no address"}, {"first_name": "a\0b"}, {"last_name": "n" * 151}):
+        page = save(api, **form)
+        assert (page.status_code, 'class="errorlist"' in page.text) == (200, True), form
+        assert "<bdi>jane</bdi>" in page.text
 
 
 def test_rights_are_not_in_the_form(api: httpx.Client, jane: User) -> None:

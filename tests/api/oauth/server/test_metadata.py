@@ -1,6 +1,5 @@
 """Clients can read the metadata and the keys of the server (RFC 8414, RFC 7517)."""
 
-import time
 from typing import Any
 
 import httpx
@@ -99,16 +98,6 @@ def test_a_token_is_verified_by_the_published_keys(api: httpx.Client) -> None:
     token = obtain_tokens(api, create_reader(), create_confidential_app())["access_token"]
     published = KeySet.import_key_set(api.get(JWKS).json())
     assert jws.deserialize_compact(token, published, registry=jws.JWSRegistry(algorithms=["RS256"]))
-
-
-def test_replaced_and_prepared_keys_are_published_while_they_verify() -> None:
-    now = int(time.time())
-    old, signing, prepared = jwks.generate_key(now), jwks.generate_key(now), jwks.generate_key(now)
-    keys = jwks.parse_keys([signing, {**old, "exp": now + 60}, {**prepared, "prepared": True}])
-    published = [[key["kid"] for key in jwks.build_public_jwks(keys, moment)["keys"]] for moment in (now, now + 60)]
-    assert published == [[signing["kid"], old["kid"], prepared["kid"]], [signing["kid"], prepared["kid"]]]
-    for key in jwks.build_public_jwks(keys, now)["keys"]:
-        assert key.keys() == {"kty", "n", "e", "kid", "use", "alg"}
 
 
 @pytest.mark.parametrize("address", [METADATA, JWKS])

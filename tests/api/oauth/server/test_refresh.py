@@ -30,12 +30,6 @@ from tests.support.oauth_flows import (
 )
 
 
-@pytest.fixture(params=["/oauth/refresh", "/oauth/token"])
-def endpoint(request: pytest.FixtureRequest) -> str:
-    address: str = request.param
-    return address
-
-
 def send_refresh(api: httpx.Client, application: Application, token: str, **changes: str | None) -> httpx.Response:
     return api.post("/oauth/refresh", data=build_refresh_request(application, token, **changes))
 
@@ -51,9 +45,13 @@ def read_scope(api: httpx.Client, tokens: dict[str, Any]) -> str | None:
     return find_granted_scope(api, tokens["access_token"])
 
 
+@pytest.mark.parametrize(
+    ("endpoint", "create_app"), [("/oauth/refresh", create_confidential_app), ("/oauth/token", create_public_app)]
+)
 def test_only_a_public_app_gets_a_new_refresh_token(
-    api: httpx.Client, endpoint: str, app: Application, librarian: User
+    api: httpx.Client, endpoint: str, create_app: Callable[[], Application], librarian: User
 ) -> None:
+    app = create_app()
     token = obtain_tokens(api, librarian, app)["refresh_token"]
     for _ in range(2):
         response = api.post(endpoint, data=build_refresh_request(app, token))
@@ -73,9 +71,9 @@ def test_no_app_chooses_its_refresh_token(api: httpx.Client, shelf: Application,
     assert parse_oauth_error(send_refresh(api, shelf, "chosen")) == INVALID_GRANT
 
 
-def test_refreshed_tokens_are_of_the_same_grant(api: httpx.Client, app: Application) -> None:
-    first = obtain_tokens(api, create_reader(), app)
-    second = refresh(api, app, first["refresh_token"])
+def test_refreshed_tokens_are_of_the_same_grant(api: httpx.Client, shelf: Application) -> None:
+    first = obtain_tokens(api, create_reader(), shelf)
+    second = refresh(api, shelf, first["refresh_token"])
     (_, before), (_, after) = decode_token(first["access_token"]), decode_token(second["access_token"])
     assert after == {**before, **{name: after[name] for name in ("jti", "iat", "exp")}}
     assert after["jti"] != before["jti"]
@@ -85,64 +83,63 @@ def test_refreshed_tokens_are_of_the_same_grant(api: httpx.Client, app: Applicat
 
 def test_other_grants_are_not_supported_here(api: httpx.Client, bookshop: Application) -> None:
     token = obtain_tokens(api, create_reader(), bookshop)["refresh_token"]
-    for grant_type in ("authorization_code", "password", "client_credentials", "Refresh_Token"):
+    for grant_type in ("authorization_code", "Refresh_Token"):
         response = send_refresh(api, bookshop, token, grant_type=grant_type, code="x")
         assert parse_oauth_error(response) == (400, "unsupported_grant_type"), grant_type
 
 
-def test_a_text_that_is_no_refresh_token_is_refused(api: httpx.Client, endpoint: str, app: Application) -> None:
-    access_token = obtain_tokens(api, create_reader(), app)["access_token"]
+def test_a_text_that_is_no_refresh_token_is_refused(api: httpx.Client, shelf: Application) -> None:
+    access_token = obtain_tokens(api, create_reader(), shelf)["access_token"]
     errors = {access_token: INVALID_GRANT, "é": INVALID_GRANT, "x" * 100_000: INVALID_GRANT, None: INVALID_REQUEST}
-    forms = [build_refresh_request(app, "x", refresh_token=text) for text in errors]
-    assert [parse_oauth_error(api.post(endpoint, data=form)) for form in forms] == list(errors.values())
-    without_type = build_refresh_request(app, "nonsense", grant_type=None)
-    assert parse_oauth_error(api.post(endpoint, data=without_type)) == INVALID_REQUEST
+    forms = [build_refresh_request(shelf, "x", refresh_token=text) for text in errors]
+    assert [parse_oauth_error(api.post("/oauth/refresh", data=form)) for form in forms] == list(errors.values())
+    without_type = build_refresh_request(shelf, "nonsense", grant_type=None)
+    assert parse_oauth_error(api.post("/oauth/refresh", data=without_type)) == INVALID_REQUEST
 
 
-def test_a_token_of_another_app_is_refused_and_stays_valid(api: httpx.Client, app: Application) -> None:
-    token = obtain_tokens(api, create_reader(), app)["refresh_token"]
+def test_a_token_of_another_app_is_refused_and_stays_valid(api: httpx.Client, shelf: Application) -> None:
+    token = obtain_tokens(api, create_reader(), shelf)["refresh_token"]
     for thief in (create_confidential_app("reseller"), create_public_app("thief")):
         assert parse_oauth_error(send_refresh(api, thief, token)) == INVALID_GRANT
-    refresh(api, app, token)
+    refresh(api, shelf, token)
 
 
-def test_no_more_is_granted_than_before(api: httpx.Client, endpoint: str, app: Application, librarian: User) -> None:
-    token = obtain_tokens(api, librarian, app, scope="read")["refresh_token"]
-    for wider in ("read write", "write", "nonsense", "read nonsense"):
-        response = api.post(endpoint, data=build_refresh_request(app, token, scope=wider))
-        assert parse_oauth_error(response) == INVALID_SCOPE
-    assert read_scope(api, refresh(api, app, token)) == "read"
+def test_no_more_is_granted_than_before(api: httpx.Client, shelf: Application, librarian: User) -> None:
+    token = obtain_tokens(api, librarian, shelf, scope="read")["refresh_token"]
+    for wider in ("read write", "nonsense"):
+        assert parse_oauth_error(send_refresh(api, shelf, token, scope=wider)) == INVALID_SCOPE
+    assert read_scope(api, refresh(api, shelf, token)) == "read"
 
 
 def test_an_app_may_request_fewer_scopes_and_later_all_again(
-    api: httpx.Client, app: Application, librarian: User
+    api: httpx.Client, shelf: Application, librarian: User
 ) -> None:
-    first = obtain_tokens(api, librarian, app)
-    narrow = refresh(api, app, first["refresh_token"], scope="read")
-    wide = refresh(api, app, narrow.get("refresh_token", first["refresh_token"]))
-    repeated = refresh(api, app, wide.get("refresh_token", first["refresh_token"]), scope="write read")
+    first = obtain_tokens(api, librarian, shelf)
+    narrow = refresh(api, shelf, first["refresh_token"], scope="read")
+    wide = refresh(api, shelf, narrow.get("refresh_token", first["refresh_token"]))
+    repeated = refresh(api, shelf, wide.get("refresh_token", first["refresh_token"]), scope="write read")
     assert [read_scope(api, tokens) for tokens in (narrow, wide, repeated)] == ["read", "read write", "read write"]
 
 
 def test_a_lost_role_narrows_and_a_regained_one_widens_again(
-    api: httpx.Client, app: Application, librarian: User
+    api: httpx.Client, shelf: Application, librarian: User
 ) -> None:
     group = Group.objects.get(name="Librarians")
-    first, writing = obtain_tokens(api, librarian, app), obtain_tokens(api, librarian, app, scope="write")
+    first, writing = obtain_tokens(api, librarian, shelf), obtain_tokens(api, librarian, shelf, scope="write")
     librarian.groups.remove(group)
-    narrow = refresh(api, app, first["refresh_token"])
+    narrow = refresh(api, shelf, first["refresh_token"])
     assert read_scope(api, narrow) == "read"
-    assert parse_oauth_error(send_refresh(api, app, writing["refresh_token"])) == INVALID_SCOPE
+    assert parse_oauth_error(send_refresh(api, shelf, writing["refresh_token"])) == INVALID_SCOPE
     librarian.groups.add(group)
-    assert read_scope(api, refresh(api, app, narrow.get("refresh_token", first["refresh_token"]))) == "read write"
-    assert read_scope(api, refresh(api, app, writing["refresh_token"])) == "write"
+    assert read_scope(api, refresh(api, shelf, narrow.get("refresh_token", first["refresh_token"]))) == "read write"
+    assert read_scope(api, refresh(api, shelf, writing["refresh_token"])) == "write"
 
 
-def test_what_the_app_may_no_longer_is_not_granted(api: httpx.Client, app: Application, librarian: User) -> None:
-    token = obtain_tokens(api, librarian, app)["refresh_token"]
-    app.allowance.scopes = "read"
-    app.allowance.save()
-    assert read_scope(api, refresh(api, app, token)) == "read"
+def test_what_the_app_may_no_longer_is_not_granted(api: httpx.Client, shelf: Application, librarian: User) -> None:
+    token = obtain_tokens(api, librarian, shelf)["refresh_token"]
+    shelf.allowance.scopes = "read"
+    shelf.allowance.save()
+    assert read_scope(api, refresh(api, shelf, token)) == "read"
 
 
 def test_a_reused_token_ends_its_family_and_no_other_grant(api: httpx.Client, shelf: Application) -> None:
@@ -170,17 +167,12 @@ def test_a_grant_ends_thirty_days_after_its_last_access_token(api: httpx.Client,
     assert parse_oauth_error(send_refresh(api, app, token)) == INVALID_GRANT
 
 
-def test_a_grant_ends_after_ninety_days(api: httpx.Client, app: Application) -> None:
-    token = obtain_tokens(api, create_reader(), app)["refresh_token"]
+def test_a_grant_ends_after_ninety_days(api: httpx.Client, shelf: Application) -> None:
+    token = obtain_tokens(api, create_reader(), shelf)["refresh_token"]
     Authorization.objects.update(created_at=timezone.now() - timedelta(days=90, minutes=-1))
-    token = refresh(api, app, token).get("refresh_token", token)
+    token = refresh(api, shelf, token).get("refresh_token", token)
     Authorization.objects.update(created_at=timezone.now() - timedelta(days=90))
-    assert parse_oauth_error(send_refresh(api, app, token)) == INVALID_GRANT
-
-
-def set_password(user: User) -> None:
-    user.set_password("a new one, long enough")
-    user.save()
+    assert parse_oauth_error(send_refresh(api, shelf, token)) == INVALID_GRANT
 
 
 def deactivate_and_reactivate(user: User) -> None:
@@ -189,25 +181,17 @@ def deactivate_and_reactivate(user: User) -> None:
     user.save()
 
 
-@pytest.mark.parametrize(
-    "change", [deactivate, deactivate_without_signal, deactivate_and_reactivate, set_password, User.delete]
-)
-def test_a_grant_ends_with_its_user(api: httpx.Client, app: Application, change: Callable[[User], object]) -> None:
-    user = create_reader()
-    token = obtain_tokens(api, user, app)["refresh_token"]
-    change(user)
-    assert parse_oauth_error(send_refresh(api, app, token)) == INVALID_GRANT
+def test_a_grant_ends_with_its_user(api: httpx.Client, shelf: Application) -> None:
+    """`test_revocations.py` has all that ends a grant."""
+    for change in (deactivate_without_signal, deactivate_and_reactivate, User.delete):
+        user = create_reader()
+        token = obtain_tokens(api, user, shelf)["refresh_token"]
+        change(user)
+        assert parse_oauth_error(send_refresh(api, shelf, token)) == INVALID_GRANT, change
+        User.objects.all().delete()
 
 
-def test_a_grant_outlives_other_changes_of_its_user(api: httpx.Client, app: Application) -> None:
-    user = create_reader()
-    token = obtain_tokens(api, user, app)["refresh_token"]
-    user.first_name = "Jane"
-    user.save()
-    refresh(api, app, token)
-
-
-def test_refresh_tokens_are_not_stored(api: httpx.Client, app: Application) -> None:
-    tokens = obtain_tokens(api, create_reader(), app)
+def test_refresh_tokens_are_not_stored(api: httpx.Client, shelf: Application) -> None:
+    tokens = obtain_tokens(api, create_reader(), shelf)
     assert tokens["refresh_token"] not in RefreshToken.objects.values_list("token", flat=True)
     assert tokens["access_token"] not in AccessToken.objects.values_list("token", flat=True)

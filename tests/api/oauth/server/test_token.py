@@ -3,8 +3,6 @@
 What the endpoints for apps have in common, such as how an app authenticates, is tested here for all of them.
 """
 
-import json
-from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlencode
 
@@ -52,12 +50,6 @@ def code(api: httpx.Client, bookshop: Application) -> str:
     return obtain_code(api, create_reader(), bookshop)
 
 
-@pytest.fixture(params=ENDPOINTS)
-def endpoint(request: pytest.FixtureRequest) -> str:
-    address: str = request.param
-    return address
-
-
 def build_form(endpoint: str, application: Application, **changes: str | None) -> dict[str, str]:
     """Returns a form that each endpoint reads; None leaves a field out."""
     grant_type = "refresh_token" if endpoint == "/oauth/refresh" else "authorization_code"
@@ -69,10 +61,8 @@ def post(api: httpx.Client, form: dict[str, str], **headers: Any) -> httpx.Respo
     return api.post(ENDPOINT, data=form, **headers)
 
 
-@pytest.mark.parametrize("challenge", [{}, CHALLENGE_PARAMETERS])
-def test_a_code_is_redeemed_for_tokens(api: httpx.Client, app: Application, challenge: dict[str, str | None]) -> None:
-    code = obtain_code(api, create_librarian(), app, **challenge)
-    response = post(api, build_code_request(app, code, **({"code_verifier": VERIFIER} if challenge else {})))
+def test_a_code_is_redeemed_for_tokens(api: httpx.Client, app: Application) -> None:
+    response = post(api, build_code_request(app, obtain_code(api, create_librarian(), app)))
     body = response.json()
     assert response.status_code == 200
     assert body == {
@@ -112,67 +102,81 @@ def test_tokens_are_not_cached(api: httpx.Client, bookshop: Application, code: s
         assert response.headers["Content-Type"] == "application/json"
 
 
-@pytest.mark.parametrize("client_id", [None, "bookshop"])
 def test_a_confidential_app_may_send_its_secret_in_the_header(
-    api: httpx.Client, bookshop: Application, code: str, client_id: str | None
+    api: httpx.Client, bookshop: Application, code: str
 ) -> None:
-    form = build_code_request(bookshop, code, client_secret=None, client_id=client_id)
+    form = build_code_request(bookshop, code, client_secret=None)
     assert post(api, form, headers=build_basic_header("bookshop", SECRET)).status_code == 200
 
 
-@pytest.mark.parametrize("secret", ["s p+a%c:e&=", "ünïcödé-ünïcödé", "%41%zz"])
-def test_a_secret_may_have_any_characters(api: httpx.Client, secret: str) -> None:
-    application, user = create_app("shop:1", "confidential", CALLBACK, "read", client_secret=secret), create_reader()
-    codes = [obtain_code(api, user, application) for _ in range(2)]
-    header_form = build_code_request(application, codes[0], client_secret=None, client_id=None)
-    assert post(api, header_form, headers=build_basic_header("shop:1", secret)).status_code == 200
-    assert post(api, build_code_request(application, codes[1], client_secret=secret)).status_code == 200
+def test_a_secret_may_have_any_characters(api: httpx.Client, db: None) -> None:
+    for number, secret in enumerate(("s p+a%c:e&=", "ünïcödé-ünïcödé", "%41%zz")):
+        client_id = f"shop:{number}"
+        application = create_app(client_id, "confidential", CALLBACK, "read", client_secret=secret)
+        header_form = build_code_request(application, "x", client_secret=None, client_id=None)
+        response = post(api, header_form, headers=build_basic_header(client_id, secret))
+        assert parse_oauth_error(response) == INVALID_GRANT, secret
+        assert parse_oauth_error(post(api, build_code_request(application, "x", client_secret=secret))) == INVALID_GRANT
 
 
-def test_two_ways_to_authenticate_are_refused(api: httpx.Client, bookshop: Application, endpoint: str) -> None:
-    response = api.post(endpoint, data=build_form(endpoint, bookshop), headers=build_basic_header("bookshop", SECRET))
-    assert parse_oauth_error(response) == INVALID_REQUEST
+def test_each_endpoint_reads_forms_of_apps_alone(api: httpx.Client, bookshop: Application) -> None:
+    """The other rules of a form are tested at one of them. A session would let pages of other sites act for its user.
+
+    RFC 6749, 2.3.1: queries are logged.
+    """
+    wrong_basic = build_basic_header("bookshop", "wrong")
+    for endpoint in ENDPOINTS:
+        sign_in(api, create_librarian(endpoint))
+        form = build_form(endpoint, bookshop)
+        anonymous = build_form(endpoint, bookshop, client_id=None, client_secret=None)
+        repeated = urlencode([*form.items(), ("client_id", "bookshop")])
+        responses = {
+            "two ways to authenticate": api.post(endpoint, data=form, headers=build_basic_header("bookshop", SECRET)),
+            "a repeated field": api.post(endpoint, content=repeated, headers=FORM_TYPE),
+            "a field with NUL": api.post(endpoint, data={**form, "extra": "a\0b"}),
+            "JSON": api.post(endpoint, json=form),
+            "a query": api.post(endpoint, params={"client_id": "bookshop"}, data=anonymous),
+            "a session": api.post(endpoint, data=anonymous),
+            "a wrong secret": api.post(endpoint, data={**form, "client_secret": "wrong"}),
+            "a wrong secret in the header": api.post(endpoint, data=anonymous, headers=wrong_basic),
+        }
+        errors = {name: parse_oauth_error(response) for name, response in responses.items()}
+        assert errors == dict(zip(responses, [INVALID_REQUEST] * 5 + [INVALID_CLIENT] * 3, strict=True)), endpoint
+        assert {response.headers["Cache-Control"] for response in responses.values()} == {"no-store"}
+        challenges = [response.headers.get("WWW-Authenticate") for response in responses.values()]
+        assert challenges == [None] * 7 + [BASIC], endpoint
+        for method in ("GET", "HEAD", "PUT", "PATCH", "DELETE"):
+            response = api.request(method, endpoint, params=form)
+            assert (response.status_code, response.headers["Allow"]) == (405, "POST")
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
+def test_a_client_that_is_not_known_gets_nothing(api: httpx.Client, bookshop: Application, shelf: Application) -> None:
+    changes: list[dict[str, str | None]] = [
         {"client_id": "nobody"},
         {"client_id": None},
-        {"client_id": "", "client_secret": ""},
         {"client_id": "Bookshop"},
-        {"client_secret": "wrong"},
-        {"client_secret": ""},
         {"client_secret": None},
         {"client_secret": f"{SECRET} "},
         {"client_id": "nobody", "client_secret": None},
         {"client_id": "shelf"},
         {"client_id": "shelf", "client_secret": "guess", "code_verifier": VERIFIER},
         {"client_id": "é" * 5000},
-        {"client_secret": "é" * 5000},
-    ],
-)
-def test_a_client_that_is_not_known_gets_nothing(
-    api: httpx.Client, bookshop: Application, shelf: Application, changes: dict[str, str | None]
-) -> None:
-    for endpoint in ENDPOINTS:
-        response = api.post(endpoint, data=build_form(endpoint, bookshop, **changes))
-        assert (response.status_code, response.json()) == (401, {"error": "invalid_client"}), endpoint
+    ]
+    for change in changes:
+        response = post(api, build_form(ENDPOINT, bookshop, **change))
+        assert (response.status_code, response.json()) == (401, {"error": "invalid_client"}), change
         assert "WWW-Authenticate" not in response.headers
-        assert response.headers["Cache-Control"] == "no-store"
 
 
 def test_a_failed_basic_authentication_is_challenged_with_basic(
-    api: httpx.Client, bookshop: Application, shelf: Application, endpoint: str
+    api: httpx.Client, bookshop: Application, shelf: Application
 ) -> None:
     """RFC 6749, 5.2."""
-    form = build_form(endpoint, bookshop, client_secret=None, client_id=None)
+    form = build_form(ENDPOINT, bookshop, client_secret=None, client_id=None)
     for headers in (
-        build_basic_header("bookshop", "wrong"),
         build_basic_header("nobody", SECRET),
         build_basic_header("", ""),
         build_basic_header("shelf", ""),
-        build_basic_header("shelf", "guess"),
         build_basic_header("book\0shop", SECRET),
         encode_basic_header(b"bookshop"),
         encode_basic_header(b"\xff:\xff"),
@@ -180,7 +184,7 @@ def test_a_failed_basic_authentication_is_challenged_with_basic(
         {"Authorization": "Basic"},
         {"Authorization": "Basic nonsense!"},
     ):
-        response = api.post(endpoint, data=form, headers=headers)
+        response = post(api, form, headers=headers)
         assert (response.status_code, response.json()) == (401, {"error": "invalid_client"}), headers
         assert response.headers["WWW-Authenticate"] == BASIC
 
@@ -193,49 +197,32 @@ def test_the_ids_in_header_and_body_must_agree(api: httpx.Client, bookshop: Appl
 
 def test_other_grants_are_not_supported(api: httpx.Client, bookshop: Application, code: str) -> None:
     others = {"username": "reader", "password": "reader"}
-    for grant_type in (
-        "password",
-        "client_credentials",
-        "implicit",
-        "Authorization_Code",
-        "x" * 5000,
-        "urn:ietf:params:oauth:grant-type:device_code",
-    ):
+    for grant_type in ("password", "client_credentials", "Authorization_Code"):
         response = post(api, build_code_request(bookshop, code, grant_type=grant_type) | others)
         assert (response.status_code, response.json()) == (400, {"error": "unsupported_grant_type"}), grant_type
 
 
-@pytest.mark.parametrize(
-    ("changes", "error"),
-    [
+def test_another_grant_code_or_redirect_uri_is_refused(api: httpx.Client, bookshop: Application, code: str) -> None:
+    cases: list[tuple[dict[str, str | None], tuple[int, str]]] = [
         ({"grant_type": None}, INVALID_REQUEST),
         ({"grant_type": ""}, INVALID_REQUEST),
         ({"code": None}, INVALID_REQUEST),
-        ({"code": "nonsense"}, INVALID_GRANT),
         ({"code": "é" * 5000}, INVALID_GRANT),
         ({"redirect_uri": "https://app.example/callback/"}, INVALID_GRANT),
-        ({"redirect_uri": "https://evil.example/callback"}, INVALID_GRANT),
         ({"redirect_uri": "https://app.example/callback?a=1"}, INVALID_GRANT),
         ({"redirect_uri": "é" * 5000}, INVALID_GRANT),
         # RFC 9700, 4.8.2: an attacker may have removed the challenge from the authorization request.
         ({"code_verifier": VERIFIER}, INVALID_GRANT),
-    ],
-)
-def test_another_grant_code_or_redirect_uri_is_refused(
-    api: httpx.Client, bookshop: Application, code: str, changes: dict[str, str | None], error: tuple[int, str]
-) -> None:
-    assert parse_oauth_error(post(api, build_code_request(bookshop, code, **changes))) == error
+    ]
+    for changes, error in cases:
+        assert parse_oauth_error(post(api, build_code_request(bookshop, code, **changes))) == error, changes
+    assert post(api, build_code_request(bookshop, code)).status_code == 200
 
 
 def test_a_code_is_valid_only_for_the_address_of_its_redirect(api: httpx.Client, shelf: Application) -> None:
     user = create_reader()
     code = obtain_code(api, user, shelf)
-    for redirect_uri in (
-        None,
-        "http://127.0.0.1/callback",
-        "http://127.0.0.1:1/callback",
-        "http://[::1]:51004/callback",
-    ):
+    for redirect_uri in (None, "http://127.0.0.1:1/callback"):
         assert parse_oauth_error(post(api, build_code_request(shelf, code, redirect_uri=redirect_uri))) == INVALID_GRANT
     two = create_app("two", "confidential", f"{CALLBACK} https://a.example/two", "read", client_secret=SECRET)
     code = obtain_code(api, user, two)
@@ -253,19 +240,19 @@ def test_a_code_of_another_app_is_refused_and_stays_valid(
     assert post(api, build_code_request(bookshop, code)).status_code == 200
 
 
-def test_a_replayed_code_ends_its_grant_and_no_other(api: httpx.Client, app: Application) -> None:
+def test_a_replayed_code_ends_its_grant_and_no_other(api: httpx.Client, shelf: Application) -> None:
     """RFC 6749, 4.1.2."""
     user = create_reader()
-    other = post(api, build_code_request(app, obtain_code(api, user, app))).json()
-    form = build_code_request(app, obtain_code(api, user, app))
+    other = post(api, build_code_request(shelf, obtain_code(api, user, shelf))).json()
+    form = build_code_request(shelf, obtain_code(api, user, shelf))
     first = post(api, form).json()
-    second = post(api, build_refresh_request(app, first["refresh_token"])).json()
-    newest = second.get("refresh_token", first["refresh_token"])
+    second = post(api, build_refresh_request(shelf, first["refresh_token"])).json()
+    newest = second["refresh_token"]
     assert parse_oauth_error(post(api, form)) == INVALID_GRANT
     scopes = [find_granted_scope(api, tokens["access_token"]) for tokens in (first, second, other)]
     assert scopes == [None, None, "read"]
-    assert parse_oauth_error(post(api, build_refresh_request(app, newest))) == INVALID_GRANT
-    assert post(api, build_refresh_request(app, other["refresh_token"])).status_code == 200
+    assert parse_oauth_error(post(api, build_refresh_request(shelf, newest))) == INVALID_GRANT
+    assert post(api, build_refresh_request(shelf, other["refresh_token"])).status_code == 200
 
 
 def test_another_app_that_replays_a_code_ends_nothing(
@@ -287,13 +274,10 @@ def test_only_the_verifier_of_the_challenge_is_accepted(api: httpx.Client, app: 
     code = obtain_code(api, create_reader(), app, **CHALLENGE_PARAMETERS)
     errors = {
         None: INVALID_REQUEST,
-        "": INVALID_REQUEST,
         "w" * 43: INVALID_GRANT,
-        VERIFIER.upper(): INVALID_GRANT,
         VERIFIER[:-1]: INVALID_GRANT,
         f"{VERIFIER}\n": INVALID_GRANT,
         "v" * 129: INVALID_GRANT,
-        "é" * 43: INVALID_GRANT,
         CHALLENGE_PARAMETERS["code_challenge"]: INVALID_GRANT,
     }
     forms = [build_code_request(app, code, code_verifier=verifier) for verifier in errors]
@@ -301,32 +285,23 @@ def test_only_the_verifier_of_the_challenge_is_accepted(api: httpx.Client, app: 
     assert post(api, build_code_request(app, code, code_verifier=VERIFIER)).status_code == 200
 
 
-def set_password(user: User) -> None:
-    user.set_password("a new one, long enough")
-    user.save()
+def test_a_code_ends_with_its_user(api: httpx.Client, bookshop: Application) -> None:
+    for change in (deactivate, deactivate_without_signal):
+        user = create_reader(change.__name__)
+        code = obtain_code(api, user, bookshop)
+        change(user)
+        assert parse_oauth_error(post(api, build_code_request(bookshop, code))) == INVALID_GRANT, change
 
 
-@pytest.mark.parametrize("change", [deactivate, deactivate_without_signal, set_password, User.delete])
-def test_a_code_ends_with_its_user(api: httpx.Client, bookshop: Application, change: Callable[[User], object]) -> None:
-    user = create_reader()
-    code = obtain_code(api, user, bookshop)
-    change(user)
-    assert parse_oauth_error(post(api, build_code_request(bookshop, code))) == INVALID_GRANT
-
-
-def test_a_role_lost_since_consent_is_not_granted(api: httpx.Client, bookshop: Application, librarian: User) -> None:
-    code = obtain_code(api, librarian, bookshop)
-    librarian.groups.clear()
-    assert post(api, build_code_request(bookshop, code)).json()["scope"] == "read"
-
-
-def test_a_scope_the_app_lost_since_consent_is_not_granted(
+def test_what_person_or_app_lost_since_consent_is_not_granted(
     api: httpx.Client, bookshop: Application, librarian: User
 ) -> None:
-    code = obtain_code(api, librarian, bookshop)
+    codes = [obtain_code(api, user, bookshop) for user in (librarian, create_librarian("other"))]
+    librarian.groups.clear()
+    assert post(api, build_code_request(bookshop, codes[0])).json()["scope"] == "read"
     bookshop.allowance.scopes = "read"
     bookshop.allowance.save()
-    assert post(api, build_code_request(bookshop, code)).json()["scope"] == "read"
+    assert post(api, build_code_request(bookshop, codes[1])).json()["scope"] == "read"
 
 
 def test_the_scope_is_that_of_the_consent(api: httpx.Client, bookshop: Application, librarian: User) -> None:
@@ -334,43 +309,37 @@ def test_the_scope_is_that_of_the_consent(api: httpx.Client, bookshop: Applicati
     assert post(api, build_code_request(bookshop, code) | {"scope": "read write"}).json()["scope"] == "read"
 
 
-def test_repeated_parameters_and_nul_are_refused(api: httpx.Client, bookshop: Application, endpoint: str) -> None:
-    form = {**build_form(endpoint, bookshop), "extra": "e"}
+def test_repeated_parameters_and_nul_are_refused(api: httpx.Client, bookshop: Application) -> None:
+    form = {**build_form(ENDPOINT, bookshop), "extra": "e"}
     for name, value in form.items():
-        repeated = api.post(endpoint, content=urlencode([*form.items(), (name, value)]), headers=FORM_TYPE)
-        with_nul = api.post(endpoint, data={**form, name: "a\0b"})
+        repeated = api.post(ENDPOINT, content=urlencode([*form.items(), (name, value)]), headers=FORM_TYPE)
+        with_nul = api.post(ENDPOINT, data={**form, name: "a\0b"})
         assert [parse_oauth_error(response) for response in (repeated, with_nul)] == [INVALID_REQUEST] * 2, name
 
 
-@pytest.mark.parametrize("name", ["client_id", "client_secret", "code", "redirect_uri", "grant_type", "scope"])
-def test_no_value_of_a_form_causes_a_failure(api: httpx.Client, bookshop: Application, name: str) -> None:
+def test_no_value_of_a_form_causes_a_failure(api: httpx.Client, bookshop: Application) -> None:
     errors = {"invalid_client", "invalid_grant", "invalid_request", "unsupported_grant_type"}
-    others = urlencode(build_code_request(bookshop, "nonsense", **{name: None}))
-    for value in ("%ff%fe", "%ed%a0%80", "x" * 100_000, "%", "a%00b%"):
-        response = api.post(ENDPOINT, content=f"{others}&{name}={value}", headers=FORM_TYPE)
-        assert response.status_code in (400, 401)
-        assert response.json()["error"] in errors, value
+    for name in ("client_id", "client_secret", "code", "redirect_uri", "grant_type", "scope"):
+        others = urlencode(build_code_request(bookshop, "nonsense", **{name: None}))
+        for value in ("%ff%fe", "%ed%a0%80", "%"):
+            response = api.post(ENDPOINT, content=f"{others}&{name}={value}", headers=FORM_TYPE)
+            assert response.status_code in (400, 401)
+            assert response.json()["error"] in errors, (name, value)
 
 
 def test_a_form_over_the_limit_is_refused(api: httpx.Client, bookshop: Application) -> None:
     assert post(api, build_code_request(bookshop, "x" * 1024 * 1024)).status_code == 400
 
 
-def test_only_forms_that_are_posted_are_read(
-    api: httpx.Client, bookshop: Application, code: str, endpoint: str
-) -> None:
-    """RFC 6749, 2.3.1: queries are logged."""
-    form = build_form(endpoint, bookshop, code=code)
-    for media_type in ("application/json", "multipart/form-data; boundary=b", "text/plain", ""):
-        response = api.post(endpoint, content=json.dumps(form), headers={"Content-Type": media_type})
+def test_only_forms_in_the_body_are_read(api: httpx.Client, bookshop: Application, code: str) -> None:
+    form = build_code_request(bookshop, code)
+    for media_type in ("multipart/form-data; boundary=b", "text/plain", ""):
+        response = api.post(ENDPOINT, content=urlencode(form), headers={"Content-Type": media_type})
         assert parse_oauth_error(response) == INVALID_REQUEST, media_type
     for names in (["client_id", "client_secret"], ["code"], ["grant_type"]):
         query = {name: form[name] for name in names}
         body = {name: value for name, value in form.items() if name not in names}
-        assert parse_oauth_error(api.post(endpoint, params=query, data=body)) == INVALID_REQUEST, names
-    for method in ("GET", "HEAD", "PUT", "PATCH", "DELETE"):
-        response = api.request(method, endpoint, params=form)
-        assert (response.status_code, response.headers["Allow"]) == (405, "POST")
+        assert parse_oauth_error(api.post(ENDPOINT, params=query, data=body)) == INVALID_REQUEST, names
 
 
 def test_a_refused_request_leaves_the_code_valid(api: httpx.Client, shelf: Application) -> None:
@@ -378,10 +347,3 @@ def test_a_refused_request_leaves_the_code_valid(api: httpx.Client, shelf: Appli
     for changes in ({"code_verifier": "w" * 43}, {"redirect_uri": CALLBACK}):
         assert parse_oauth_error(post(api, build_code_request(shelf, code, **changes))) == INVALID_GRANT
     assert post(api, build_code_request(shelf, code, redirect_uri=LOOPBACK)).status_code == 200
-
-
-def test_a_session_is_no_credential_here(api: httpx.Client, bookshop: Application, endpoint: str) -> None:
-    """Otherwise a page of another site could act for the user who reads it."""
-    sign_in(api, create_librarian())
-    form = build_form(endpoint, bookshop, client_id=None, client_secret=None)
-    assert parse_oauth_error(api.post(endpoint, data=form)) == INVALID_CLIENT
