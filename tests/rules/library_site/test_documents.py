@@ -14,7 +14,7 @@ from books.book_fields import REQUIRED_FIELDS
 from books.files.columns.tables import TABLE_DIALECTS
 from library_site.http.errors import CODES_BY_DRF_CODE, CODES_BY_STATUS
 from oauth.scopes import SCOPES
-from tests.support.documents import DEPENDENCIES, Dependency, list_dependencies
+from tests.support.documents import DEPENDENCIES, list_dependencies
 from webhooks.registry import EVENT_KINDS, PING_KIND
 
 ROOT = Path(__file__).parents[3]
@@ -33,9 +33,6 @@ UNMAPPED_FOLDERS = {"__pycache__", "node_modules", "management", "migrations"}
 DECISIONS = ROOT / "docs/decisions"
 CHECK_ID = re.compile(r"(?:library_site|oauth|webhooks|books)\.[EIW]\d{3}")
 
-each_document = pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
-each_page = pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
-
 
 def test_the_readme_is_short() -> None:
     assert len(README.read_text().splitlines()) <= MAX_README_LINES
@@ -46,15 +43,14 @@ def test_the_readme_links_every_document() -> None:
     assert {*DOCUMENTS, ROOT / "CHANGELOG.md"} - {README, *PAGES} <= linked
 
 
-@each_page
-def test_the_first_page_of_a_folder_links_every_page(page: Path) -> None:
-    assert page.name in list_links(page.parent / "README.md")
+def test_the_first_page_of_a_folder_links_every_page() -> None:
+    assert [page for page in PAGES if page.name not in list_links(page.parent / "README.md")] == []
 
 
-@pytest.mark.parametrize("page", sorted(DECISIONS.glob("*.md")), ids=lambda path: path.name)
-def test_each_paragraph_of_decisions_begins_with_the_choice(page: Path) -> None:
-    sections = page.read_text().partition("\n## ")[2] if page.name != "README.md" else ""
-    assert [text for text in sections.split("\n\n")[1:] if not text.startswith(("## ", "|", "**"))] == []
+def test_each_paragraph_of_decisions_begins_with_the_choice() -> None:
+    for page in {*DECISIONS.glob("*.md")} - {DECISIONS / "README.md"}:
+        paragraphs = page.read_text().partition("\n## ")[2].split("\n\n")[1:]
+        assert [text for text in paragraphs if not text.startswith(("## ", "|", "**"))] == [], page
 
 
 def test_code_names_documents_that_exist() -> None:
@@ -111,13 +107,13 @@ def test_every_scope_is_documented() -> None:
     assert set(SCOPES) == set(list_rows(APP_DEVELOPERS, "Apps and keys")) - addresses
 
 
-@each_document
-def test_every_link_leads_somewhere(document: Path) -> None:
-    for target in list_links(document):
-        path, _, anchor = target.partition("#")
-        linked = (document.parent / path).resolve() if path else document
-        assert linked.exists(), target
-        assert not anchor or anchor in list_anchors(linked), target
+def test_every_link_leads_somewhere() -> None:
+    for document in DOCUMENTS:
+        for target in list_links(document):
+            path, _, anchor = target.partition("#")
+            linked = (document.parent / path).resolve() if path else document
+            assert linked.exists(), (document, target)
+            assert not anchor or anchor in list_anchors(linked), (document, target)
 
 
 def test_every_picture_exists_is_small_and_is_shown() -> None:
@@ -131,26 +127,25 @@ def list_pictures(document: Path) -> list[Path]:
     return [(document.parent / (inline or attribute)).resolve() for inline, attribute in targets]
 
 
-@each_document
-def test_every_path_exists(document: Path) -> None:
+def test_every_path_exists() -> None:
     # A path begins with a folder of ours and ends in a slash or a suffix; an address begins with a slash.
-    pattern = rf"(?:{'|'.join(PACKAGES)}|\.ci|templates|requirements)/[\w./-]*"
-    paths = [name for name in list_names(document) if re.fullmatch(pattern, name)]
-    missing = [path for path in paths if not CREATED_PATHS.search(path) and not (ROOT / path).exists()]
-    assert missing == []
+    pattern = re.compile(rf"(?:{'|'.join(PACKAGES)}|\.ci|templates|requirements)/[\w./-]*")
+    paths = {name for document in DOCUMENTS for name in list_names(document) if pattern.fullmatch(name)}
+    assert [path for path in paths if not CREATED_PATHS.search(path) and not (ROOT / path).exists()] == []
 
 
-@each_document
-def test_every_definition_exists(document: Path) -> None:
+def test_every_definition_exists() -> None:
     pattern = re.compile(rf"(?:{'|'.join(PACKAGES)})(?:\.\w+)*\.(?!csv$|md$|py$)\w+")
-    names = [name for name in list_names(document) if pattern.fullmatch(name) and not CHECK_ID.fullmatch(name)]
+    names = {name for document in DOCUMENTS for name in list_names(document) if pattern.fullmatch(name)}
+    names = {name for name in names if not CHECK_ID.fullmatch(name)}
     assert [name for name in names if not is_definition(name) and not is_logger(name)] == []
 
 
-@each_document
-def test_every_target_of_make_exists(document: Path) -> None:
+def test_every_target_of_make_exists() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    assert set(re.findall(r"(?:^|`)make ([a-z-]+)", document.read_text(), re.MULTILINE)) <= targets
+    for document in DOCUMENTS:
+        named = set(re.findall(r"(?:^|`)make ([a-z-]+)", document.read_text(), re.MULTILINE))
+        assert named <= targets, document
 
 
 @pytest.mark.parametrize(("section", "file"), [("To run", "run.in"), ("With an option", "optional.in")])
@@ -161,10 +156,11 @@ def test_every_dependency_is_documented(section: str, file: str) -> None:
     assert {*required} <= {dependency.name for dependency in list_dependencies()}
 
 
-@pytest.mark.parametrize("dependency", list_dependencies(), ids=lambda dependency: dependency.name)
-def test_a_dependency_is_used_where_the_document_says(dependency: Dependency) -> None:
-    assert dependency.imports
-    assert re.search(rf"\b(?:{'|'.join(dependency.imports)})\b", (ROOT / dependency.module).read_text())
+def test_a_dependency_is_used_where_the_document_says() -> None:
+    for dependency in list_dependencies():
+        assert dependency.imports, dependency.name
+        imported = re.compile(rf"\b(?:{'|'.join(dependency.imports)})\b")
+        assert imported.search((ROOT / dependency.module).read_text()), dependency.name
 
 
 def test_the_map_names_only_what_there_is() -> None:

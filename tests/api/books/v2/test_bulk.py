@@ -231,8 +231,8 @@ def test_a_body_is_an_object_with_operations(api: httpx.Client) -> None:
         '{"operations": [{}], "dry_run": 1}': "dry_run",
         '{"operations": [{}], "\\ud800": 1}': "\\ud800",
     }
-    answers = {body: parse_error(api.post(BULK, content=body)) for body in bodies}
-    assert answers == {body: (422, "VALIDATION_ERROR", [field]) for body, field in bodies.items()}
+    errors = {body: parse_error(api.post(BULK, content=body)) for body in bodies}
+    assert errors == {body: (422, "VALIDATION_ERROR", [field]) for body, field in bodies.items()}
 
 
 def test_invalid_json_is_malformed(api: httpx.Client) -> None:

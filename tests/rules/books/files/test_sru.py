@@ -28,31 +28,29 @@ def test_a_record_has_the_values_of_a_book() -> None:
     assert read(build_record()) == VALUES
 
 
-@pytest.mark.parametrize("isbn", ["0141439580", "978-0-14-143958-7", "9780141439587 (Penguin)"])
-def test_the_isbn_may_be_in_any_writing_and_among_others(isbn: str) -> None:
+def test_the_isbn_may_be_in_any_writing_and_among_others() -> None:
     other = '<datafield tag="020"><subfield code="a">9780141439518</subfield></datafield>'
-    assert read(build_record(m020a=isbn).replace("</leader>", f"</leader>{other}")) == VALUES
+    for isbn in ("0141439580", "978-0-14-143958-7", "9780141439587 (Penguin)"):
+        assert read(build_record(m020a=isbn).replace("</leader>", f"</leader>{other}")) == VALUES
 
 
 def test_what_a_record_does_not_say_is_missing() -> None:
     assert read(build_record(m655a="", m264c="")) == {"title": "Emma", "author": "Austen, Jane"}
 
 
-@pytest.mark.parametrize(
-    ("field", "text", "field_name"),
-    [
+def test_a_value_that_no_book_may_have_is_missing() -> None:
+    for field, text, name in (
         ("m245a", "E" * 1001, "title"),
         ("m245a", "Em&#x0;ma", "title"),
         ("m655a", " ", "genre"),
         ("m264c", "[?]", "year"),
-    ],
-)
-def test_a_value_that_no_book_may_have_is_missing(field: str, text: str, field_name: str) -> None:
-    assert read(build_record(**{field: text})) == {name: value for name, value in VALUES.items() if name != field_name}
+    ):
+        assert read(build_record(**{field: text})) == {key: VALUES[key] for key in VALUES if key != name}
 
 
-def test_marks_for_sorting_are_no_part_of_a_title() -> None:
+def test_marks_for_sorting_are_no_part_of_a_title_and_an_accent_is_one_of_its_letter() -> None:
     assert read(build_record(m245a="\x98Die\x9c Verwandlung"))["title"] == "Die Verwandlung"
+    assert read(build_record(m245a="Cafe\u0301"))["title"] == "Café"
 
 
 def test_the_first_record_with_the_isbn_and_a_value_counts() -> None:
@@ -64,13 +62,10 @@ def test_the_first_record_with_the_isbn_and_a_value_counts() -> None:
     assert read(other, empty, nothing, build_record(), build_record(m245a="Later"))["title"] == "Emma"
 
 
-def test_no_record_is_no_failure() -> None:
-    assert read() == {}
-
-
-def test_other_books_are_a_failure() -> None:
+def test_other_books_are_a_failure_and_no_record_is_none() -> None:
     assert "other books" in read_failure(build_response(build_record(m020a="9780141439518")))
     assert "other books" in read_failure(build_response(build_record(m020a="")))
+    assert read() == {}
 
 
 DUBLIN_CORE = build_response('<record xmlns="http://purl.org/dc/elements/1.1/"><title>Emma</title></record>')
@@ -103,10 +98,6 @@ def test_a_warning_beside_records_refuses_nothing() -> None:
     assert read_response(build_response(build_record(), diagnostics=DIAGNOSTICS), ISBN) == VALUES
 
 
-def test_an_accent_is_a_part_of_its_letter() -> None:
-    assert read(build_record(m245a="Cafe\u0301"))["title"] == "Café"
-
-
 def test_the_diagnostic_of_a_record_refuses_nothing() -> None:
     diagnostic = '<diagnostic xmlns="http://www.loc.gov/zing/srw/diagnostic/"><message>x</message></diagnostic>'
     assert read(f"<diagnostics>{diagnostic}</diagnostics>", build_record()) == VALUES
@@ -123,7 +114,7 @@ def test_the_diagnostic_of_a_record_refuses_nothing() -> None:
         build_response(build_record(m245a="@x;")).replace(b"@x;", b"&x;"),
         ENTITIES.encode() + build_response(build_record()).partition(b"?>")[2],
         b'<!DOCTYPE x SYSTEM "http://169.254.169.254/">' + build_response().partition(b"?>")[2],
-        b"<a>" * 1_000_000,
+        b"<a>" * 80_000,
     ],
     ids=["empty", "html", "cut off", "latin-1", "encoding", "entity", "bomb", "external", "nested"],
 )
