@@ -1,6 +1,6 @@
 """Reads books without model objects. A serializer determines the columns to select and the JSON to return."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache, lru_cache, partial
 from itertools import starmap
@@ -73,6 +73,17 @@ class BookEncoder:
         """`book` is a model object or a row."""
         [struct] = self.to_structs([self.to_row(book)])
         return struct
+
+    def show_stored(self, values: Mapping[str, Any] | None) -> dict[str, Any] | None:
+        """Returns stored values of a book under the names and in the order of the fields, with formatted times."""
+        if values is None:
+            return None
+        sources = {name: str(field.source) for name, field in self.fields.items()}
+        return {
+            name: format_time(datetime.fromisoformat(values[source])) if name in self.time_zones else values[source]
+            for name, source in sources.items()
+            if source in values
+        }
 
 
 class BookListSerializer(ListSerializer[Book]):
@@ -161,6 +172,11 @@ def format_times(books: Sequence[msgspec.Struct], name: str, zone: str) -> None:
             elif zone:
                 # Four times as fast as `replace`.
                 setattr(book, name, datetime.combine(time, time.time(), UTC))
+
+
+def format_time(time: datetime) -> str:
+    """Formats a time in UTC without a time zone."""
+    return f"{time.isoformat(timespec='microseconds')}Z"
 
 
 def select_column(field: Field[Any, Any, Any, Any]) -> Column:

@@ -9,6 +9,8 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet, Value
 from books.fields import TimestampField
 from books.history.loans import build_loan_condition
 from books.models import Actor, Change
+from books.read_model import BookEncoder, format_time
+from library_site.api.cursors import CursorInteger, CursorTime, PageCursor
 from library_site.db.keyset import Key, Page, Start, build_condition, cut_page, order_by
 from library_site.db.sql import Row
 
@@ -21,6 +23,19 @@ CHANGE_KINDS = {kind.label: kind for kind in Change.Kind}
 ENTRY_COLUMNS = ("id", "book_id", "version", "kind", "at", "actor_id", "operation_id", "before", "after")
 NAME_COLUMNS = ("user_name", "app_name", "api_key_name", "source_name")
 BY_TIME, BY_VERSION, BY_ID = ("at", "id"), ("version",), ("id",)
+
+
+class VersionCursor(PageCursor):
+    """A position in the history of a book."""
+
+    version: CursorInteger
+
+
+class TimeCursor(PageCursor):
+    """A position in the changes of all books."""
+
+    at: CursorTime
+    id: CursorInteger
 
 
 class ActorNames(NamedTuple):
@@ -49,6 +64,20 @@ class Entry(NamedTuple):
     operation_id: int | None
     before: dict[str, Any] | None
     after: dict[str, Any] | None
+
+    def to_document(self, encoder: BookEncoder) -> dict[str, Any]:
+        """Returns the change as version 2 and exports of personal data show it, with the fields of the encoder."""
+        channel, *names = self.actor
+        return {
+            "version": self.version,
+            "kind": self.kind.label,
+            "at": format_time(self.at),
+            "channel": channel,
+            "actor": dict(zip(ActorNames._fields[1:], names, strict=True)),
+            "operation": self.operation_id,
+            "before": encoder.show_stored(self.before),
+            "after": self.after if self.kind is Change.Kind.MERGED else encoder.show_stored(self.after),
+        }
 
 
 class Filters(NamedTuple):

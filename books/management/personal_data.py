@@ -12,7 +12,6 @@ from django.contrib.auth.models import User
 from django.db.models import CharField, Exists, OuterRef, Q, QuerySet, Value
 from django.db.models.functions import Cast, Concat
 
-from books.api.v2.history import represent_entry
 from books.fields import FormattedTimestamp
 from books.history.change_pages import Entry, iter_actor_entries
 from books.models import Actor, ImportFile, ListSettings, SavedView
@@ -44,7 +43,7 @@ def find_actors(person: Person) -> QuerySet[Actor]:
 
 
 def export_entry(entry: Entry) -> dict[str, Any]:
-    return {"book": entry.book_id, **represent_entry(get_event_representation(), entry)}
+    return {"book": entry.book_id, **entry.to_document(get_event_representation())}
 
 
 def forget(person: Person) -> Counter[str]:

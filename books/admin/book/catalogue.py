@@ -18,7 +18,7 @@ from books.files.catalogues.lookup import find_remembered, has_catalogues, look_
 from books.files.parsing import COMPLETED_FIELDS
 from books.isbn import normalize_isbn
 from books.models import Book
-from books.search.value_warnings import warn_isbn
+from books.search.quality import warn_isbn
 from library_site.http.api_errors import APIError
 from library_site.http.callers import get_address_key
 from library_site.http.transfer.streams import get_stream_limit

@@ -15,8 +15,7 @@ from books.admin.descriptions import describe_entries, format_value, history_add
 from books.admin.pager import PAGE_SIZE, Pager
 from books.admin.views import ADD_BOOK, VIEW_HISTORY, find_librarian, render_page, report_rejected
 from books.book_fields import FIELDS
-from books.history.change_pages import read_deleted_page
-from books.history.cursors import TimeCursor
+from books.history.change_pages import TimeCursor, read_deleted_page
 from books.models import Book
 from books.writing import changes
 

@@ -26,8 +26,7 @@ from books.admin.descriptions import (
 from books.admin.pager import PAGE_SIZE, Pager
 from books.admin.views import VIEW_HISTORY, render_page
 from books.book_fields import FIELDS
-from books.history.change_pages import Entry, read_book_page
-from books.history.cursors import VersionCursor
+from books.history.change_pages import Entry, VersionCursor, read_book_page
 from books.history.records import MERGED_INTO
 from books.history.states import DELETIONS, MAX_VERSION, UnknownVersion, find_present_state, find_state
 from books.models import Book, Change

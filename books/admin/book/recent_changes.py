@@ -12,8 +12,7 @@ from books.admin.descriptions import describe_entries
 from books.admin.operations.descriptions import find_changed_books
 from books.admin.pager import PAGE_SIZE, Pager
 from books.admin.views import render_page
-from books.history.change_pages import CHANGE_KINDS, Entry, Filters, read_recent_page
-from books.history.cursors import TimeCursor
+from books.history.change_pages import CHANGE_KINDS, Entry, Filters, TimeCursor, read_recent_page
 from books.history.feed import read_feed
 from books.history.loans import LENT, NO_LOAN, TAKEN_BACK
 from books.models import Actor, Change

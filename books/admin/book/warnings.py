@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 
 from books.models import Book
 from books.search.duplicates import find_same_isbn, find_same_works
-from books.search.value_warnings import warn_isbn, warn_year
+from books.search.quality import warn_isbn, warn_year
 
 
 class BookWarning(NamedTuple):

@@ -18,7 +18,6 @@ from books.api.v2.documents.operations import (
     document_operations,
     document_undo,
 )
-from books.api.v2.history import describe_fields
 from books.api.v2.serializers import OperationSerializer
 from books.api.views import BookViewSet, read_dry_run
 from books.history.actors import ActorRef, get_or_create_actor
@@ -189,8 +188,8 @@ def describe_preview(encoder: BookEncoder, preview: Preview) -> dict[str, Any]:
     samples = [
         {
             "id": sample.id,
-            "before": describe_fields(encoder, sample.before),
-            "after": describe_fields(encoder, sample.after),
+            "before": encoder.show_stored(sample.before),
+            "after": encoder.show_stored(sample.after),
         }
         for sample in preview.samples
     ]

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from books.api.pagination import BookCursor
-from books.history.cursors import TimeCursor, VersionCursor
+from books.history.change_pages import TimeCursor, VersionCursor
 from library_site.api.cursors import IdCursor, InvalidCursor
 from library_site.db.keyset import Start
 from tests.support.pages import forge_cursor
