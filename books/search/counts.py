@@ -1,17 +1,29 @@
 """Counts all books: lent books, and books by genre, decade and quality."""
 
 from datetime import date, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db.models import Count, F, Min
 
 from books.models import Book, LentBook
 from books.search.quality import QUALITIES, build_quality_condition
+from library_site.db.sql import fetch_all
 
 # So many genres are counted; rarer ones do not appear in lists.
 MAX_GENRES = 50
 # Makes all years positive: databases round negative quotients up, but a decade begins at the lower year.
 YEAR_OFFSET = 10 * 2**28
+
+# PostgreSQL counts distinct texts by sorting them, which takes six times as long as grouping them first.
+COUNT_SQL = """
+    SELECT genre_folded, min(name), count(*), CAST(sum(books) AS bigint) FROM (
+        SELECT genre_folded, count(*) AS books,
+               first_value(genre) OVER (PARTITION BY genre_folded ORDER BY count(*) DESC, genre) AS name
+        FROM books_book WHERE genre_folded {comparison} %s
+        GROUP BY genre_folded, genre
+    ) AS spelling
+    GROUP BY genre_folded ORDER BY genre_folded LIMIT %s
+"""
 
 
 def count_books(now: datetime) -> dict[str, Any]:
@@ -39,3 +51,21 @@ def count_books(now: datetime) -> dict[str, Any]:
 
 def count_qualities(today: date) -> dict[str, int]:
     return {name: Book.objects.filter(build_quality_condition(name, today)).count() for name in QUALITIES}
+
+
+class GenreCount(NamedTuple):
+    """A genre as most of its books write it, and its number of spellings."""
+
+    folded: str
+    name: str
+    spellings: int
+    books: int
+
+
+def count_genres(after: str, limit: int) -> list[GenreCount]:
+    """Returns the genres after a folded one, sorted by folded text. Reads all books.
+
+    For "" the first genre is the empty one, if any book has no genre.
+    """
+    sql = COUNT_SQL.format(comparison=">" if after else ">=")
+    return [GenreCount(*row) for row in fetch_all(sql, (after, limit))]

@@ -1,19 +1,33 @@
-"""Books that are probably wrong: without a valid ISBN or a genre, or with an improbable year. All are allowed."""
+"""Books that are probably wrong: without a valid ISBN or a genre, or with an improbable year. All are allowed.
+
+Forms, the scan box and files explain a wrong value by the same messages.
+"""
 
 from datetime import date
 
 from django.db.models import Q, Value
 from django.db.models.functions import Trim
 from django.db.models.lookups import Exact, LessThan
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from books.isbn import normalize_isbn
 from books.models import sort_expression
+from books.search.scans import ScanKind, read_scan
 
 # The first printed books are from about 1450; some libraries have older ones.
 MIN_PROBABLE_YEAR = 1400
 HAS_NO_ISBN = Q(isbn13=None)
 NO_GENRE = "no_genre"
 QUALITIES = {"no_isbn": _("no valid ISBN"), "year": _("improbable year"), NO_GENRE: _("no genre")}
+
+# Codes that are not ISBNs.
+EXPLANATIONS = {
+    ScanKind.MISREAD: _("In this ISBN a digit is wrong, missing or too many."),
+    ScanKind.PERIODICAL: _("This is the code of a periodical (it begins with 977), not of a book."),
+    ScanKind.MUSIC: _("This is the code of printed music (it begins with 979-0), not of a book."),
+}
+IMPROBABLE_YEAR = _("This year is improbable for a book.")
 
 
 def build_quality_condition(name: str, today: date) -> Q:
@@ -35,3 +49,15 @@ def has_improbable_year(today: date) -> Q:
 def is_blank_genre() -> Q:
     """Blank texts sort before all others, so the first condition uses the index."""
     return Q(LessThan(sort_expression("genre"), Value("!")), Exact(Trim("genre_folded"), Value("")))
+
+
+def warn_isbn(isbn: str) -> str:
+    """Returns why it is not a valid ISBN; empty if it is one."""
+    if normalize_isbn(isbn):
+        return ""
+    return str(EXPLANATIONS.get(read_scan(isbn).kind) or gettext("This is no valid ISBN."))
+
+
+def warn_year(year: int, today: date) -> str:
+    """Returns why the year is improbable; empty if it is probable."""
+    return "" if is_probable_year(year, today) else str(IMPROBABLE_YEAR)

@@ -12,8 +12,8 @@ from books.admin.views import render_page
 from books.isbn import hyphenate_isbn
 from books.models import Book
 from books.search.matches import find_first
+from books.search.quality import EXPLANATIONS
 from books.search.scans import Scan, ScanKind, read_scan
-from books.search.value_warnings import EXPLANATIONS
 
 # One match for each digit key.
 MAX_NUMBERED_BOOKS = 9

@@ -15,7 +15,7 @@ from books.admin.list.filters import MAX_GENRES, MAX_IDS_LENGTH, build_genre_fil
 from books.admin.pager import Pager
 from books.admin.views import BULK_EDIT, CHANGE_BOOK, render_page
 from books.book_fields import MAX_LENGTHS
-from books.search.genres import GenreCount, count_genres
+from books.search.counts import GenreCount, count_genres
 from library_site.api.cursors import PageCursor
 from library_site.db.keyset import Page, Start
 

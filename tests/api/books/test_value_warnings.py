@@ -6,7 +6,7 @@ import pytest
 from django.utils import translation
 
 from books.admin.book.warnings import find_warnings
-from books.search.value_warnings import warn_isbn, warn_year
+from books.search.quality import warn_isbn, warn_year
 
 TODAY = date(2026, 12, 31)
 

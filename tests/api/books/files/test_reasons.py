@@ -27,7 +27,7 @@ from books.files.reasons import (
     list_groups,
     name_place,
 )
-from books.search.value_warnings import IMPROBABLE_YEAR
+from books.search.quality import IMPROBABLE_YEAR
 from tests.support.book_files import build_exported_book, write_books
 
 RECORDS = [{"isbn": "9780141439587"}, {}, {}, {"isbn": "0141439580"}, {"isbn": "LOC 17"}, {"isbn": "9780141439587"}]
