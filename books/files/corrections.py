@@ -18,19 +18,12 @@ from library_site.db.texts import make_storable
 from library_site.http.api_errors import APIError
 
 # Users fix more errors faster in a spreadsheet. Each check loads all corrections when it starts.
-MAX_ASKED_CELLS = MAX_CORRECTED_CELLS = 5_000
+MAX_ASKED_CELLS = 5_000
 MAX_CORRECTION_LENGTH = max(MAX_LENGTHS.values())
 # Corrections that no check has used yet have this instead of the id of a check. An empty text takes a correction back.
 UNCHECKED = 0
 # The field of a record, identified by its position, or ACCEPTED.
 Cell = tuple[int, str]
-
-
-class TooManyCorrections(APIError):
-    """There are too many corrections. It is better to correct the file itself."""
-
-    status = 409
-    message = gettext_noop("No more cells of one file can be corrected here. Mend the others in the file itself.")
 
 
 class TooLongCorrection(APIError):
@@ -55,14 +48,16 @@ def ask_for_corrections(file: ImportFile, check_id: int, outcomes: Sequence[Outc
     """Stores the cells that the user can correct on the page of the check, for the first rejected records."""
     cells = [(outcome.record.position, field) for outcome in outcomes for field in list_correctable(outcome)]
     asked = ImportCorrection.objects.filter(file=file, operation_id=check_id).count() if cells else 0
-    rows = [build_correction(file, check_id, cell) for cell in cells[: max(0, MAX_ASKED_CELLS - asked)]]
+    rows = build_rows(file, check_id, dict.fromkeys(cells[: max(0, MAX_ASKED_CELLS - asked)]))
     # Cells that were corrected but are still wrong are already stored.
     ImportCorrection.objects.bulk_create(rows, ignore_conflicts=True)
 
 
-def build_correction(file: ImportFile, check_id: int, cell: Cell, value: str | None = None) -> ImportCorrection:
-    position, field = cell
-    return ImportCorrection(file=file, operation_id=check_id, position=position, member=field, value=value)
+def build_rows(file: ImportFile, check_id: int, values: Mapping[Cell, str | None]) -> list[ImportCorrection]:
+    return [
+        ImportCorrection(file=file, operation_id=check_id, position=position, member=field, value=value)
+        for (position, field), value in values.items()
+    ]
 
 
 def load_corrections(file: ImportFile, check_id: int) -> dict[int, dict[str, str]]:
@@ -102,30 +97,24 @@ def list_accepted(file: ImportFile) -> QuerySet[ImportCorrection]:
     return ImportCorrection.objects.filter(file=file, operation_id=UNCHECKED, member=ACCEPTED).exclude(value="")
 
 
-def find_changes(file: ImportFile, check_id: int, texts: Mapping[Cell, str]) -> dict[Cell, str | None]:
-    """Returns the corrections to store. An empty text removes one. Raises TooLongCorrection.
+def correct_cells(file: ImportFile, check_id: int, texts: Mapping[Cell, str]) -> None:
+    """Stores corrections for the next check in the caller's transaction. An empty text removes one. Raises
+    TooLongCorrection.
 
     The warnings of a corrected record are no longer accepted, because it may get others.
     """
     if any(len(text) > MAX_CORRECTION_LENGTH for text in texts.values()):
         raise TooLongCorrection
     cells = load_cells(file, check_id, {position for position, _field in texts})
-    values = {cell: make_storable(text).strip() or None for cell, text in texts.items() if cell in cells}
-    changes = {cell: value for cell, value in values.items() if value != cells[cell]}
+    values = {cell: make_storable(text).strip() for cell, text in texts.items() if cell in cells}
+    changes = {cell: value for cell, value in values.items() if value != (cells[cell] or "")}
     corrected = {(position, ACCEPTED) for position, field in changes if field != ACCEPTED}
-    return {**changes, **{cell: None for cell in corrected if cells.get(cell)}}
+    store_values(file, UNCHECKED, {**changes, **{cell: "" for cell in corrected if cells.get(cell)}})
 
 
-def store_changes(file: ImportFile, check_id: int, changes: Mapping[Cell, str | None]) -> None:
-    """Stores corrections for the next check in the caller's transaction. Raises TooManyCorrections."""
-    store_rows([build_correction(file, UNCHECKED, cell, value or "") for cell, value in changes.items()])
-    if count_corrections(file, check_id) > MAX_CORRECTED_CELLS:
-        raise TooManyCorrections
-
-
-def store_rows(rows: Sequence[ImportCorrection]) -> None:
+def store_values(file: ImportFile, check_id: int, values: Mapping[Cell, str | None]) -> None:
     ImportCorrection.objects.bulk_create(
-        rows,
+        build_rows(file, check_id, values),
         update_conflicts=True,
         unique_fields=["file", "operation_id", "position", "member"],
         update_fields=["value"],
@@ -135,15 +124,16 @@ def store_rows(rows: Sequence[ImportCorrection]) -> None:
 def move_corrections(file: ImportFile, former_id: int | None, check_id: int) -> None:
     """Moves the corrections of a check, and those since, to the next one, in the transaction that starts it."""
     cells = {(position, field): value for position, field, value in list_latest(file, former_id or UNCHECKED)}
-    rows = [build_correction(file, check_id, cell, value) for cell, value in cells.items() if value]
-    ImportCorrection.objects.bulk_create(rows)
+    ImportCorrection.objects.bulk_create(
+        build_rows(file, check_id, {cell: text for cell, text in cells.items() if text})
+    )
     ImportCorrection.objects.filter(file=file).exclude(operation_id=check_id).delete()
 
 
 def move_accepted(file: ImportFile, check_id: int) -> None:
     """Adds the records whose warnings are accepted to the check, in the transaction that starts its import."""
     accepted = list_accepted(file)
-    store_rows([build_correction(file, check_id, (row.position, ACCEPTED), row.value) for row in accepted])
+    store_values(file, check_id, {(row.position, ACCEPTED): row.value for row in accepted})
     accepted.delete()
 
 

@@ -10,23 +10,21 @@ from django.utils.translation import gettext_noop
 
 from books.files.corrections import (
     Cell,
-    find_changes,
+    correct_cells,
     forget_accepted,
     list_accepted,
     move_accepted,
     move_corrections,
-    store_changes,
 )
 from books.files.import_tasks import (
     CHECK,
     IMPORT,
     PREVIEW,
     WRITTEN_KINDS,
+    FileParameters,
     get_check_id,
     get_counts,
-    get_earlier_ids,
-    get_encoding,
-    get_rules,
+    read_parameters,
 )
 from books.files.matching import Verdict
 from books.files.parsing import ImportRules
@@ -86,8 +84,8 @@ def begin_preview(file_id: int, encoding: str, actor: ActorRef, now: datetime) -
     if file.import_operation:
         raise FileInUse
     cancel_under_way(file.preview_operation)
-    parameters = {"file": file.pk, "encoding": encoding}
-    operation = store_operation(PREVIEW, parameters, actor, now, PREVIEW_PERMISSIONS)
+    parameters = FileParameters(file.pk, encoding)
+    operation = store_operation(PREVIEW, msgspec.to_builtins(parameters), actor, now, PREVIEW_PERMISSIONS)
     ImportFile.objects.filter(pk=file.pk).update(encoding=encoding, preview_operation=operation)
 
 
@@ -113,17 +111,17 @@ def store_check(file: ImportFile, rules: ImportRules, encoding: str, actor: Acto
         raise FileInUse
     cancel_under_way(file.check_operation)
     # Each import asks again whether to take what has warnings.
-    stored_rules = msgspec.to_builtins(msgspec.structs.replace(rules, take_doubtful=False))
-    parameters = {"file": file.pk, "encoding": encoding, "rules": stored_rules, "earlier": list_earlier_ids(file)}
-    operation = store_operation(CHECK, parameters, actor, now, IMPORT_PERMISSIONS)
+    rules = msgspec.structs.replace(rules, take_doubtful=False)
+    parameters = FileParameters(file.pk, encoding, rules, earlier=list_earlier_ids(file))
+    operation = store_operation(CHECK, msgspec.to_builtins(parameters), actor, now, IMPORT_PERMISSIONS)
     move_corrections(file, file.check_operation_id, operation.pk)
-    ImportFile.objects.filter(pk=file.pk).update(rules=stored_rules, check_operation=operation)
+    ImportFile.objects.filter(pk=file.pk).update(rules=msgspec.to_builtins(rules), check_operation=operation)
 
 
 def list_earlier_ids(file: ImportFile) -> list[int]:
     """Returns the ids of the imports of a file so far. What was undone can be imported again."""
     latest = file.import_operation
-    imports = Operation.objects.filter(pk__in=[*get_earlier_ids(latest), latest.pk]) if latest else []
+    imports = Operation.objects.filter(pk__in=[*read_parameters(latest).earlier, latest.pk]) if latest else []
     return [operation.pk for operation in imports if not is_undone(operation)]
 
 
@@ -137,11 +135,10 @@ def is_undone(operation: Operation) -> bool:
 def save_corrections(file_id: int, shown_id: int | None, texts: Mapping[Cell, str]) -> None:
     """Stores corrections for the next check. `shown_id` is the check or import that the page shows.
 
-    Raises CheckedAgain, FileInUse, TooManyCorrections, TooLongCorrection.
+    Raises CheckedAgain, FileInUse, TooLongCorrection.
     """
     file = lock_file(file_id)
-    check_id = get_check_id(get_shown(file, shown_id))
-    store_changes(file, check_id, find_changes(file, check_id, texts))
+    correct_cells(file, get_check_id(get_shown(file, shown_id)), texts)
 
 
 @transaction.atomic
@@ -151,8 +148,8 @@ def begin_check_again(file_id: int, shown_id: int | None, actor: ActorRef, now: 
     Raises CheckedAgain, FileInUse.
     """
     file = lock_file(file_id)
-    shown = get_shown(file, shown_id)
-    store_check(file, get_rules(shown), get_encoding(shown), actor, now)
+    shown = read_parameters(get_shown(file, shown_id))
+    store_check(file, shown.rules, shown.encoding, actor, now)
 
 
 def get_shown(file: ImportFile, shown_id: int | None) -> Operation:
@@ -175,7 +172,8 @@ def begin_import(
     Raises NotChecked, CheckedAgain, NothingToImport.
     """
     file = lock_file(file_id)
-    if file.import_operation and get_shown_id(file.import_operation) == shown_id:
+    begun = read_parameters(file.import_operation) if file.import_operation else None
+    if begun and (begun.shown or begun.check) == shown_id:
         return
     shown = file.latest_operation
     if shown is None or shown.pk != shown_id:
@@ -184,25 +182,19 @@ def begin_import(
         raise NotChecked
     if not count_writable(file, shown, take_doubtful=take_doubtful):
         raise NothingToImport
-    check_id = get_check_id(shown)
+    check_id, parameters = get_check_id(shown), read_parameters(shown)
     move_accepted(file, check_id)
-    rules = msgspec.structs.replace(get_rules(shown), take_doubtful=take_doubtful)
-    parameters = {
-        "file": file.pk,
-        "encoding": get_encoding(shown),
-        "rules": msgspec.to_builtins(rules),
-        "events": events,
-        "check": check_id,
-        "shown": shown.pk,
-        "earlier": [*get_earlier_ids(shown), *([shown.pk] if shown.kind == IMPORT else [])],
-    }
-    operation = store_operation(IMPORT, parameters, actor, now, IMPORT_PERMISSIONS, f"import after {shown.pk}")
+    parameters = msgspec.structs.replace(
+        parameters,
+        rules=msgspec.structs.replace(parameters.rules, take_doubtful=take_doubtful),
+        events=events,
+        check=check_id,
+        shown=shown.pk,
+        earlier=[*parameters.earlier, *([shown.pk] if shown.kind == IMPORT else [])],
+    )
+    stored, token = msgspec.to_builtins(parameters), f"import after {shown.pk}"
+    operation = store_operation(IMPORT, stored, actor, now, IMPORT_PERMISSIONS, token)
     ImportFile.objects.filter(pk=file.pk).update(import_operation=operation)
-
-
-def get_shown_id(operation: Operation) -> int:
-    """Returns the id of the check or import whose page began this import."""
-    return int((operation.parameters or {}).get("shown", get_check_id(operation)))
 
 
 def count_writable(file: ImportFile, shown: Operation, *, take_doubtful: bool) -> int:

@@ -46,31 +46,34 @@ NUMBERED_SENTENCE = ngettext_lazy(
 NOT_IMPORTED_SENTENCE = ngettext_lazy("%(count)s record not imported", "%(count)s records not imported", "number")
 
 
-@register_operation_kind
-class CheckTask(Task):
-    """Decides about the records of a file, but changes no book. Its keys are their positions.
+class FileParameters(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The parameters of an operation on a file. Operations have others besides.
+
+    `check` is the id of the check whose corrections an import uses, `shown` that of the check or import whose page
+    started it. `earlier` are the imports whose records it leaves out.
+    """
+
+    file: int
+    encoding: str
+    rules: ImportRules = ImportRules({})
+    events: bool = True
+    check: int = 0
+    shown: int = 0
+    earlier: Sequence[int] = ()
+
+
+class RecordTask(Task):
+    """Decides about the records of a file. Its keys are their positions.
 
     Its parameters and results belong to the operation, not to the file, because a file can be checked again by other
     rules while a check is running. After a failure, its iterator is not used again: the worker creates another task,
     which reads from the cursor.
     """
 
-    name = CHECK
-    label = gettext_lazy("check of a file")
-    is_listed = False
-    sentences: ClassVar[Sentences] = {
-        "new": ngettext_lazy("%(count)s book to add", "%(count)s books to add", "number"),
-        "changed": ngettext_lazy("%(count)s book to change", "%(count)s books to change", "number"),
-        "numbered": NUMBERED_SENTENCE,
-        "unchanged": UNCHANGED_SENTENCE,
-        "refused": NOT_IMPORTED_SENTENCE,
-    }
     # The verdicts of the books that it changes.
     changed_kinds: ClassVar[Sequence[Verdict]] = ()
-
-    def __init__(self) -> None:
-        self.records: Iterator[ParsedRecord] | None = None
-        self.earlier = SeenRecords()
+    earlier: SeenRecords
+    records: Iterator[ParsedRecord] | None = None
 
     def plan(self, operation: Operation) -> Plan:
         """Reads the whole file. Raises OperationFailed."""
@@ -93,15 +96,15 @@ class CheckTask(Task):
         """Returns the records after the cursor. It decides about the earlier ones again, because later ones may repeat
         them.
         """
-        file, rules = get_file(operation), get_rules(operation)
+        parameters = read_parameters(operation)
         import_id = operation.pk if operation.kind == IMPORT else None
-        self.earlier = SeenRecords(file.pk, import_id, get_earlier_ids(operation))
-        corrections = load_corrections(file, get_check_id(operation))
-        records = parse_records(iter_file_records(open_source(operation)), rules, corrections)
+        self.earlier = SeenRecords(parameters.file, import_id, parameters.earlier)
+        corrections = load_corrections(get_file(operation), get_check_id(operation))
+        records = parse_records(iter_file_records(open_source(operation)), parameters.rules, corrections)
         earlier_records = islice(records, operation.cursor or 0)
         self.earlier.load_former()
         while batch := list(islice(earlier_records, DECIDED_AGAIN)):
-            decide_records(batch, rules, read_books, self.earlier, get_day(operation))
+            decide_records(batch, parameters.rules, read_books, self.earlier, get_day(operation))
             renew_lease(operation)
         return records
 
@@ -119,7 +122,7 @@ class CheckTask(Task):
     def decide(
         self, operation: Operation, records: Sequence[ParsedRecord], actor: ActorRef, now: datetime
     ) -> list[Outcome]:
-        return decide_records(records, get_rules(operation), read_books, self.earlier, get_day(operation))
+        raise NotImplementedError
 
     @classmethod
     def read_numbers(cls, operation: Operation) -> dict[str, int | None]:
@@ -138,12 +141,33 @@ class CheckTask(Task):
 
 
 @register_operation_kind
-class ImportTask(CheckTask):
-    """Decides like a check, and writes the books."""
+class CheckTask(RecordTask):
+    """Changes no book."""
+
+    name = CHECK
+    label = gettext_lazy("check of a file")
+    is_listed = False
+    sentences: ClassVar[Sentences] = {
+        "new": ngettext_lazy("%(count)s book to add", "%(count)s books to add", "number"),
+        "changed": ngettext_lazy("%(count)s book to change", "%(count)s books to change", "number"),
+        "numbered": NUMBERED_SENTENCE,
+        "unchanged": UNCHANGED_SENTENCE,
+        "refused": NOT_IMPORTED_SENTENCE,
+    }
+
+    def decide(
+        self, operation: Operation, records: Sequence[ParsedRecord], actor: ActorRef, now: datetime
+    ) -> list[Outcome]:
+        rules = read_parameters(operation).rules
+        return decide_records(records, rules, read_books, self.earlier, get_day(operation))
+
+
+@register_operation_kind
+class ImportTask(RecordTask):
+    """Writes the books."""
 
     name = IMPORT
     label = gettext_lazy("import")
-    is_listed = True
     title = ngettext_lazy("%(count)s book imported", "%(count)s books imported", "number")
     sentences: ClassVar[Sentences] = {
         "new": ngettext_lazy("%(count)s book added", "%(count)s books added", "number"),
@@ -157,7 +181,8 @@ class ImportTask(CheckTask):
     def decide(
         self, operation: Operation, records: Sequence[ParsedRecord], actor: ActorRef, now: datetime
     ) -> list[Outcome]:
-        outcomes = decide_records(records, get_rules(operation), lock_books, self.earlier, get_day(operation))
+        rules = read_parameters(operation).rules
+        outcomes = decide_records(records, rules, lock_books, self.earlier, get_day(operation))
         return write_outcomes(outcomes, actor, now, is_announced(operation))
 
 
@@ -213,41 +238,24 @@ def report_unreadable() -> Iterator[None]:
         raise OperationFailed(str(error)) from error
 
 
+def read_parameters(operation: Operation) -> FileParameters:
+    return msgspec.convert(operation.parameters, FileParameters)
+
+
 def get_file(operation: Operation) -> ImportFile:
-    return ImportFile.objects.get(pk=(operation.parameters or {})["file"])
+    return ImportFile.objects.get(pk=read_parameters(operation).file)
 
 
 def open_source(operation: Operation) -> StoredFile:
     """Returns the file of an operation. The lease is renewed while a reader works."""
-    file, format = get_file(operation), get_format(operation)
-    return build_source(file, get_encoding(operation), format=format, keep_alive=partial(renew_lease, operation))
-
-
-def get_format(operation: Operation) -> str:
-    """Returns the name of the format that the preview detected, or that the user chose; empty before the preview."""
-    return str(((operation.parameters or {}).get("rules") or {}).get("format", ""))
-
-
-def get_encoding(operation: Operation) -> str:
-    # A process of the previous release may have stored the operation. Then the file has the encoding.
-    encoding = (operation.parameters or {}).get("encoding")
-    return get_file(operation).encoding if encoding is None else str(encoding)
-
-
-def get_rules(operation: Operation) -> ImportRules:
-    # A process of the previous release may have stored the operation. Then the file has the rules.
-    rules = (operation.parameters or {}).get("rules") or get_file(operation).rules
-    return msgspec.convert(rules, ImportRules)
+    parameters = read_parameters(operation)
+    options = {"format": parameters.rules.format, "keep_alive": partial(renew_lease, operation)}
+    return build_source(get_file(operation), parameters.encoding, **options)
 
 
 def get_check_id(operation: Operation) -> int:
     """Returns the id of the check for an import; for a check its own id."""
-    return int((operation.parameters or {}).get("check", operation.pk))
-
-
-def get_earlier_ids(operation: Operation) -> list[int]:
-    """Returns the ids of the imports whose records this check or import leaves out."""
-    return list((operation.parameters or {}).get("earlier", []))
+    return read_parameters(operation).check or operation.pk
 
 
 def get_day(operation: Operation) -> date:

@@ -30,7 +30,7 @@ from books.match_keys import build_work
 from books.models import FIELD_DEFAULTS, Book, ImportFinding, Operation
 from books.operations.selection_tasks import write_pairs
 from books.search.duplicates import find_same_works
-from books.search.value_warnings import warn_isbn, warn_year
+from books.search.quality import warn_isbn, warn_year
 from books.writing import changes
 
 # Returns the books with these ids. An import locks them.

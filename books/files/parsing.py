@@ -30,7 +30,7 @@ from books.files.reasons import (
     describe_year,
 )
 from books.isbn import build_record_number, is_record_number
-from books.search.value_warnings import IMPROBABLE_YEAR
+from books.search.quality import IMPROBABLE_YEAR
 from books.serializers import NonBlankBookSerializer
 from library_site.api.serializers import make_optional
 from library_site.db.integers import BIGINT_MAX, parse_integer

@@ -7,7 +7,7 @@ from django.utils.translation import gettext as _
 
 from books.files.corrections import load_cells
 from books.files.formats.records import name_field
-from books.files.import_tasks import get_check_id, get_encoding, get_format
+from books.files.import_tasks import get_check_id, read_parameters
 from books.files.matching import REJECTED_VERDICTS
 from books.files.sandbox import client
 from books.files.uploads import build_source
@@ -23,7 +23,8 @@ def iter_rejected_file(file: ImportFile, operation: Operation) -> Generator[byte
     Raises UnreadableFile.
     """
     list_reasons = partial(list_next_reasons, file, operation)
-    source = build_source(file, get_encoding(operation), format=get_format(operation), list_reasons=list_reasons)
+    parameters = read_parameters(operation)
+    source = build_source(file, parameters.encoding, format=parameters.rules.format, list_reasons=list_reasons)
     return client.iter_rejected_parts(source)
 
 

@@ -34,7 +34,7 @@ class SeenRecords:
     the file before.
     """
 
-    def __init__(self, file_id: int = 0, operation_id: int | None = None, earlier_ids: Sequence[int] = ()) -> None:
+    def __init__(self, file_id: int, operation_id: int | None = None, earlier_ids: Sequence[int] = ()) -> None:
         self.file_id, self.operation_id, self.earlier_ids = file_id, operation_id, earlier_ids
         # A temporary database: the keys of a million records would take 200 MB.
         self.database = sqlite3.connect("", isolation_level=None, check_same_thread=False)

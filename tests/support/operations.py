@@ -97,11 +97,11 @@ def begin_export(actor: ActorRef) -> Operation:
 
 
 def begin_import(actor: ActorRef, file: ImportFile) -> Operation:
-    return begin_task(actor, IMPORT, file=file.pk, rules=file.rules)
+    return begin_task(actor, IMPORT, file=file.pk, encoding=file.encoding, rules=file.rules)
 
 
 def begin_check(actor: ActorRef, file: ImportFile) -> Operation:
-    return begin_task(actor, CHECK, file=file.pk, rules=file.rules)
+    return begin_task(actor, CHECK, file=file.pk, encoding=file.encoding, rules=file.rules)
 
 
 def count_items(operation: Operation) -> tuple[int | None, ...]:

@@ -14,7 +14,7 @@ from books.admin.files.forms import FIELD_LABELS
 from books.admin.list.settings import TEXT_COLUMNS
 from books.book_fields import FIELDS, MAX_LENGTHS
 from books.files.corrections import MAX_CORRECTION_LENGTH, Cell, load_cells
-from books.files.import_tasks import MAX_SHOWN_RECORDS, get_check_id, get_counts, get_reasons, get_rules
+from books.files.import_tasks import MAX_SHOWN_RECORDS, get_check_id, get_counts, get_reasons, read_parameters
 from books.files.matching import REJECTED_VERDICTS, Verdict
 from books.files.parsing import ACCEPTED
 from books.files.reasons import group_reason, list_groups, name_place
@@ -145,7 +145,7 @@ def find_page(findings: QuerySet[ImportFinding], reason: str, after: int) -> tup
 def build_rows(file: ImportFile, operation: Operation, findings: Sequence[ImportFinding]) -> Iterator[ReportRow]:
     positions = [finding.position for finding in findings]
     corrections = load_cells(file, get_check_id(operation), positions)
-    format_name = get_rules(operation).format
+    format_name = read_parameters(operation).rules.format
     for finding in findings:
         cells = list(build_cells(finding, corrections))
         accepted = (finding.position, ACCEPTED)

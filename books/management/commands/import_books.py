@@ -19,7 +19,15 @@ from books.files.columns.tables import COLUMN_NAMES, FIELDS_BY_PLACE, find_diale
 from books.files.formats.encodings import ENCODINGS
 from books.files.formats.records import UnreadableFile
 from books.files.formats.registry import FORMATS
-from books.files.import_tasks import CHECK, IMPORT, count_numbered, get_counts, get_reasons, get_rules
+from books.files.import_tasks import (
+    CHECK,
+    IMPORT,
+    FileParameters,
+    count_numbered,
+    get_counts,
+    get_reasons,
+    read_parameters,
+)
 from books.files.matching import REJECTED_VERDICTS, Verdict
 from books.files.parsing import ImportRules, MissingColumns, require_mapped_fields
 from books.files.progress import show_progress_bar
@@ -108,14 +116,9 @@ class Command(CheckedCommand):
         try:
             with interrupt_on_sigterm(), file.open("rb") as stream, store_stream(file.name, stream, now) as stored_file:
                 rules = self.read_rules(stored_file, options)
-                parameters = {
-                    "file": stored_file.pk,
-                    "encoding": options["encoding"],
-                    "rules": msgspec.to_builtins(rules),
-                    "events": not options["no_events"],
-                }
-                actor = get_or_create_actor(Actor.Channel.IMPORT)
-                operation = begin_leased_operation(CHECK if dry_run else IMPORT, parameters, actor, now)
+                parameters = FileParameters(stored_file.pk, options["encoding"], rules, events=not options["no_events"])
+                kind, actor = CHECK if dry_run else IMPORT, get_or_create_actor(Actor.Channel.IMPORT)
+                operation = begin_leased_operation(kind, msgspec.to_builtins(parameters), actor, now)
                 self.import_file(stored_file, operation, file, failed)
         except (OSError, ReaderFailed, UnreadableFile, *CONNECTION_ERRORS) as error:
             raise CommandError(f"{NOTHING} {str(error) or error.__doc__}") from error
@@ -178,7 +181,7 @@ class Command(CheckedCommand):
         place = ""
         if operation.kind == CHECK and not failed:
             for _position, line, reason in iter_rejected_rows(stored_file, operation):
-                self.stderr.write(f"{name_place(get_rules(operation).format, line)}: {reason}")
+                self.stderr.write(f"{name_place(read_parameters(operation).rules.format, line)}: {reason}")
         else:
             place = f": see {write_rejected_file(stored_file, operation, file, failed)}"
         reasons = sum((get_reasons(operation, kind) for kind in REJECTED_VERDICTS), Counter())

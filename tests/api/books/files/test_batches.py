@@ -101,7 +101,7 @@ def run_task(
     """With restarts another worker takes over after each batch."""
     set_batch_size(monkeypatch, size)
     user = User.objects.get(username="head")
-    parameters = {"file": store_file(content, user.pk).pk, "rules": msgspec.to_builtins(rules)}
+    parameters = {"file": store_file(content, user.pk).pk, "encoding": "", "rules": msgspec.to_builtins(rules)}
     actor = get_or_create_actor(Actor.Channel.IMPORT, user_id=user.pk)
     operation = store_operation(kind, parameters, actor, timezone.now(), [])
     lease = worker.claim_operation()
@@ -186,7 +186,7 @@ def test_a_batch_that_comes_again_does_not_repeat_itself(pks: list[int]) -> None
     rows = [build_row(1, NEW), build_row(2, EMMA_10), build_row(3, NEW)]
     rules = build_rules(on_match="replace", take_doubtful=True)
     records = list(parse_records(read_csv(BytesIO(build_content(rows))).records, rules))
-    earlier = SeenRecords()
+    earlier = SeenRecords(1)
     first, second = (decide_records(records, rules, read_books, earlier, TODAY) for _ in range(2))
     assert first == second
     [again] = decide_records(records[:1], rules, read_books, earlier, TODAY)

@@ -102,5 +102,5 @@ def test_how_a_file_is_read_is_said_in_german() -> None:
 def test_what_is_wrong_with_values_is_said_in_german(db: None, row: str, reasons: list[str]) -> None:
     data = f"{HEADER.decode().strip()},available,id\n{row}\n".encode(errors="surrogateescape")
     records = list(parse_records(read("csv", data).records, RULES))
-    outcomes = decide_records(records, RULES, read_books, SeenRecords(), date(2026, 1, 31))
+    outcomes = decide_records(records, RULES, read_books, SeenRecords(1), date(2026, 1, 31))
     assert [outcome.reason for outcome in outcomes] == reasons

@@ -16,7 +16,7 @@ from books.files.import_tasks import get_day
 from books.files.parsing import ImportRules, parse_records
 from books.files.reasons import FIELD_NAMES
 from books.models import Book, Change, Operation
-from books.search.value_warnings import warn_isbn
+from books.search.quality import warn_isbn
 from tests.support.book_files import build_exported_book, write_books
 from tests.support.books import build_book
 
