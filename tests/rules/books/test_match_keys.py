@@ -1,7 +1,5 @@
 """Which titles and authors belong to possible duplicates."""
 
-import pytest
-
 from books.fields import fold
 from books.match_keys import build_match_key, build_work
 
@@ -36,6 +34,5 @@ def test_a_duplicate_has_the_same_title_up_to_its_subtitle_and_the_same_words_of
     assert [pair for pair in DIFFERENT if are_same(*pair)] == []
 
 
-@pytest.mark.parametrize("pair", SAME)
-def test_an_index_finds_all_duplicates(pair: tuple[tuple[str, str], tuple[str, str]]) -> None:
-    assert len({build_match_key(*map(fold, book)) for book in pair}) == 1
+def test_an_index_finds_all_duplicates() -> None:
+    assert [pair for pair in SAME if len({build_match_key(*map(fold, book)) for book in pair}) > 1] == []

@@ -13,29 +13,22 @@ from webhooks import encryption
 
 
 def test_a_new_secret_is_one_of_standard_webhooks_and_never_the_same() -> None:
-    secrets = {encryption.generate_secret() for _ in range(100)}
+    secrets = {encryption.generate_secret() for _ in range(20)}
     keys = {b64decode(secret.removeprefix("whsec_"), validate=True) for secret in secrets}
-    assert len(secrets) == 100
+    assert len(secrets) == 20
     assert {len(key) for key in keys} == {36}
     assert all(secret.startswith("whsec_") for secret in secrets)
 
 
-@pytest.mark.parametrize(
-    ("form", "secret", "is_good"),
-    [("B", OLD_SECRET, True), ("C", OLD_SECRET, False), ("C", SECRET, True)],
-)
-def test_form_c_signs_with_its_own_secrets_alone(form: str, secret: str, *, is_good: bool) -> None:
-    assert encryption.can_sign(form, encryption.encrypt_secret(secret)) is is_good
+def test_a_form_signs_with_secrets_that_it_can_use_and_that_can_be_decrypted() -> None:
+    for form, secret, is_good in (("B", OLD_SECRET, True), ("C", OLD_SECRET, False), ("C", SECRET, True)):
+        assert encryption.can_sign(form, encryption.encrypt_secret(secret)) is is_good, (form, secret)
+        assert not encryption.can_sign(form, "nonsense")
 
 
-@pytest.mark.parametrize("form", ["A", "B", "C"])
-def test_no_form_signs_with_a_secret_that_cannot_be_decrypted(form: str) -> None:
-    assert not encryption.can_sign(form, "nonsense")
-
-
-@pytest.mark.parametrize("secret", ["whsec_secret", "", "ü\0€", "s" * 10_000])
-def test_an_encrypted_secret_can_be_decrypted(secret: str) -> None:
-    assert encryption.decrypt_secret(encryption.encrypt_secret(secret)) == secret
+def test_an_encrypted_secret_can_be_decrypted() -> None:
+    for secret in ("", "ü\0€", "s" * 10_000):
+        assert encryption.decrypt_secret(encryption.encrypt_secret(secret)) == secret
 
 
 def test_ciphertext_shows_neither_the_secret_nor_that_two_are_the_same() -> None:
