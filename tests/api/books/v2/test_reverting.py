@@ -97,33 +97,25 @@ def test_a_blank_text_of_version_1_comes_back(api: httpx.Client) -> None:
     assert revert(api, address, 1).json()["title"] == " "
 
 
-@pytest.mark.parametrize("version", [4, 5, 2**31, 10**30])
-def test_a_version_that_never_was_is_refused(
-    api: httpx.Client, address: str, states: list[dict[str, Any]], version: int
-) -> None:
-    response = revert(api, address, version)
-    assert parse_error(response) == build_validation_error("version")
-    assert response.json()["error"]["details"][0]["message"] == "No state of the book with this version is known."
+def test_a_version_that_never_was_is_refused(api: httpx.Client, address: str, states: list[dict[str, Any]]) -> None:
+    for version in (4, 10**30):
+        response = revert(api, address, version)
+        assert parse_error(response) == build_validation_error("version")
+        assert response.json()["error"]["details"][0]["message"] == "No state of the book with this version is known."
     assert api.get(address).json() == states[2]
-
-
-def test_the_version_of_a_deletion_is_refused(api: httpx.Client, address: str) -> None:
     api.delete(address)
     api.post(f"{address}/restore")
-    assert parse_error(revert(api, address, 2)) == build_validation_error("version")
+    # That of the deletion.
+    assert parse_error(revert(api, address, 4)) == build_validation_error("version")
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        {}, {"version": None}, {"version": "1"}, {"version": True}, {"version": 1.5}, {"version": [1]}, {"version": 0},
-        {"version": -1}, {"versions": 1}, {"version": 1, "title": "Emma"}, [], 1,
-    ],
-)  # fmt: skip
-def test_an_invalid_body_is_refused(api: httpx.Client, address: str, book: dict[str, Any], body: Any) -> None:
-    response = api.post(f"{address}/revert", json=body)
-    assert response.status_code == 422
-    assert response.json()["error"]["code"] == "VALIDATION_ERROR"
+def test_an_invalid_body_is_refused(api: httpx.Client, address: str) -> None:
+    bodies: list[Any] = [
+        {}, {"version": None}, {"version": "1"}, {"version": True}, {"version": 1.5}, {"version": 0},
+        {"versions": 1}, {"version": 1, "title": "Emma"}, [],
+    ]  # fmt: skip
+    for body in bodies:
+        assert parse_error(api.post(f"{address}/revert", json=body))[:2] == (422, "VALIDATION_ERROR"), body
     assert Change.objects.count() == 1
 
 
@@ -134,22 +126,19 @@ def test_a_body_is_needed(api: httpx.Client, address: str) -> None:
     assert api.post(f"{address}/revert", content=b"{}", headers=text).status_code == 415
 
 
-def test_an_unknown_parameter_is_refused(api: httpx.Client, address: str) -> None:
-    response = revert(api, f"{address}", 1, params={"dry_run": "true"})
-    assert parse_error(response) == (400, "UNKNOWN_PARAMETER", ["dry_run"])
-
-
-@pytest.mark.parametrize("body", [b'{"version": 1}', b'{"version": 99}', b'{"version": "1"}', b"{"])
-def test_a_book_that_is_not_there_is_not_found(api: httpx.Client, address: str, body: bytes) -> None:
+def test_a_book_that_is_not_there_is_not_found_whatever_the_body(api: httpx.Client, address: str) -> None:
     api.delete(address)
-    addresses = [address, f"{BOOKS}/0", f"{BOOKS}/{10**30}"]
-    responses = [api.post(f"{address}/revert", content=body) for address in addresses]
-    assert [parse_error(response) for response in responses] == [(404, "NOT_FOUND", [])] * 3
+    for path in (address, f"{BOOKS}/{10**30}"):
+        for body in (b'{"version": 1}', b'{"version": "1"}', b"{"):
+            response = api.post(f"{path}/revert", content=body)
+            assert parse_error(response) == (404, "NOT_FOUND", []), (path, body)
 
 
-def test_a_malformed_id_is_named(api: httpx.Client) -> None:
+def test_a_malformed_id_and_an_unknown_parameter_are_named(api: httpx.Client, address: str) -> None:
     assert parse_error(revert(api, f"{BOOKS}/first", 1)) == build_validation_error("book_id")
     assert parse_error(revert(api, f"{BOOKS}/first", 0)) == build_validation_error("book_id", "version")
+    response = revert(api, address, 1, params={"dry_run": "true"})
+    assert parse_error(response) == (400, "UNKNOWN_PARAMETER", ["dry_run"])
 
 
 def test_an_isbn_in_use_is_a_conflict_that_links_its_book(
@@ -180,14 +169,13 @@ def test_the_state_of_the_book_can_be_a_condition(
     assert revert(api, address, 2, headers={"If-Match": third}).status_code == 200
 
 
-@pytest.mark.parametrize(("policy", "status"), [("open", 200), ("protect-writes", 401), ("protected", 401)])
 def test_it_needs_what_other_changes_need(
-    api: httpx.Client, settings: Settings, address: str, states: list[dict[str, Any]], policy: str, status: int
+    api: httpx.Client, settings: Settings, address: str, states: list[dict[str, Any]]
 ) -> None:
-    settings.LIBRARY_ACCESS = policy
+    settings.LIBRARY_ACCESS = "protect-writes"
     librarian = create_librarian()
     headers = [{}, create_key_header(librarian, "read"), create_key_header(librarian, "write")]
-    assert [revert(api, address, 1, headers=header).status_code for header in headers] == [status, 403, 200]
+    assert [revert(api, address, 1, headers=header).status_code for header in headers] == [401, 403, 200]
 
 
 @pytest.mark.parametrize("action", ["revert", "restore"])
