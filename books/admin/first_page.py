@@ -9,6 +9,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.formats import date_format
+from django.utils.html import format_html
 from django.utils.translation import gettext as _
 
 from books.admin.descriptions import (
@@ -60,14 +61,24 @@ class Number(NamedTuple):
 
 
 class Part(NamedTuple):
-    """A rectangle in units of the box, as SVG writes them. `series` counts from 1; `title` is its tooltip."""
+    """A rectangle in units of the box. `series` counts from 1; `title` is its tooltip."""
 
-    x: str
-    y: str
-    width: str
-    height: str
+    x: float
+    y: float
+    width: float
+    height: float
     series: int
     title: str
+
+    def __str__(self) -> str:
+        """Returns SVG, so templates render the object as a rectangle."""
+        box = (f"{number:.2f}" for number in (self.x, self.y, self.width, self.height))
+        return format_html(
+            '<rect class="series-{}" x="{}" y="{}" width="{}" height="{}"><title>{}</title></rect>',
+            self.series,
+            *box,
+            self.title,
+        )
 
 
 class Name(NamedTuple):
@@ -300,5 +311,4 @@ def stack(x: float, place: float, label: str, values: Sequence[int], highest: in
         if value:
             height = SIZE * value / highest
             bottom -= height
-            left, width = x + place * (1 - FILLED) / 2, place * FILLED
-            yield Part(f"{left:.2f}", f"{bottom:.2f}", f"{width:.2f}", f"{height:.2f}", series, f"{label}: {value}")
+            yield Part(x + place * (1 - FILLED) / 2, bottom, place * FILLED, height, series, f"{label}: {value}")

@@ -157,11 +157,11 @@ def test_genres_and_decades_are_charts_with_their_numbers(librarian: Client, mon
 def test_the_parts_of_a_column_lie_on_each_other() -> None:
     columns = build_chart_columns(["a", "b"], [(1, 3), (0, 2)], ["", ""])
     assert [[(part.series, part.y, part.height) for part in column.parts] for column in columns] == [
-        [(1, "75.00", "25.00"), (2, "0.00", "75.00")],
-        [(2, "50.00", "50.00")],
+        [(1, 75, 25), (2, 0, 75)],
+        [(2, 50, 50)],
     ]
-    assert all(float(part.x) + float(part.width) <= 50 for part in columns[0].parts)
-    assert all(float(part.x) >= 50 for part in columns[1].parts)
+    assert all(part.x + part.width <= 50 for part in columns[0].parts)
+    assert all(part.x >= 50 for part in columns[1].parts)
 
 
 def test_changes_are_counted_by_day_and_person(librarian: Client, monkeypatch: pytest.MonkeyPatch) -> None:
