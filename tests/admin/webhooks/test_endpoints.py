@@ -50,28 +50,24 @@ def test_a_developer_adds_an_endpoint(developer: Client, ada: User) -> None:
     assert Endpoint.objects.latest("pk").kinds == "*"
 
 
-@pytest.mark.parametrize("method", ["add", "rotate"])
-def test_a_secret_is_shown_once(developer: Client, ada: User, caplog: pytest.LogCaptureFixture, method: str) -> None:
+def test_a_secret_is_shown_once(developer: Client, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("DEBUG"):
-        if method == "add":
-            [secret] = read_secrets(developer.post(f"{ENDPOINTS}add/", build_endpoint_form())).values()
-        else:
-            [secret] = read_secrets(submit_action(developer, ENDPOINTS, "rotate", create_endpoint(ada))).values()
+        secrets = [*read_secrets(developer.post(f"{ENDPOINTS}add/", build_endpoint_form())).values()]
+        secrets += read_secrets(submit_action(developer, ENDPOINTS, "rotate", Endpoint.objects.get())).values()
     page = f"{ENDPOINTS}{Endpoint.objects.get().pk}/"
+    texts = [dump_database(), str(dict(developer.session)), caplog.text]
     for address in [ENDPOINTS, f"{page}change/", f"{page}history/", f"{page}delete/", f"{page}replay/", "/admin/"]:
         response = developer.get(address)
         assert response.status_code == 200
-        assert secret not in read_text(response)
-    assert secret not in dump_database()
-    assert secret not in str(dict(developer.session))
-    assert secret not in caplog.text
+        texts.append(read_text(response))
+    assert len(secrets) == 2
+    assert [secret for secret in secrets for text in texts if secret in text] == []
 
 
-@pytest.mark.parametrize(("form", "key"), [("B", "the whole text"), ("C", "whose base64 follows whsec_")])
-def test_the_page_of_a_new_secret_says_what_its_key_is(developer: Client, form: str, key: str) -> None:
-    page = developer.post(f"{ENDPOINTS}add/", build_endpoint_form(form=form))
-    assert key in read_text(page)
-    assert key in read_text(submit_action(developer, ENDPOINTS, "rotate", Endpoint.objects.get()))
+def test_the_page_of_a_new_secret_says_what_its_key_is(developer: Client) -> None:
+    for form, key in (("B", "the whole text"), ("C", "whose base64 follows whsec_")):
+        assert key in read_text(developer.post(f"{ENDPOINTS}add/", build_endpoint_form(form=form)))
+        assert key in read_text(submit_action(developer, ENDPOINTS, "rotate", Endpoint.objects.latest("pk")))
 
 
 def test_an_endpoint_with_an_old_secret_gets_form_c_after_a_new_one(developer: Client, ada: User) -> None:
@@ -87,13 +83,12 @@ def test_an_endpoint_with_an_old_secret_gets_form_c_after_a_new_one(developer: C
 
 
 INVALID_VALUES: list[tuple[str, Any]] = [
-    *(("url", url) for url in ("", "http://shop.example/", "https://127.0.0.1/", "https://169.254.169.254/")),
-    *(("url", f"https://shop.example/{path}") for path in ("\0", "a" * 2000)),
-    *(("kinds", kinds) for kinds in ([], ["test.ping"], ["\0"])),
+    *(("url", url) for url in ("", "https://127.0.0.1/", "https://shop.example/\0")),
+    *(("kinds", kinds) for kinds in ([], ["test.ping"])),
     ("form", "D"),
     *(("description", text) for text in ("d" * 201, "a\0b")),
     *(("in_flight_limit", number) for number in ("0", "1001", "9" * 5000)),
-    *(("owner", pk) for pk in ("", "0", "abc", "\0", "9" * 23, "9" * 5000, "-1")),
+    *(("owner", pk) for pk in ("", "abc", "9" * 23)),
 ]
 
 
@@ -135,13 +130,14 @@ def test_a_superuser_gives_an_endpoint_to_a_developer(root: Client, ada: User) -
     assert Endpoint.objects.get().owner == User.objects.get(username="listener")
 
 
-def test_nobody_adds_more_than_a_hundred_endpoints(developer: Client, ada: User) -> None:
-    Endpoint.objects.bulk_create(
-        Endpoint(owner=ada, created_at=MOMENT) for _ in range(endpoints.MAX_ENDPOINTS_PER_USER)
-    )
+def test_nobody_adds_more_endpoints_than_the_limit(
+    developer: Client, ada: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(endpoints, "MAX_ENDPOINTS_PER_USER", 1)
+    create_endpoint(ada)
     response = developer.post(f"{ENDPOINTS}add/", build_endpoint_form(), follow=True)
-    assert "No endpoint was made: 100 are there already; delete one first." in read_text(response)
-    assert Endpoint.objects.count() == endpoints.MAX_ENDPOINTS_PER_USER
+    assert "No endpoint was made: 1 are there already; delete one first." in read_text(response)
+    assert Endpoint.objects.count() == 1
 
 
 @pytest.mark.parametrize("method", ["page", "action"])
@@ -214,12 +210,10 @@ def test_developers_do_not_reach_the_endpoints_of_others(developer: Client) -> N
     publish_event()
     form = {**build_endpoint_form(), **build_replay_form(), "post": "yes"}
     for page in ("change", "delete", "history", "replay"):
-        address = f"{ENDPOINTS}{other_endpoint.pk}/{page}/"
-        for response in (developer.get(address), developer.post(address, form)):
-            assert (other_endpoint.url in read_text(response), response.status_code in (302, 404)) == (False, True), (
-                page
-            )
-    for action in ("ping", "disable", "rotate", "promote", "delete_selected"):
+        response = developer.post(f"{ENDPOINTS}{other_endpoint.pk}/{page}/", form)
+        assert response.status_code in (302, 404), page
+        assert other_endpoint.url not in read_text(developer.get(f"{ENDPOINTS}{other_endpoint.pk}/{page}/")), page
+    for action in ("ping", "rotate", "delete_selected"):
         submit_action(developer, ENDPOINTS, action, other_endpoint)
     assert Endpoint.objects.values_list("url", "state").get() == (other_endpoint.url, "active")
     assert decrypt_secrets(other_endpoint) == {"active": SECRET}
@@ -240,13 +234,6 @@ def test_a_page_has_buttons_for_what_can_be_done_now(developer: Client, ada: Use
     assert 'name="action"' not in read_text(developer.get(f"{ENDPOINTS}add/"))
 
 
-def test_the_state_is_a_word(developer: Client, ada: User) -> None:
-    create_endpoint(ada)
-    disabled_endpoint = create_endpoint(ada, state="disabled")
-    assert list_badges(developer.get(ENDPOINTS)) == ["Disabled", "Active"]
-    assert list_badges(developer.get(f"{ENDPOINTS}{disabled_endpoint.pk}/change/")) == ["Disabled"]
-
-
 def test_a_ping_leads_to_its_delivery(developer: Client, ada: User) -> None:
     endpoint = create_endpoint(ada)
     response = submit_action(developer, ENDPOINTS, "ping", endpoint)
@@ -258,6 +245,8 @@ def test_a_ping_leads_to_its_delivery(developer: Client, ada: User) -> None:
 
 def test_endpoints_are_disabled_and_enabled(developer: Client, ada: User) -> None:
     first, second = create_endpoint(ada), create_endpoint(ada, state="disabled", reason="10 in a row", dead_in_a_row=10)
+    assert list_badges(developer.get(ENDPOINTS)) == ["Disabled", "Active"]
+    assert list_badges(developer.get(f"{ENDPOINTS}{second.pk}/change/")) == ["Disabled"]
     submit_action(developer, ENDPOINTS, "disable", first, second, query="state__exact=active")
     assert Endpoint.objects.get(pk=first.pk).state == "disabled"
     submit_action(developer, ENDPOINTS, "enable", first, second)
@@ -294,7 +283,6 @@ def test_past_events_can_be_replayed(developer: Client, ada: User) -> None:
     publish_event()
     endpoint = create_endpoint(ada)
     page = f"{ENDPOINTS}{endpoint.pk}/replay/"
-    assert developer.get(page).status_code == 200
     assert "Events on their way again: 1." in read_text(confirm_replay(developer, page, build_replay_form()))
     assert Delivery.objects.get().endpoint == endpoint
     assert "Replayed events: 1." in read_text(developer.get(f"{ENDPOINTS}{endpoint.pk}/history/"))
@@ -329,12 +317,9 @@ def test_a_replay_says_how_many_events_it_sends_and_waits_for_a_yes(developer: C
     assert Delivery.objects.count() == 1
 
 
-@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "America/St_Johns"])
-def test_a_replay_until_now_is_asked_about_once_and_is_what_the_page_offers(
-    developer: Client, ada: User, zone: str
-) -> None:
+def test_a_replay_until_now_is_asked_about_once_and_is_what_the_page_offers(developer: Client, ada: User) -> None:
     publish_event()
-    developer.cookies["time_zone"] = zone
+    developer.cookies["time_zone"] = "America/St_Johns"
     page = f"{ENDPOINTS}{create_endpoint(ada).pk}/replay/"
     question = developer.post(page, read_inputs(read_text(developer.get(page))))
     assert "1 event is of this time" in read_text(question)
@@ -403,12 +388,12 @@ def test_an_invalid_replay_is_explained(developer: Client, ada: User) -> None:
     ] == []
 
 
-@pytest.mark.parametrize(("after", "before"), [("0001-01-01", "9999-12-31"), ("9999-12-30", "9999-12-31")])
-def test_a_replay_may_begin_or_end_at_any_date(developer: Client, ada: User, after: str, before: str) -> None:
+def test_a_replay_may_begin_or_end_at_any_date(developer: Client, ada: User) -> None:
     page = f"{ENDPOINTS}{create_endpoint(ada).pk}/replay/"
-    form = build_replay_form(after_0=after, before_0=before, before_1="23:59:59")
-    del form["until_now"]
-    assert "Events on their way again: 0." in read_text(confirm_replay(developer, page, form))
+    for after, before in (("0001-01-01", "9999-12-31"), ("9999-12-30", "9999-12-31")):
+        form = build_replay_form(after_0=after, before_0=before, before_1="23:59:59")
+        del form["until_now"]
+        assert "Events on their way again: 0." in read_text(confirm_replay(developer, page, form))
 
 
 def test_an_endpoint_that_does_not_exist_has_no_replay_page(root: Client) -> None:

@@ -72,45 +72,41 @@ def test_who_may_only_view_has_no_buttons(client: Client) -> None:
     assert client.post(f"{ENDPOINTS}{endpoint.pk}/replay/", build_replay_form()).status_code == 403
 
 
-@pytest.mark.parametrize("address", [DELIVERIES, INBOX])
-def test_deliveries_and_received_events_may_not_be_edited(root: Client, address: str) -> None:
+def test_deliveries_and_received_events_may_not_be_edited(root: Client) -> None:
     create_endpoint()
     publish_event()
     sources.store_received(sources.create_source())
-    [row] = Delivery.objects.all() if address == DELIVERIES else Received.objects.all()
-    pages = ["add/", f"{row.pk}/change/", f"{row.pk}/delete/"]
-    assert [root.post(f"{address}{page}", {"state": "dead", "post": "yes"}).status_code for page in pages] == [403] * 3
-    submit_action(root, address, "delete_selected", row)
-    assert type(row).objects.get().state == "waiting"
+    rows: list[tuple[str, Any]] = [(DELIVERIES, Delivery.objects.get()), (INBOX, Received.objects.get())]
+    for address, row in rows:
+        for page in ("add/", f"{row.pk}/change/", f"{row.pk}/delete/"):
+            assert root.post(f"{address}{page}", {"state": "dead", "post": "yes"}).status_code == 403, page
+        submit_action(root, address, "delete_selected", row)
+        assert type(row).objects.get().state == "waiting"
 
 
-QUERIES = [
-    *ODD_QUERIES,
-    *(f"state__exact={text}" for text in ("%00", "bogus")),
-    *(f"endpoint__id__exact={text}" for text in ("%00", "abc", "9" * 23, "9" * 5000)),
-    "source__id__exact=" + "9" * 23,
-    "enabled__exact=maybe",
-    "sealed__startswith=g",
-    "secrets__sealed__startswith=g",
-    "endpoint__secrets__sealed__regex=(",
-    "owner__password__startswith=p",
-    *(f"client_type__exact={text}" for text in ("%00", "trusted")),
-    "client_secret__startswith=g",
-    "digest__startswith=0",
-    "user__password__startswith=p",
-    "owner__password__regex=(",
-    "ended_at__isempty=%00",
-    "revoked_at__isempty=maybe",
-]
+# What each list is asked for by its own filters, and columns that nobody may probe.
+QUERIES = {
+    ENDPOINTS: [*ODD_QUERIES, "state__exact=bogus", "secrets__sealed__startswith=g", "owner__password__regex=("],
+    DELIVERIES: [
+        *(f"endpoint__id__exact={text}" for text in ("%00", "abc", "9" * 23, "9" * 5000)),
+        *("state__exact=%00", "endpoint__secrets__sealed__regex=("),
+    ],
+    SOURCES: ["enabled__exact=maybe", "secrets__sealed__startswith=g"],
+    INBOX: ["q=%00", "source__id__exact=" + "9" * 23],
+    APPS: ["q=%00", "client_type__exact=%00", "client_type__exact=trusted"],
+    ACCESS: ["q=%00", "ended_at__isempty=%00", "user__password__startswith=p"],
+    KEYS: ["q=%00", "revoked_at__isempty=maybe", "digest__startswith=0"],
+}
 
 
-@pytest.mark.parametrize("address", LISTS)
-def test_no_address_fails(root: Client, address: str) -> None:
+def test_no_address_fails(root: Client) -> None:
     # The documentation is one.
     Application.objects.all().delete()
-    statuses = {query: root.get(f"{address}?{query}", follow=True).status_code for query in QUERIES}
-    assert [query for query, status in statuses.items() if status not in (200, 400)] == []
-    assert {root.get(f"{address}{pk}/change/").headers["Location"] for pk in ODD_IDS} == {"/admin/"}
+    addresses = [f"{address}?{query}" for address, queries in QUERIES.items() for query in queries]
+    statuses = {address: root.get(address, follow=True).status_code for address in addresses}
+    assert [address for address, status in statuses.items() if status not in (200, 400)] == []
+    pages = [*(f"{ENDPOINTS}{pk}/change/" for pk in ODD_IDS), *(f"{address}abc/change/" for address in LISTS)]
+    assert {root.get(page).headers["Location"] for page in pages} == {"/admin/"}
 
 
 def test_a_form_is_not_filled_from_its_address(root: Client) -> None:
@@ -119,18 +115,17 @@ def test_a_form_is_not_filled_from_its_address(root: Client) -> None:
 
 
 def test_a_selection_of_rows_that_do_not_exist_changes_nothing(root: Client) -> None:
-    actions = [(ENDPOINTS, name) for name in ("ping", "disable", "enable", "rotate", "promote", "delete_selected")]
+    actions = [(ENDPOINTS, name) for name in ("disable", "enable", "rotate", "promote", "delete_selected")]
     actions += [(DELIVERIES, "redeliver"), (SOURCES, "add_secret"), (INBOX, "requeue")]
     actions += [(APPS, "make_new_secret"), (ACCESS, "end"), (KEYS, "revoke")]
-    for address, action in actions:
-        for pk in ODD_SELECTIONS:
-            response: Any = root.post(address, {"action": action, "_selected_action": pk}, follow=True)
-            assert "Nothing was changed: what was selected does not exist." in read_text(response), (action, pk)
+    selections = [(ENDPOINTS, "ping", pk) for pk in ODD_SELECTIONS] + [(*action, "abc") for action in actions]
+    for address, action, pk in selections:
+        response: Any = root.post(address, {"action": action, "_selected_action": pk}, follow=True)
+        assert "Nothing was changed: what was selected does not exist." in read_text(response), (action, pk)
 
 
-@pytest.mark.parametrize("address", LISTS)
-def test_a_longer_list_takes_no_more_queries(root: Client, address: str) -> None:
-    counts = []
+def test_a_longer_list_takes_no_more_queries(root: Client) -> None:
+    counts: dict[str, list[int]] = {address: [] for address in LISTS}
     for number in range(2):
         owner = create_owner(f"listener-{number}")
         create_endpoint(owner)
@@ -140,10 +135,11 @@ def test_a_longer_list_takes_no_more_queries(root: Client, address: str) -> None
         app = oauth_flows.create_confidential_app(f"app-{number}", user=owner)
         Authorization.objects.create(user=owner, application=app, scopes="read", created_at=timezone.now())
         create_key_header(owner, "webhooks")
-        with CaptureQueriesContext(connection) as queries:
-            root.get(address)
-        counts.append(len(queries))
-    assert counts[0] == counts[1]
+        for address in LISTS:
+            with CaptureQueriesContext(connection) as queries:
+                root.get(address)
+            counts[address].append(len(queries))
+    assert {address: count for address, (count, more) in counts.items() if more > count} == {}
 
 
 def test_the_history_holds_plain_text(root: Client, ada: User) -> None:

@@ -84,11 +84,10 @@ def test_the_form_names_the_invalid_field_of_a_source(root: Client) -> None:
     assert Source.objects.exists()
 
 
-@pytest.mark.parametrize(("form", "key"), [("B", "the whole text"), ("C", "whose base64 follows whsec_")])
-def test_the_page_of_a_new_secret_says_what_its_key_is(root: Client, form: str, key: str) -> None:
-    page = root.post(f"{SOURCES}add/", build_source_form(form=form))
-    assert key in read_text(page)
-    assert key in read_text(submit_action(root, SOURCES, "add_secret", Source.objects.get()))
+def test_the_page_of_a_new_secret_says_what_its_key_is(root: Client) -> None:
+    for form, key in (("B", "the whole text"), ("C", "whose base64 follows whsec_")):
+        assert key in read_text(root.post(f"{SOURCES}add/", build_source_form(name=form, form=form)))
+        assert key in read_text(submit_action(root, SOURCES, "add_secret", Source.objects.get(name=form)))
 
 
 def test_a_source_with_an_old_secret_gets_form_c_with_a_new_one(root: Client) -> None:
@@ -132,11 +131,11 @@ def test_a_developer_may_only_read_sources(developer: Client) -> None:
 def test_a_developer_does_not_see_the_inbox(developer: Client) -> None:
     received = store_dead_event(sources.create_source())
     row = f"{INBOX}{received.pk}/"
-    addresses = [INBOX, f"{INBOX}?q=branch", f"{row}change/", f"{row}history/", f"{row}delete/"]
-    assert [developer.get(address).status_code for address in addresses] == [403] * 5
+    addresses = [INBOX, f"{row}change/", f"{row}history/", f"{row}delete/"]
+    assert [developer.get(address).status_code for address in addresses] == [403] * 4
     assert submit_action(developer, INBOX, "requeue", received).status_code == 403
     assert Received.objects.get().state == "dead"
-    for page in ("/admin/", "/admin/webhooks/", SOURCES, f"{SOURCES}{received.source_id}/change/"):
+    for page in ("/admin/", f"{SOURCES}{received.source_id}/change/"):
         text = read_text(developer.get(page))
         assert [word in text for word in (INBOX, received.event_id, received.kind)] == [False] * 3
 
