@@ -10,6 +10,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from books.admin.list import changelist
 from books.admin.urls import URLS
 from books.models import Book, Summary
 from books.writing import changes
@@ -138,25 +139,26 @@ def test_a_librarian_deletes_a_book(librarian: Client) -> None:
     assert not Book.objects.exists()
 
 
-@pytest.mark.parametrize(("action", "available"), [("mark_lent", False), ("mark_available", True)])
-def test_a_librarian_marks_selected_books(librarian: Client, action: str, available: bool) -> None:
-    other_book, marked_book, unchanged_book = create_book(), create_book(), create_book()
-    change_book(unchanged_book, available=available)
-    change_book(marked_book, available=not available)
-    versions = dict(Book.objects.values_list("pk", "version"))
-    form = {"action": action, "_selected_action": [marked_book.pk, unchanged_book.pk]}
-    response = librarian.post(LIST, form, follow=True)
-    assert f"Books now {'available' if available else 'lent'}: 1." in response.content.decode()
-    assert Book.objects.get(pk=marked_book.pk).available is available
-    increments = {book.pk: book.version - versions[book.pk] for book in Book.objects.all()}
-    assert increments == {other_book.pk: 0, marked_book.pk: 1, unchanged_book.pk: 0}
+def test_a_librarian_marks_selected_books(librarian: Client) -> None:
+    for action, available in (("mark_lent", False), ("mark_available", True)):
+        _other_book, marked_book, unchanged_book = create_book(), create_book(), create_book()
+        change_book(unchanged_book, available=available)
+        change_book(marked_book, available=not available)
+        versions = dict(Book.objects.values_list("pk", "version"))
+        form = {"action": action, "_selected_action": [marked_book.pk, unchanged_book.pk]}
+        response = librarian.post(LIST, form, follow=True)
+        assert f"Books now {'available' if available else 'lent'}: 1." in response.content.decode()
+        assert Book.objects.get(pk=marked_book.pk).available is available
+        increments = {book.pk: book.version - versions[book.pk] for book in Book.objects.all()}
+        assert {pk for pk, increment in increments.items() if increment} == {marked_book.pk}
 
 
 @pytest.fixture
 def large_library(librarian: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """A library with more books than the admin counts."""
-    monkeypatch.setattr(paginator, "MAX_COUNT", 1_000)
-    changes.create_books([build_book() for _ in range(1_001)], ACTOR, now=timezone.now())
+    monkeypatch.setattr(paginator, "MAX_COUNT", 60)
+    monkeypatch.setattr(changelist, "MAX_LISTED_COUNT", 60)
+    changes.create_books([build_book() for _ in range(61)], ACTOR, now=timezone.now())
 
 
 @pytest.mark.usefixtures("large_library")
@@ -168,15 +170,8 @@ def test_a_large_library_is_counted_up_to_a_limit(librarian: Client) -> None:
         every, chosen, narrowed = (read_text(librarian.get(LIST, query)) for query in filters)
     assert not any("COUNT(*)" in query["sql"] for query in queries if "books_book" in query["sql"])
     # A choice of a menu has the number that the menu shows.
-    assert ["<h1>Books (1,001)</h1>" in page for page in (every, chosen, narrowed)] == [True, True, False]
-    assert ["counted" in every, "counted" in chosen, "over 1,000 books" in narrowed] == [True] * 3
-
-
-@pytest.mark.usefixtures("large_library")
-def test_each_choice_of_a_menu_has_its_number_on_the_page_it_opens(librarian: Client) -> None:
-    for facet in librarian.get(LIST).context["cl"].list_facets():
-        for choice in facet.choices:
-            assert librarian.get(f"{LIST}{choice.address}").context["cl"].result_count == choice.books
+    assert ["<h1>Books (61)</h1>" in page for page in (every, chosen, narrowed)] == [True, True, False]
+    assert ["counted" in every, "counted" in chosen, "over 60 books" in narrowed] == [True] * 3
 
 
 @pytest.mark.usefixtures("large_library")
@@ -184,5 +179,5 @@ def test_a_large_list_is_counted_for_who_asks(librarian: Client) -> None:
     response = librarian.get(LIST, {"availability": "available", "year_to": "9999"})
     assert response.context["cl"].page_count is None
     counted = librarian.get(f"{LIST}{response.context['cl'].exact_address}")
-    assert "<h1>Books (1,001)</h1>" in counted.content.decode()
-    assert counted.context["cl"].page_count == 21
+    assert "<h1>Books (61)</h1>" in counted.content.decode()
+    assert counted.context["cl"].page_count == 2

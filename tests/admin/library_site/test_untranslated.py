@@ -109,9 +109,11 @@ def fill_library(root: User) -> list[str]:
         Received.objects.create(source=source, event_id="1", kind="book.created", body=b"{}"),
     ]
     lists = {row: f"/admin/{row._meta.app_label}/{row._meta.model_name}/" for row in rows}
-    names = ("", "add/", "{}/change/", "{}/history/", "{}/delete/", "?q=zzz")
+    names = ("", "add/", "{}/change/", "{}/delete/")
     return [
         *(f"{address}{name.format(row.pk)}" for row, address in lists.items() for name in names),
+        *(f"{lists[row]}{row.pk}/history/" for row in (book, endpoint, root)),
+        *(f"{lists[row]}?q=zzz" for row in (book, endpoint)),
         *("/admin/", "/admin/books/", f"{lists[endpoint]}{endpoint.pk}/replay/", f"{lists[root]}{root.pk}/password/"),
         *(f"{lists[book]}{name}" for name in ("scan/?code=zzz", "scan/?code=a", "lend/", "changes/", "deleted/")),
         *(f"{lists[book]}{name}" for name in (f"{book.pk}/history/state/?version=1", f"{gone.pk}/history/")),

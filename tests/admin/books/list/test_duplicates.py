@@ -101,19 +101,18 @@ def test_pairs_of_mixed_groups_come_in_the_order_of_their_ids(head: Client, monk
     """The next page begins behind a pair: another order would lose some."""
     monkeypatch.setattr("books.admin.operations.duplicates.PAIRS_OF_A_PAGE", 2)
     pks = [create_book(title=title).pk for title in ("Emma", "Ema", "Ema", "Emma", "Emma")]
-    page = head.get(DUPLICATES)
-    assert list_pairs(page) == [(pks[0], pks[3]), (pks[0], pks[4])]
-    page = follow_link(head, page, "Next page")
-    assert list_pairs(page) == [(pks[1], pks[2]), (pks[3], pks[4])]
-    page = follow_link(head, page, "Previous page")
-    assert list_pairs(page) == [(pks[0], pks[3]), (pks[0], pks[4])]
+    pages = [head.get(DUPLICATES)]
+    for words in ("Next page", "Previous page"):
+        pages.append(follow_link(head, pages[-1], words))
+    first, second = [(pks[0], pks[3]), (pks[0], pks[4])], [(pks[1], pks[2]), (pks[3], pks[4])]
+    assert [list_pairs(page) for page in pages] == [first, second, first]
 
 
 def test_what_is_no_duplicate_is_listed_no_more(head: Client) -> None:
     books = [create_book(isbn=isbn) for isbn in ("9780141439518", "0141439513")]
     pair = f"{books[0].pk}-{books[1].pk}"
-    for text in (pair, pair, "", "x", f"{books[1].pk}-{books[0].pk}", "1-2-3", "9" * 40 + "-1"):
-        assert head.post(DUPLICATES, {"pair": text}, follow=True).status_code == 200
+    for text in (pair, pair, "", f"{books[1].pk}-{books[0].pk}", "1-2-3", "9" * 40 + "-1"):
+        assert head.post(DUPLICATES, {"pair": text}).status_code == 302, text
     assert list_pairs(head.get(DUPLICATES)) == []
     assert list(DistinctBooks.objects.values_list("first_id", "second_id")) == [(books[0].pk, books[1].pk)]
 
@@ -210,7 +209,7 @@ def test_a_book_that_is_deleted_meanwhile_is_not_merged(db: None) -> None:
 
 def test_a_form_that_is_not_valid_merges_nothing(head: Client) -> None:
     first, second = create_book(), create_book()
-    for choices in ({"kept": ""}, {"kept": "999"}, {"member_title": "x"}, {"member_isbn": "\0"}):
+    for choices in ({"kept": "999"}, {"member_title": "x"}, {"member_isbn": "\0"}):
         assert "Choose a book for each field." in read_text(merge(head, first, second, **choices)), choices
     assert Book.objects.count() == 2
 

@@ -83,8 +83,7 @@ def test_who_edits_no_list_sees_genres_without_rename(librarian: Client) -> None
     assert "checkbox" not in page.partition("<main")[2].partition("</main>")[0]
 
 
-@pytest.mark.parametrize("text", ['[false,"\\u0000"]', '[false,"\\ud800"]', '[true,"a"]', "x" * 5_000, "\0"])
-def test_any_text_can_be_a_position(head: Client, text: str) -> None:
-    cursor = base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
-    for position in (cursor, text):
-        assert head.get(GENRES, {"cursor": position}).status_code == 200
+def test_any_text_can_be_a_position(head: Client) -> None:
+    for text in ('[false,"\\u0000"]', '[false,"\\ud800"]', '[true,"a"]', "x" * 5_000, "\0"):
+        cursor = base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+        assert head.get(GENRES, {"cursor": cursor}).status_code == 200, text

@@ -43,26 +43,17 @@ LISTS: list[tuple[dict[str, Any], list[str]]] = [
     ({"author": "zola émile"}, ["Nana", "Germinal"]),
     ({"genre": "NOVEL"}, ["Nana", "Germinal"]),
     ({"genre": "nov"}, []),
-    ({"year_from": 1880}, ["Nana", "Germinal"]),
     ({"year_from": 1880, "year_to": 1880}, ["Nana"]),
     ({"availability": "lent"}, ["Beowulf"]),
-    ({"availability": "available"}, ["Nana", "Germinal"]),
-    ({"quality": "no_isbn"}, ["Beowulf", "Nana"]),
     ({"quality": "year"}, ["Beowulf"]),
-    ({"quality": "year", "genre": "novel"}, []),
     ({"quality": "no_isbn", "author": "Zola", "q": "na"}, ["Nana"]),
     ({"sort": "title"}, ["Beowulf", "Germinal", "Nana"]),
     ({"sort": "-year"}, ["Germinal", "Nana", "Beowulf"]),
-    ({"sort": "genre"}, ["Germinal", "Nana", "Beowulf"]),
     ({"sort": "isbn", "author": "Zola"}, ["Germinal", "Nana"]),
-    ({"sort": "availability"}, ["Beowulf", "Nana", "Germinal"]),
     ({"sort": "-availability"}, ["Nana", "Germinal", "Beowulf"]),
     ({"sort": "nothing"}, ["Beowulf", "Nana", "Germinal"]),
     ({"q": "9780140447422"}, ["Germinal"]),
-    ({"q": "978-0-14"}, ["Germinal"]),
-    ({"q": "ÉMILE"}, ["Nana", "Germinal"]),
-    ({"q": "zola germ"}, ["Germinal"]),
-    ({"q": "unknown germinal"}, []),
+    ({"q": "ÉMILE germ"}, ["Germinal"]),
     ({"q": "%"}, []),
 ]
 
@@ -86,11 +77,10 @@ def test_a_search_without_matches_proposes_others(librarian: Client) -> None:
         assert "Did you mean" not in read_words(librarian.get(address)), address
 
 
-@pytest.mark.parametrize("query", ["", "genre=Novel"])
-def test_decades_before_year_0_have_the_books_of_their_links(librarian: Client, query: str) -> None:
+def test_decades_before_year_0_have_the_books_of_their_links(librarian: Client) -> None:
     for year in (-11, -10, -2, -1, 0, 9, 10):
         create_book(year=year, genre="Novel")
-    facets = {facet.label: facet for facet in librarian.get(f"{LIST}?{query}").context["cl"].list_facets()}
+    facets = {facet.label: facet for facet in librarian.get(f"{LIST}?genre=Novel").context["cl"].list_facets()}
     decades = {choice.label: choice for choice in facets["Decade"].choices}
     assert [(label, choice.books) for label, choice in decades.items()] == [
         ("10–19", 1),
@@ -98,8 +88,9 @@ def test_decades_before_year_0_have_the_books_of_their_links(librarian: Client, 
         ("-10 to -1", 3),
         ("-20 to -11", 1),
     ]
-    for choice in decades.values():
-        assert librarian.get(f"{LIST}{choice.address}").context["cl"].result_count == choice.books
+    for label in ("-10 to -1", "0–9"):
+        page = librarian.get(f"{LIST}{decades[label].address}")
+        assert page.context["cl"].result_count == decades[label].books, label
 
 
 def test_the_best_matches_of_a_search_come_first(librarian: Client) -> None:
@@ -111,8 +102,8 @@ def test_the_best_matches_of_a_search_come_first(librarian: Client) -> None:
 
 def test_an_invalid_filter_is_explained(librarian: Client) -> None:
     create_book(title="Emma")
-    texts = {"year_from": "x", "year_to": "9" * 40, "quality": "x", "availability": "x", "added_since": "x"}
-    for name, text in {**texts, "author": "\0"}.items():
+    texts = {"year_from": "x", "year_to": "9" * 40, "quality": "x", "added_since": "x", "author": "\0"}
+    for name, text in texts.items():
         response = librarian.get(LIST, {name: text})
         assert 'class="errorlist"' in read_text(response), name
         assert [book.title for book in response.context["cl"].result_list] == ["Emma"], name
@@ -221,11 +212,13 @@ def test_views_of_others_take_no_room_from_the_own_ones(librarian: Client, monke
 
 
 @pytest.mark.usefixtures("three_books")
-def test_the_list_opens_with_the_view_that_a_person_chose(librarian: Client) -> None:
+def test_the_list_opens_with_the_view_that_a_person_chose(librarian: Client, astrid: User) -> None:
     librarian.post(SAVE_VIEW, {"name": "Novels", "query": "genre=novel"})
+    ListSettings.objects.create(user=astrid, columns=["author"], rows=25)
     view = SavedView.objects.get()
     response = librarian.post(DEFAULT_VIEW, {"view": view.pk}, follow=True)
     assert "The list opens with the view “Novels”." in read_text(response)
+    assert ListSettings.objects.values_list("columns", "rows").get() == (["author"], 25)
     opened = librarian.get(LIST, follow=True)
     assert opened.redirect_chain == [(f"{LIST}?genre=novel&view={view.pk}", 302)]
     assert opened.context["saved_views"][0].is_default
@@ -244,14 +237,6 @@ def test_a_default_view_that_is_gone_or_not_shared_any_more_opens_nothing(librar
     SavedView.objects.all().delete()
     assert librarian.get(LIST).status_code == 200
     assert ListSettings.objects.get().default_view is None
-
-
-def test_a_default_view_leaves_columns_and_rows_as_they_are(librarian: Client, astrid: User) -> None:
-    view = SavedView.objects.create(user=astrid, name="Mine", query="", columns=["isbn"])
-    ListSettings.objects.create(user=astrid, columns=["author"], rows=25)
-    librarian.post(DEFAULT_VIEW, {"view": view.pk})
-    own = ListSettings.objects.get()
-    assert (own.columns, own.rows, own.default_view) == (["author"], 25, view)
 
 
 def test_views_of_others_are_neither_shown_nor_deleted(librarian: Client) -> None:
@@ -335,8 +320,7 @@ def test_a_choice_that_narrows_the_list_leads_out_of_it(librarian: Client) -> No
 
 CHIPS: list[tuple[dict[str, Any], dict[str, str]]] = [
     ({}, {}),
-    ({"author": "zo"}, {"Author contains “zo”": "?"}),
-    ({"genre": "Novel", "sort": "year"}, {"Genre is “Novel”": "?sort=year"}),
+    ({"author": "zo", "sort": "year"}, {"Author contains “zo”": "?sort=year"}),
     ({"year_from": 1880, "year_to": 1889, "q": "a"}, {"1880–1889": "?q=a"}),
     ({"year_from": 0}, {"From 0": "?"}),
     ({"year_to": 5}, {"Up to 5": "?"}),
@@ -364,8 +348,8 @@ def seven_books(db: None, astrid: User) -> None:
 @pytest.mark.usefixtures("seven_books")
 def test_a_page_is_opened_by_its_number(librarian: Client) -> None:
     pages: list[tuple[dict[str, Any], list[int]]] = [
-        *(({"page": number}, books) for number, books in ((1, [7, 6]), (3, [3, 2]), (4, [1]), (5, [2, 1]))),
-        *(({"page": text}, [7, 6]) for text in (10_000_001, 0, "x")),
+        *(({"page": number}, books) for number, books in ((3, [3, 2]), (4, [1]), (5, [2, 1]))),
+        *(({"page": text}, [7, 6]) for text in (10_000_001, "x")),
         ({"page": 2, "sort": "year"}, [6, 1]),
         ({"page": 2, "sort": "-availability"}, [5, 4]),
         ({"page": 2, "q": "book"}, [3, 4]),

@@ -1,7 +1,6 @@
 """Actions on many books: which ask first, what the question shows, and that no more books are changed than it said."""
 
 from collections.abc import Callable
-from itertools import product
 from typing import Any
 
 import pytest
@@ -70,8 +69,7 @@ def test_it_asks_again_if_the_list_has_other_books_by_then(librarian: Client) ->
     assert count_lent() == 2
 
 
-@pytest.mark.parametrize("action", ["mark_lent", "delete_books"])
-def test_a_failure_at_the_end_takes_all_changes_back(librarian: Client, action: str) -> None:
+def test_a_failure_at_the_end_takes_all_changes_back(librarian: Client) -> None:
     """Else the books would be changed, and nobody could undo it."""
     book = create_book()
 
@@ -80,19 +78,20 @@ def test_a_failure_at_the_end_takes_all_changes_back(librarian: Client, action: 
             raise RuntimeError
         return execute(sql, *arguments)
 
-    with connection.execute_wrapper(fail), pytest.raises(RuntimeError):
-        submit(librarian, action, book, index="0", confirmed="1")
-    assert (Book.objects.count(), count_lent(), Operation.objects.count()) == (1, 0, 0)
+    for action in ("mark_lent", "delete_books"):
+        with connection.execute_wrapper(fail), pytest.raises(RuntimeError):
+            submit(librarian, action, book, index="0", confirmed="1")
+        assert (Book.objects.count(), count_lent(), Operation.objects.count()) == (1, 0, 0)
 
 
 def test_more_books_than_the_limit_are_not_changed(librarian: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(list_actions, "MAX_BOOKS", 2)
-    books = [create_book() for _ in range(3)]
-    for action, across in product(("mark_lent", "delete_books"), ("1", "01", "yes")):
+    monkeypatch.setattr(list_actions, "MAX_BOOKS", 1)
+    books = [create_book() for _ in range(2)]
+    for action, across in (("mark_lent", "1"), ("delete_books", "yes")):
         form = {"action": action, "_selected_action": [books[0].pk], "select_across": across, "confirmed": "3"}
         response = librarian.post(LIST, form, follow=True)
-        assert "Nothing was changed: these are more than 2 books" in read_text(response)
-    assert (Book.objects.count(), count_lent()) == (3, 0)
+        assert "Nothing was changed: these are more than 1 books" in read_text(response)
+    assert (Book.objects.count(), count_lent()) == (2, 0)
 
 
 def test_djangos_own_deletion_is_not_offered(librarian: Client) -> None:
