@@ -28,7 +28,7 @@ from books.history.records import (
 from books.history.states import read_deleted_book
 from books.models import Book, Change, MirroredBook
 from books.writing import events, signals, statements
-from books.writing.statements import INSERT_COLUMNS, can_combine_statements, copy_books, insert_rows
+from books.writing.statements import INSERT_COLUMNS, can_combine_statements, insert_rows
 from library_site.db.integers import BIGINT_MAX
 from library_site.db.timeouts import is_conflict
 from library_site.http.api_errors import APIError
@@ -186,7 +186,7 @@ def create_books(
         return set()
     new_books = [make_row(row, now) for row in rows]
     with translate_db_errors():
-        isbns = copy_books(new_books) if can_combine_statements() else insert_rows(new_books, INSERT_COLUMNS, "isbn")
+        isbns = insert_rows(new_books, INSERT_COLUMNS, "isbn")
     needs_books = actor or announce or signals.has_save_receivers()
     books = read_rows(Book.objects.filter(isbn__in=isbns).order_by("pk")) if needs_books else []
     if actor:

@@ -1,6 +1,5 @@
 """Checks, imports and exports that a worker does: nothing of a file is left out, and what is cut off is no end."""
 
-from collections.abc import Callable
 from itertools import product
 from typing import Any
 
@@ -22,7 +21,6 @@ from books.operations.worker import OperationRunner
 from tests.support.book_files import build_exported_book, read_records, write_books
 from tests.support.books import build_isbn
 from tests.support.books_admin import create_book
-from tests.support.connection_faults import lose_connection, wrap_reconnecting
 from tests.support.imports import store_file
 from tests.support.operations import (
     begin_check,
@@ -143,26 +141,6 @@ def count_calls(monkeypatch: pytest.MonkeyPatch, task: Any, name: str) -> list[N
 
 def read_exported(operation: Operation) -> list[Any]:
     return read_records("xlsx", b"".join(iter_workbook(operation)))
-
-
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite has no COPY.")
-def test_an_import_goes_on_after_the_connection_is_lost_during_copy() -> None:
-    operation = begin_import(create_head_librarian(), store_file(build_file("csv"), head_user_id()))
-    lost: list[None] = []
-
-    def lose_before_copy(execute: Callable[..., Any], sql: str, *arguments: Any) -> Any:
-        result = execute(sql, *arguments)
-        if "TABLE incoming" in sql and not lost:
-            lost.append(None)
-            lose_connection()
-        return result
-
-    with wrap_reconnecting(lose_before_copy):
-        run_operations(operation)
-    assert lost
-    assert (operation.state, count_items(operation)) == ("done", (BOOK_COUNT, BOOK_COUNT, 0, 0, 0))
-    assert Book.objects.count() == BOOK_COUNT
 
 
 @pytest.mark.django_db(transaction=True)
