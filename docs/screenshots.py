@@ -35,7 +35,7 @@ import httpx
 from books.history.actors import get_or_create_actor
 from books.models import Actor, Book, Change
 from books.operations.edits import Edit
-from books.operations.selection_tasks import EditTask, run_small_operation
+from books.operations.selection_tasks import MarkTask, run_small_operation
 from books.writing import changes
 from library_site.db.sql import execute
 from tests.support.books_admin import create_book
@@ -67,7 +67,7 @@ with transaction.atomic():
     for title, isbn, year in [*emmas, ("Persuasion", "9780306406157", 1817), ("Lady Susan", "1-86092-022-5", 1871)]:
         create_book(actor, title=title, author="Jane Austen", year=year, isbn=isbn, genre="Novel")
     Change.objects.filter(at__gte=now).update(at=F("at") - timedelta(hours=3))
-    run_small_operation("mark", EditTask(), Edit({"available": False}).to_parameters(), pks[:40], actor, now)
+    run_small_operation(MarkTask(), Edit({"available": False}).to_parameters(), pks[:40], actor, now)
 client = httpx.Client()
 sign_in(client, people[0])
 print(client.cookies["sessionid"])

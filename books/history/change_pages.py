@@ -47,6 +47,10 @@ class ActorNames(NamedTuple):
     api_key: str | None
     source: str | None
 
+    @classmethod
+    def of(cls, actor: Actor) -> "ActorNames":
+        return cls(actor.channel, *(getattr(actor, column) or None for column in NAME_COLUMNS))
+
 
 # After a restored backup, a process may have cached actors that the database does not have.
 UNKNOWN_ACTOR = ActorNames(Actor.Channel.COMMAND, None, None, None, None)
@@ -184,8 +188,7 @@ def build_entry(row: Row, names: dict[int, ActorNames]) -> Entry:
 
 
 def read_actor_names(pks: Iterable[int]) -> dict[int, ActorNames]:
-    rows = Actor.objects.filter(pk__in=pks).values_list("id", "channel", *NAME_COLUMNS)
-    return {pk: ActorNames(channel, *(name or None for name in names)) for pk, channel, *names in rows}
+    return {actor.pk: ActorNames.of(actor) for actor in Actor.objects.filter(pk__in=pks)}
 
 
 def get_version_key(row: Row) -> Key:

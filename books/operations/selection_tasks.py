@@ -17,7 +17,7 @@ from books.models import Book, Operation, OperationProblem
 from books.operations.edits import InvalidEdit, read_edit
 from books.operations.previews import Preview, preview_deletion, preview_edit
 from books.operations.selections import StoredFilter, lock_matching, read_stored_filter
-from books.operations.tasks import LEFT, Batch, BatchCounts, Plan, RefusedItem, Sentences, Task, register_operation_kind
+from books.operations.tasks import LEFT, Batch, BatchCounts, Plan, Sentences, Task, register_operation_kind
 from books.writing import changes
 from library_site.db.integers import BIGINT_MAX
 
@@ -68,9 +68,9 @@ class SelectionTask(Task):
     def write_batch(self, operation: Operation, batch: Batch, actor: ActorRef, now: datetime) -> BatchCounts:
         versions: dict[int, int] = dict(batch.items)
         books = lock_matching(get_selection(operation), versions)
-        missed = [RefusedItem(pk, Reason.NO_MATCH) for pk in versions if pk not in books]
+        missed = [OperationProblem(subject=pk, reason=Reason.NO_MATCH) for pk in versions if pk not in books]
         counts = self.write_books(operation, list(books.values()), actor, now)
-        return counts._replace(missed=len(missed), refused_items=[*missed, *counts.refused_items])
+        return counts._replace(missed=len(missed), problems=[*missed, *counts.problems])
 
     def write_books(
         self, operation: Operation, books: Sequence[BookValues], actor: ActorRef, now: datetime
@@ -128,18 +128,18 @@ class EditTask(SelectionTask):
         self, operation: Operation, books: Sequence[BookValues], actor: ActorRef, now: datetime
     ) -> BatchCounts:
         edit = read_edit(operation.parameters or {})
-        refused_items, pairs = [], []
+        problems, pairs = [], []
         for book in books:
             try:
                 columns = book.find_changes(edit.build_values(book), now)
             except InvalidEdit:
-                refused_items.append(RefusedItem(book.id, Reason.INVALID))
+                problems.append(OperationProblem(subject=book.id, reason=Reason.INVALID))
             else:
                 pairs += [(book, book._replace(**columns))] if columns else []
         refused = write_pairs(pairs, actor, now, is_announced(operation))
-        unchanged = len(books) - len(pairs) - len(refused_items)
-        refused_items += [RefusedItem(pk, Reason.ISBN_IN_USE) for pk in refused]
-        return BatchCounts(len(pairs) - len(refused), unchanged, len(refused_items), refused_items=refused_items)
+        unchanged = len(books) - len(pairs) - len(problems)
+        problems += [OperationProblem(subject=pk, reason=Reason.ISBN_IN_USE) for pk in refused]
+        return BatchCounts(len(pairs) - len(refused), unchanged, len(problems), problems=problems)
 
 
 @register_operation_kind
@@ -166,13 +166,13 @@ class OperationRequest(NamedTuple):
 
 @transaction.atomic
 def run_small_operation(
-    kind: str, task: SelectionTask, parameters: Mapping[str, Any], pks: Collection[int], actor: ActorRef, now: datetime
+    task: SelectionTask, parameters: Mapping[str, Any], pks: Collection[int], actor: ActorRef, now: datetime
 ) -> Operation:
     """Runs a task for a few books in one transaction. Returns the finished operation.
 
     Raises ConcurrentChange.
     """
-    actor = record_operation(kind, actor, now)
+    actor = record_operation(task.name, actor, now)
     operation = Operation.objects.get(pk=actor.operation_id or 0)
     operation.parameters, operation.matched = dict(parameters), len(pks)
     counts = task.write_books(operation, list(changes.lock_books(pks).values()), actor, now)

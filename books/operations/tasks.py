@@ -8,7 +8,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext_lazy
 
 from books.history.actors import ActorRef
-from books.models import Operation
+from books.models import Operation, OperationProblem
 from books.writing.merging import MERGE
 
 BULK = "bulk"
@@ -45,16 +45,9 @@ class Batch(NamedTuple):
     items: Sequence[Any]
 
 
-class RefusedItem(NamedTuple):
-    """A book that is not changed. `subject` is its id; `reason` is one of OperationProblem.Reason."""
-
-    subject: int
-    reason: str
-    detail: str = ""
-
-
 class BatchCounts(NamedTuple):
-    """The numbers of a batch's items by result, with the refused items.
+    """The numbers of a batch's items by result, and the problems of the items that were not changed, without their
+    operation.
 
     An item is missed if it no longer exists or no longer matches.
     """
@@ -63,7 +56,7 @@ class BatchCounts(NamedTuple):
     unchanged: int = 0
     refused: int = 0
     missed: int = 0
-    refused_items: Sequence[RefusedItem] = ()
+    problems: Sequence[OperationProblem] = ()
 
 
 class OperationFailed(Exception):

@@ -16,7 +16,7 @@ from books.history.actors import ActorRef
 from books.history.states import DELETIONS, build_deleted_book
 from books.models import Change, Operation, OperationProblem
 from books.operations.selection_tasks import is_announced, write_pairs
-from books.operations.tasks import Batch, BatchCounts, Plan, RefusedItem, Sentences, Task, register_operation_kind
+from books.operations.tasks import Batch, BatchCounts, Plan, Sentences, Task, register_operation_kind
 from books.writing import changes
 
 UNDO = "undo"
@@ -94,7 +94,7 @@ class UndoWriter:
         """
         self.books, self.last_versions = books, last_versions
         self.actor, self.now, self.announce = actor, now, announce
-        self.refused_items: list[RefusedItem] = []
+        self.problems: list[OperationProblem] = []
         # The number of steps that wrote something, and of steps that reverted only some fields.
         self.changed = self.partial = 0
         self.waiting_kind = ""
@@ -106,14 +106,14 @@ class UndoWriter:
         if book is None:
             # A cancelled earlier undo may already have reverted the creation of the book.
             if is_touched or not is_undone:
-                self.refused_items.append(RefusedItem(step.book_id, Reason.DELETED))
+                self.problems.append(OperationProblem(subject=step.book_id, reason=Reason.DELETED))
             return
         before, after = step.before or {}, step.after or {}
         values = {name: value for name, value in before.items() if getattr(book, name) == after[name]}
         others = [name for name, value in before.items() if name not in values and getattr(book, name) != value]
         columns = book.find_changes(values, self.now)
         if others:
-            self.refused_items.append(RefusedItem(book.id, Reason.CHANGED, ", ".join(others)))
+            self.problems.append(OperationProblem(subject=book.id, reason=Reason.CHANGED, detail=", ".join(others)))
             self.partial += bool(columns)
         if columns:
             self.wait("change", book, book._replace(**columns))
@@ -122,7 +122,7 @@ class UndoWriter:
         """Deletes a book that the operation added, unless it has changed since then."""
         book = self.find_book(step)
         if book is not None and is_touched:
-            self.refused_items.append(RefusedItem(step.book_id, Reason.CHANGED))
+            self.problems.append(OperationProblem(subject=step.book_id, reason=Reason.CHANGED))
         elif book is not None:
             self.wait("delete", book, book)
 
@@ -130,10 +130,12 @@ class UndoWriter:
         """Restores a deleted book, unless a user or an earlier undo has restored it already."""
         if self.find_book(step) is not None:
             if not is_undone:
-                self.refused_items.append(RefusedItem(step.book_id, Reason.EXISTS))
+                self.problems.append(OperationProblem(subject=step.book_id, reason=Reason.EXISTS))
             return
         if is_touched:
-            self.refused_items.append(RefusedItem(step.book_id, Reason.DELETED if is_undone else Reason.EXISTS))
+            self.problems.append(
+                OperationProblem(subject=step.book_id, reason=Reason.DELETED if is_undone else Reason.EXISTS)
+            )
             return
         book = build_deleted_book(step, self.now)._replace(version=self.last_versions[step.book_id] + 1)
         self.wait("restore", book, book)
@@ -170,11 +172,11 @@ class UndoWriter:
                 rejected_ids = books.keys() - restored_ids
             self.books |= {pk: book for pk, book in books.items() if pk not in rejected_ids}
         self.changed += len(pairs) - len(rejected_ids)
-        self.refused_items += [RefusedItem(pk, Reason.ISBN_IN_USE) for pk in sorted(rejected_ids)]
+        self.problems += [OperationProblem(subject=pk, reason=Reason.ISBN_IN_USE) for pk in sorted(rejected_ids)]
 
     def build_counts(self, step_count: int) -> BatchCounts:
-        refused = len(self.refused_items) - self.partial
-        return BatchCounts(self.changed, step_count - self.changed - refused, refused, refused_items=self.refused_items)
+        refused = len(self.problems) - self.partial
+        return BatchCounts(self.changed, step_count - self.changed - refused, refused, problems=self.problems)
 
 
 def list_operation_changes(operation: Operation) -> QuerySet[Change]:

@@ -26,7 +26,7 @@ from psycopg.errors import QueryCanceled
 from books.history.actors import ActorRef
 from books.models import Operation, OperationProblem
 from books.operations.authority import require_authority
-from books.operations.tasks import Batch, BatchCounts, OperationFailed, RefusedItem, Task, create_task
+from books.operations.tasks import Batch, BatchCounts, OperationFailed, Task, create_task
 from books.summaries import refresh_summaries
 from books.writing.changes import ConcurrentChange
 from library_site.admin.stored_texts import translate_stored
@@ -73,7 +73,7 @@ SUMMARY_INTERVAL = 60
 # If the statements of an operation fail while the database is available, the operation is delayed. It fails after the
 # last attempt without progress, after about four minutes.
 FAILURE_RETRIES = RetrySchedule((1, 2, 4, 8, 16, 30, 30, 30, 30, 30, 30))
-# So many refused items of an operation are stored.
+# So many problems of an operation are stored.
 MAX_PROBLEMS = 10_000
 
 
@@ -253,7 +253,7 @@ class OperationRunner:
             now = get_database_time()
             require_authority(operation, now)
             counts = task.write_batch(operation, batch, ActorRef(operation.actor_id, operation.pk), now)
-            store_problems(operation, counts.refused_items)
+            store_problems(operation, counts.problems)
             store_progress(operation, batch.cursor, counts)
 
     def require_lease(self) -> None:
@@ -301,9 +301,10 @@ def store_progress(operation: Operation, cursor: int, counts: BatchCounts) -> No
     )
 
 
-def store_problems(operation: Operation, refused_items: Sequence[RefusedItem]) -> None:
-    """Stores refused items, up to MAX_PROBLEMS for the operation."""
-    rows = [OperationProblem(operation=operation, **item._asdict()) for item in refused_items]
-    if rows:
+def store_problems(operation: Operation, problems: Sequence[OperationProblem]) -> None:
+    """Stores problems, up to MAX_PROBLEMS for the operation."""
+    if problems:
         capacity = MAX_PROBLEMS - OperationProblem.objects.filter(operation=operation).count()
-        OperationProblem.objects.bulk_create(rows[: max(0, capacity)])
+        for problem in problems:
+            problem.operation = operation
+        OperationProblem.objects.bulk_create(problems[: max(0, capacity)])

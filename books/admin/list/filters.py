@@ -96,7 +96,7 @@ class ListFilterForm(forms.Form):
         return text
 
     def build_condition(self) -> Q:
-        """Ignores invalid values; the form shows their errors."""
+        """Ignores invalid values of a validated form; it shows their errors."""
         conditions: dict[str, Callable[[Any], Q]] = {
             "author": lambda text: Q(*(contains_condition(word, "author") for word in text.split()[:MAX_SEARCH_WORDS])),
             "genre": has_genre,
@@ -106,7 +106,6 @@ class ListFilterForm(forms.Form):
             "availability": lambda name: AVAILABILITY_CONDITIONS[name == AVAILABLE],
             "ids": lambda text: Q(pk__in=map(int, split_ids(text))),
         }
-        self.full_clean()
         values = {name: self.cleaned_data.get(name) for name in conditions}
         return Q(*(conditions[name](value) for name, value in values.items() if value not in (None, "")))
 

@@ -18,10 +18,8 @@ from books.admin.views import BULK_EDIT, find_librarian, may_undo, report_done
 from books.models import Book
 from books.operations.edits import Edit
 from books.operations.selection_tasks import (
-    DELETE,
-    MARK,
     DeleteTask,
-    EditTask,
+    MarkTask,
     OperationRequest,
     SelectionTask,
     run_small_operation,
@@ -32,10 +30,9 @@ MAX_BOOKS = 1_000
 
 
 class ListAction(NamedTuple):
-    """The text of the confirmation, and the task. `kind` is the kind of the operation."""
+    """The text of the confirmation, and the task."""
 
     name: str
-    kind: str
     # Lazily translated texts.
     question: Any
     result: Any
@@ -44,14 +41,14 @@ class ListAction(NamedTuple):
 
 
 def build_mark(name: str, question: Any, result: Any, *, available: bool) -> ListAction:
-    return ListAction(name, MARK, question, result, EditTask, Edit({"available": available}).to_parameters())
+    return ListAction(name, question, result, MarkTask, Edit({"available": available}).to_parameters())
 
 
 MARK_AVAILABLE = build_mark(
     "mark_available", _("Mark as available"), _("Books now available: %(count)d."), available=True
 )
 MARK_LENT = build_mark("mark_lent", _("Mark as lent"), _("Books now lent: %(count)d."), available=False)
-DELETE_ACTION = ListAction("delete_books", DELETE, _("Delete"), _("Books deleted: %(count)d."), DeleteTask, {})
+DELETE_ACTION = ListAction("delete_books", _("Delete"), _("Books deleted: %(count)d."), DeleteTask, {})
 
 
 def run_list_action(request: HttpRequest, books: QuerySet[Book], action: ListAction) -> HttpResponse | None:
@@ -63,7 +60,7 @@ def run_list_action(request: HttpRequest, books: QuerySet[Book], action: ListAct
     if must_ask and request.POST.get("confirmed") != str(len(pks)):
         return ask_at_once(request, action, pks)
     now = timezone.now()
-    operation = run_small_operation(action.kind, action.task(), action.parameters, pks, find_librarian(request), now)
+    operation = run_small_operation(action.task(), action.parameters, pks, find_librarian(request), now)
     address = reverse("admin:operation_undo", args=[operation.pk]) if may_undo(request) and operation.changed else ""
     report_done(request, str(action.result) % {"count": operation.changed}, address)
     return None

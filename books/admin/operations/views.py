@@ -73,7 +73,7 @@ def describe_row(operation: Operation) -> dict[str, Any]:
     return {
         "operation": operation,
         "link": link_operation(operation),
-        "names": describe_names(name_operation_actor(operation.actor)),
+        "names": describe_names(ActorNames.of(operation.actor)),
         "badge": format_state(operation),
         "progress": describe_progress(operation, timezone.now()),
         "lines": list(describe_edit(operation.parameters or {})),
@@ -172,8 +172,3 @@ def may_end(request: HttpRequest, operation: Operation) -> bool:
 def require_end(request: HttpRequest, operation_id: int) -> None:
     if not may_end(request, find_visible(request, operation_id)):
         raise PermissionDenied
-
-
-def name_operation_actor(actor: Actor) -> ActorNames:
-    names = (actor.user_name, actor.app_name, actor.api_key_name, actor.source_name)
-    return ActorNames(actor.channel, *(name or None for name in names))

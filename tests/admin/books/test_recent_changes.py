@@ -13,7 +13,7 @@ from books.admin.book import recent_changes
 from books.history.actors import ActorRef, record_operation
 from books.models import Actor
 from books.operations.edits import Edit
-from books.operations.selection_tasks import EditTask, run_small_operation
+from books.operations.selection_tasks import MarkTask, run_small_operation
 from books.writing import changes
 from tests.support.admin_pages import follow_link, list_badges, read_text, read_words
 from tests.support.books import build_book
@@ -146,7 +146,7 @@ def test_the_next_single_change_after_large_operations_is_on_the_first_page(libr
     actor = add_actor(Actor.Channel.ADMIN)
     for available in (False, True, False):
         parameters = Edit({"available": available}).to_parameters()
-        run_small_operation("mark", EditTask(), parameters, pks, actor, timezone.now())
+        run_small_operation(MarkTask(), parameters, pks, actor, timezone.now())
     page = librarian.get(RECENT_CHANGES)
     assert [title for title, _version in list_entries(page)[:5]] == [*["Sequel 59"] * 3, "Emma", "Emma"]
     words = read_words(page)

@@ -10,7 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from books.admin.operations import list_actions
-from books.admin.operations.list_actions import DELETE_ACTION, MARK_LENT
+from books.admin.operations.list_actions import DELETE_ACTION, MARK_LENT, ListAction
 from books.models import Book, Change, Operation
 from books.operations.selection_tasks import run_small_operation
 from tests.support.admin_pages import read_inputs, read_text
@@ -109,22 +109,21 @@ def test_who_may_not_delete_books_cannot(db: None, client: Client) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("action", ["mark", "delete"])
-def test_a_list_action_waits_for_a_change_and_finds_what_it_left(action: str) -> None:
+@pytest.mark.parametrize("action", [MARK_LENT, DELETE_ACTION], ids=["mark", "delete"])
+def test_a_list_action_waits_for_a_change_and_finds_what_it_left(action: ListAction) -> None:
     """Else it would write a version that is there already, over values that are there no more."""
     with transaction.atomic():
         book = create_book(title="Ema")
 
     def act() -> None:
-        task, parameters = (MARK_LENT if action == "mark" else DELETE_ACTION)[4:]
-        run_small_operation(action, task(), parameters, [book.pk], find_anybody(), timezone.now())
+        run_small_operation(action.task(), action.parameters, [book.pk], find_anybody(), timezone.now())
 
     with transaction.atomic():
         change_book(book, title="Emma")
         acting = start_concurrently(act)
     acting.result()
     last = Change.objects.get(book_id=book.pk, version=3)
-    if action == "mark":
+    if action is MARK_LENT:
         assert Book.objects.values_list("title", "available", "version").get() == ("Emma", False, 3)
     else:
         assert (last.before or {})["title"] == "Emma"
