@@ -81,19 +81,12 @@ def try_operations(api: httpx.Client, headers: dict[str, str], endpoint: Endpoin
     return [api.request(method, path, json=body, headers=headers).status_code for method, path, body in requests]
 
 
-def test_an_app_and_a_key_have_what_they_made(api: httpx.Client, owner: User) -> None:
-    for headers in (obtain_token_header(api, owner), create_key_header(owner, "webhooks")):
-        endpoint = create_webhook(api, headers)
-        assert list_webhooks(api, headers) == [endpoint.pk]
-        assert try_operations(api, headers, endpoint) == [status for *_, status in OPERATIONS]
-
-
-def test_a_key_of_the_person_has_all_endpoints_of_the_person(api: httpx.Client, owner: User) -> None:
-    creators = [obtain_token_header(api, owner, "other"), create_key_header(owner, "webhooks")]
-    endpoints = [create_endpoint(owner), *(create_webhook(api, creator) for creator in creators)]
-    headers = create_key_header(owner, "webhooks")
-    assert list_webhooks(api, headers) == [endpoint.pk for endpoint in endpoints]
-    for endpoint in endpoints:
+def test_an_app_has_what_it_made_and_a_key_of_the_person_all_endpoints(api: httpx.Client, owner: User) -> None:
+    app, key = obtain_token_header(api, owner), create_key_header(owner, "webhooks")
+    endpoints = [create_endpoint(owner), create_webhook(api, app), create_webhook(api, key)]
+    assert list_webhooks(api, app) == [endpoints[1].pk]
+    assert list_webhooks(api, key) == [endpoint.pk for endpoint in endpoints]
+    for headers, endpoint in ((app, endpoints[1]), (key, endpoints[0])):
         assert try_operations(api, headers, endpoint) == [status for *_, status in OPERATIONS]
 
 
@@ -101,13 +94,12 @@ def test_no_app_has_the_endpoints_of_others(api: httpx.Client, owner: User) -> N
     app = obtain_token_header(api, owner)
     creators = [obtain_token_header(api, owner, "other"), create_key_header(owner, "webhooks")]
     endpoints = [create_endpoint(owner), *(create_webhook(api, creator) for creator in creators)]
-    for headers in (app, create_app_key(api, app)):
-        assert list_webhooks(api, headers) == []
-        for endpoint in endpoints:
-            assert try_operations(api, headers, endpoint) == [404] * len(OPERATIONS)
-            endpoint.refresh_from_db()
-            assert (endpoint.url, endpoint.state, endpoint.secrets.count()) == (URL, "active", 2)
-            endpoint.secrets.filter(state="pending").delete()
+    app_key = create_app_key(api, app)
+    assert list_webhooks(api, app) == list_webhooks(api, app_key) == []
+    for headers, endpoint in zip((app, app_key, app), endpoints, strict=True):
+        assert try_operations(api, headers, endpoint) == [404] * len(OPERATIONS)
+        endpoint.refresh_from_db()
+        assert (endpoint.url, endpoint.state, endpoint.secrets.count()) == (URL, "active", 2)
 
 
 def test_the_keys_of_an_app_act_for_the_app(api: httpx.Client, owner: User) -> None:

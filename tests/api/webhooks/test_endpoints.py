@@ -18,6 +18,7 @@ from tests.support.endpoints import (
     create_endpoint,
     create_made_endpoint,
     create_owner,
+    publish_event,
 )
 from tests.support.oauth_flows import create_key_header
 from tests.support.pages import parse_error, walk_pages
@@ -25,8 +26,9 @@ from webhooks import endpoints
 from webhooks.encryption import decrypt_secret, encrypt_secret
 from webhooks.models import Delivery, Endpoint, EndpointSecret, Event
 from webhooks.ssrf import NOT_PUBLIC_MESSAGE
+from webhooks.stream import StreamCursor
 
-HOOKS = "/api/v2/webhooks"
+HOOKS, EVENTS = "/api/v2/webhooks", "/api/v2/events"
 URL = "https://receiver.example/hook"
 FIELDS = {"url": URL, "events": ["*"]}
 OPERATIONS = [
@@ -121,8 +123,8 @@ def test_a_client_may_leave_fields_out_or_choose_the_secret(api: httpx.Client, k
 
 
 WRONG_FIELDS: dict[str, list[Any]] = {
-    "url": ["ftp://receiver.example/", "https://127.0.0.1/", "https://user@receiver.example/", 7, None, "\ud800"],
-    "events": [[], ["book.burned"], ["*", "book.created"], ["book.created"] * 2, ["test.ping"], [["*"]], "*", "\ud800"],
+    "url": ["ftp://receiver.example/", "https://127.0.0.1/", 7, None, "\ud800"],
+    "events": [[], ["book.burned"], ["*", "book.created"], ["book.created"] * 2, ["test.ping"], [["*"]], "*"],
     "signature_form": ["D", "\ud800"],
     "description": ["a" * 201, "\0", "\ud800"],
     "in_flight_limit": [0, 1001, "5"],
@@ -158,8 +160,9 @@ def test_private_receivers_must_be_allowed(api: httpx.Client, key_header: dict[s
 
 
 def test_nobody_has_more_than_a_hundred(api: httpx.Client, owner: User, key_header: dict[str, str]) -> None:
-    for _ in range(endpoints.MAX_ENDPOINTS_PER_USER - 1):
-        create_endpoint(owner)
+    Endpoint.objects.bulk_create(
+        Endpoint(owner=owner, url=URL, created_at=timezone.now()) for _ in range(endpoints.MAX_ENDPOINTS_PER_USER - 1)
+    )
     hook = create_webhook(api, key_header)
     response = api.post(HOOKS, json=FIELDS, headers=key_header)
     assert response.status_code == 409
@@ -175,15 +178,15 @@ def test_an_operation_needs_its_scope_and_its_owner(api: httpx.Client) -> None:
     reader = create_key_header(oauth_flows.create_librarian(), "read write")
     other = create_key_header(create_owner("other"), "webhooks")
     scope_challenge = build_challenge(error="insufficient_scope", scope="webhooks")
-    for method, path in OPERATIONS:
-        address = HOOKS + path.format(id=endpoint.pk, delivery=delivery.pk)
+    for method, path in (*OPERATIONS, ("GET", EVENTS)):
+        address = EVENTS if path == EVENTS else HOOKS + path.format(id=endpoint.pk, delivery=delivery.pk)
         body: dict[str, Any] | None = {} if method in ("POST", "PATCH") else None
         responses = [api.request(method, address, json=body, headers=headers) for headers in ({}, reader)]
         errors = [(response.status_code, response.json()["error"]["code"]) for response in responses]
         assert errors == [(401, "UNAUTHENTICATED"), (403, "FORBIDDEN")], (method, path)
         challenges = [response.headers["WWW-Authenticate"] for response in responses]
         assert challenges == [build_challenge(), scope_challenge]
-        if path:
+        if "{id}" in path:
             not_theirs = api.request(method, address, json=body, headers=other)
             assert (not_theirs.status_code, not_theirs.json()["error"]["code"]) == (404, "NOT_FOUND"), (method, path)
     assert api.get(HOOKS, headers=other).json()["results"] == []
@@ -206,15 +209,11 @@ def test_a_change_changes_what_it_names(api: httpx.Client, key_header: dict[str,
         assert (response.status_code, response.json()) == (200, hook)
     assert api.patch(f"{HOOKS}/{hook['id']}", json=hook, headers=key_header).json() == hook
     assert api.patch(f"{HOOKS}/{hook['id']}", json={}, headers=key_header).json() == hook
-
-
-def test_a_change_may_come_as_a_merge_patch(api: httpx.Client, key_header: dict[str, str]) -> None:
-    """A null would remove the field (RFC 7396)."""
-    address = f"{HOOKS}/{create_webhook(api, key_header)['id']}"
+    # A null would remove the field (RFC 7396).
     headers = {**key_header, "Content-Type": "application/merge-patch+json"}
-    response = api.patch(address, content=b'{"description": "Theirs"}', headers=headers)
-    assert (response.status_code, response.json()["description"]) == (200, "Theirs")
-    assert parse_error(api.patch(address, content=b'{"url": null}', headers=headers))[2] == ["url"]
+    assert api.patch(f"{HOOKS}/{hook['id']}", content=b'{"description": "Ours"}', headers=headers).is_success
+    null = api.patch(f"{HOOKS}/{hook['id']}", content=b'{"url": null}', headers=headers)
+    assert parse_error(null)[2] == ["url"]
 
 
 def test_an_enabled_webhook_has_no_reason_and_no_dead_deliveries(
@@ -260,14 +259,8 @@ def test_a_secret_is_changed_in_two_steps(api: httpx.Client, key_header: dict[st
     assert (promotion.status_code, promotion.json()["pending_secret"]) == (200, False)
     assert [decrypt_secret(secret.sealed) for secret in EndpointSecret.objects.all()] == [SECRET]
     assert read_secret(hook["id"]) == SECRET
-
-
-def test_a_secret_says_what_its_key_is(api: httpx.Client, key_header: dict[str, str]) -> None:
-    for form, key_encoding in (("A", "utf-8"), ("B", "utf-8"), ("C", "base64")):
-        hook = create_webhook(api, key_header, signature_form=form, secret=STANDARD_SECRET)
-        assert hook["secret"] == STANDARD_SECRET == read_secret(hook["id"])
-        response = api.post(f"{HOOKS}/{hook['id']}/secret", headers=key_header)
-        assert [hook["key_encoding"], response.json()["key_encoding"]] == [key_encoding] * 2
+    # Without a pending secret none is promoted.
+    assert parse_error(api.post(f"{address}/secret/promote", headers=key_header))[:2] == (409, "CONFLICT")
 
 
 def test_a_webhook_gets_no_secret_that_its_form_cannot_use(api: httpx.Client, key_header: dict[str, str]) -> None:
@@ -280,46 +273,37 @@ def test_a_webhook_gets_no_secret_that_its_form_cannot_use(api: httpx.Client, ke
     assert not EndpointSecret.objects.filter(state="pending").exists()
 
 
-def test_a_new_webhook_gets_form_c_at_once(api: httpx.Client, key_header: dict[str, str]) -> None:
-    hook = create_webhook(api, key_header, signature_form="B")
-    api.post(f"{HOOKS}/{hook['id']}/secret", headers=key_header)
-    changed = api.patch(f"{HOOKS}/{hook['id']}", json={"signature_form": "C"}, headers=key_header).json()
-    assert (changed["signature_form"], changed["key_encoding"]) == ("C", "base64")
-    assert read_secret(hook["id"]) == hook["secret"]
-
-
-@pytest.mark.parametrize("state", ["active", "pending"])
 def test_a_webhook_with_an_old_secret_gets_form_c_after_a_new_one(
-    api: httpx.Client, key_header: dict[str, str], state: str
+    api: httpx.Client, key_header: dict[str, str]
 ) -> None:
     hook = create_webhook(api, key_header)
-    address = f"{HOOKS}/{hook['id']}"
-    api.post(f"{address}/secret", headers=key_header)
-    EndpointSecret.objects.filter(state=state).update(sealed=encrypt_secret(OLD_SECRET))
-    refusal = api.patch(address, json={"signature_form": "C", "description": "New"}, headers=key_header)
-    assert (refusal.status_code, refusal.json()["error"]["code"]) == (409, "CONFLICT")
-    assert (Endpoint.objects.get().form, Endpoint.objects.get().description) == ("B", "")
-    api.post(f"{address}/secret", headers=key_header)
-    api.post(f"{address}/secret/promote", headers=key_header)
+    address, secrets = f"{HOOKS}/{hook['id']}", EndpointSecret.objects.filter(endpoint=hook["id"])
+    for state in ("active", "pending"):
+        api.post(f"{address}/secret", headers=key_header)
+        secrets.filter(state=state).update(sealed=encrypt_secret(OLD_SECRET))
+        refusal = api.patch(address, json={"signature_form": "C", "description": "New"}, headers=key_header)
+        assert parse_error(refusal)[:2] == (409, "CONFLICT"), state
+        assert (Endpoint.objects.get().form, Endpoint.objects.get().description) == ("B", "")
+        api.post(f"{address}/secret", headers=key_header)
+        api.post(f"{address}/secret/promote", headers=key_header)
     assert api.patch(address, json={"signature_form": "C"}, headers=key_header).json()["signature_form"] == "C"
 
 
-@pytest.mark.parametrize("sealed", ["nonsense", encrypt_secret(OLD_SECRET)])
-def test_a_webhook_keeps_or_leaves_form_c_whatever_its_secret_is(
-    api: httpx.Client, key_header: dict[str, str], sealed: str
+def test_a_new_webhook_gets_form_c_at_once_and_keeps_or_leaves_it_whatever_its_secret_is(
+    api: httpx.Client, key_header: dict[str, str]
 ) -> None:
-    hook = create_webhook(api, key_header, signature_form="C")
-    EndpointSecret.objects.update(sealed=sealed)
-    for form in ("C", "B", "A"):
+    hook = create_webhook(api, key_header, signature_form="B", secret=STANDARD_SECRET)
+    added = api.post(f"{HOOKS}/{hook['id']}/secret", headers=key_header).json()
+    assert [hook["key_encoding"], added["key_encoding"]] == ["utf-8"] * 2
+    changed = api.patch(f"{HOOKS}/{hook['id']}", json={"signature_form": "C"}, headers=key_header).json()
+    assert (changed["signature_form"], changed["key_encoding"]) == ("C", "base64")
+    assert read_secret(hook["id"]) == hook["secret"] == STANDARD_SECRET
+    added = api.post(f"{HOOKS}/{hook['id']}/secret", headers=key_header).json()
+    assert added["key_encoding"] == "base64"
+    for form, sealed in (("C", "nonsense"), ("C", encrypt_secret(OLD_SECRET)), ("B", encrypt_secret(OLD_SECRET))):
+        EndpointSecret.objects.update(sealed=sealed)
         response = api.patch(f"{HOOKS}/{hook['id']}", json={"signature_form": form}, headers=key_header)
         assert (response.status_code, response.json()["signature_form"]) == (200, form)
-
-
-def test_without_a_pending_secret_none_is_promoted(api: httpx.Client, key_header: dict[str, str]) -> None:
-    hook = create_webhook(api, key_header)
-    response = api.post(f"{HOOKS}/{hook['id']}/secret/promote", headers=key_header)
-    assert (response.status_code, response.json()["error"]["code"]) == (409, "CONFLICT")
-    assert read_secret(hook["id"]) == hook["secret"]
 
 
 def test_a_ping_is_for_one_webhook_alone(
@@ -364,7 +348,9 @@ def test_a_disabled_webhook_is_sent_nothing(api: httpx.Client, owner: User, key_
 def test_deliveries_are_listed_from_the_newest_on(api: httpx.Client, owner: User, key_header: dict[str, str]) -> None:
     endpoint = create_made_endpoint(owner)
     create_made_endpoint(owner)
-    deliveries = [deliver_new_book(api, endpoint) for _ in range(5)]
+    for number in range(5):
+        publish_event(number)
+    deliveries = [*Delivery.objects.filter(endpoint=endpoint).order_by("pk")]
     address = f"{HOOKS}/{endpoint.pk}/deliveries?limit=2"
     api.headers.update(key_header)
     pages = [[row["id"] for row in page["results"]] for page in walk_pages(api, address)]
@@ -436,6 +422,19 @@ def test_deliveries_are_found_by_state_and_kind(api: httpx.Client, owner: User, 
         assert (response.status_code, list_fields(response)) == (status, {query.partition("=")[0]})
 
 
+def test_the_wrong_parameter_of_the_stream_is_named(api: httpx.Client, key_header: dict[str, str]) -> None:
+    negative, too_large = (StreamCursor(*ids, datetime.now(UTC)).encode() for ids in ((-1, 1), (1, 2**63)))
+    cursors = ["", "x", "é", "\0", "WzFd", "a" * 3000, "WzEsMSwiMjAyNi0wMS0wMVQwMDowMDowMCJd", negative, too_large]
+    for field, value, status in (
+        *(("after", cursor, 422) for cursor in cursors),
+        *(("limit", number, 422) for number in ("0", "501")),
+        *(("kinds", kind, 422) for kind in ("", "*", "test.ping")),
+        ("cursor", "x", 400),
+    ):
+        response = api.get(EVENTS, params={field: value}, headers=key_header)
+        assert (response.status_code, list_fields(response)) == (status, {field}), (field, value)
+
+
 def test_a_list_of_any_length_takes_the_same_number_of_queries(
     api: httpx.Client, owner: User, key_header: dict[str, str], django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
@@ -449,9 +448,8 @@ def test_a_list_of_any_length_takes_the_same_number_of_queries(
             api.get(HOOKS, headers=key_header)
         with django_assert_num_queries(3):
             api.get(address, headers=key_header)
-        for _ in range(10):
-            create_made_endpoint(owner)
-            deliver_new_book(api, endpoint)
+        create_made_endpoint(owner)
+        publish_event()
 
 
 def test_a_delivery_can_be_sent_again(
@@ -488,21 +486,18 @@ def test_a_delivery_belongs_to_its_webhook(api: httpx.Client, owner: User, key_h
     assert Delivery.objects.count() == 2
 
 
-def test_past_events_can_be_replayed(api: httpx.Client, owner: User, key_header: dict[str, str]) -> None:
+def test_past_events_can_be_replayed_and_a_wrong_field_is_named(
+    api: httpx.Client, owner: User, key_header: dict[str, str]
+) -> None:
     deliver_new_book(api, create_endpoint(create_owner("other")))
     endpoint = create_made_endpoint(owner)
+    address = f"{HOOKS}/{endpoint.pk}/replay"
     span = {"events": ["*"], "after": format_time(timezone.now() - timedelta(hours=1)), "before": None}
-    response = api.post(f"{HOOKS}/{endpoint.pk}/replay", json=span, headers=key_header)
+    response = api.post(address, json=span, headers=key_header)
     assert (response.status_code, response.json()) == (202, {"deliveries": 1})
     assert Delivery.objects.get(endpoint=endpoint).event.kind == "book.created"
-
-
-def test_the_wrong_field_of_a_replay_is_named(api: httpx.Client, owner: User, key_header: dict[str, str]) -> None:
-    address = f"{HOOKS}/{create_made_endpoint(owner).pk}/replay"
     changes: list[tuple[str, Any]] = [
-        ("events", []),
         ("events", ["test.ping"]),
-        ("after", "2026-01-31"),
         ("after", None),
         ("before", "now"),
         ("before", SPAN["after"]),

@@ -5,7 +5,6 @@ import time
 from typing import Any
 
 import httpx
-import pytest
 from django.db import OperationalError
 from hypothesis import given
 
@@ -13,7 +12,7 @@ from tests.support.failures import break_database, build_error
 from tests.support.responses import REQUEST_ID
 from tests.support.sources import SECRET, SOURCE_NAME, build_event, create_source, post_event
 from tests.support.strategies import any_json, any_text, hypothesis_settings
-from webhooks.models import Received, SignatureForm, Source, SourceSecret
+from webhooks.models import Received, Source, SourceSecret
 from webhooks.signing import EVENT, SIGNATURE, TIMESTAMP, sign
 
 NOT_VALID = build_error("UNAUTHENTICATED", "The signature is not valid")
@@ -41,45 +40,33 @@ def test_the_body_of_an_event_is_stored_unchanged(api: httpx.Client) -> None:
     assert (row.state, row.attempted, row.claimed, row.lease) == ("waiting", 0, 0, None)
 
 
-def test_an_event_that_is_sent_again_is_stored_once(api: httpx.Client) -> None:
+def test_an_event_that_is_sent_again_is_stored_once_for_each_source(api: httpx.Client) -> None:
     create_source()
     event = build_event(data={"try": 1})
     responses = [post_event(api, event), post_event(api, event), post_event(api, {**event, "data": {"try": 2}})]
     assert [(response.status_code, response.json()) for response in responses] == [(200, {"received": True})] * 3
     assert json.loads(bytes(Received.objects.get().body)) == event
-
-
-def test_two_sources_may_use_the_same_event_id(api: httpx.Client) -> None:
-    event = build_event()
-    for name in ("north", "south"):
-        create_source(name)
-        assert post_event(api, event, name).status_code == 200
+    create_source("south")
+    assert post_event(api, event, "south").status_code == 200
     assert Received.objects.filter(event_id=event["id"]).count() == 2
 
 
-@pytest.mark.parametrize(
-    ("form", "header"), [("A", "X-Webhook-Signature"), ("B", "X-Webhook-Signature"), ("C", "webhook-signature")]
-)
-def test_a_source_may_sign_in_its_own_form_only(api: httpx.Client, form: str, header: str) -> None:
-    create_source(form=form)
-    assert post_event(api, build_event(), form=form).status_code == 200
-    others = sorted(set(SignatureForm.values) - {form})
-    refusals = [post_event(api, build_event(), form=other) for other in others]
-    assert [(response.status_code, response.headers["WWW-Authenticate"]) for response in refusals] == [
-        (401, header)
-    ] * 2
+def test_a_source_may_sign_in_its_own_form_only(api: httpx.Client) -> None:
+    for form, header in (("A", "X-Webhook-Signature"), ("B", "X-Webhook-Signature"), ("C", "webhook-signature")):
+        create_source(form, form=form)
+        for other in ("A", "B", "C"):
+            response = post_event(api, build_event(), form, form=other)
+            expected = (200, None) if other == form else (401, header)
+            assert (response.status_code, response.headers.get("WWW-Authenticate")) == expected, (form, other)
 
 
-def test_each_secret_of_a_source_is_good(api: httpx.Client) -> None:
-    create_source(secrets=("whsec_old", "whsec_new"))
-    for secret in ("whsec_old", "whsec_new"):
-        assert post_event(api, build_event(), secret=secret).status_code == 200
-
-
-def test_a_secret_of_another_form_is_skipped(api: httpx.Client) -> None:
-    create_source(form="C", secrets=("whsec_old", SECRET))
-    assert post_event(api, build_event(), form="C").status_code == 200
-    assert post_event(api, build_event(), form="B", secret="whsec_old").status_code == 401
+def test_each_secret_of_a_source_is_good_and_others_are_skipped(api: httpx.Client) -> None:
+    source = create_source(secrets=("whsec_old", "whsec_new"))
+    SourceSecret.objects.create(source=source, sealed="sealed by another key", created_at=source.created_at)
+    for secret, status in (("whsec_old", 200), ("whsec_new", 200), ("sealed by another key", 401)):
+        assert post_event(api, build_event(), secret=secret).status_code == status, secret
+    create_source("south", form="C", secrets=("whsec_old", SECRET))
+    assert post_event(api, build_event(), "south", form="C").status_code == 200
 
 
 def test_the_event_of_form_c_has_the_signed_id(api: httpx.Client) -> None:
@@ -112,13 +99,6 @@ def test_only_form_c_has_its_id_in_a_header(api: httpx.Client) -> None:
     assert post_event(api, event, headers={"webhook-id": "another"}).status_code == 200
     assert Received.objects.get().event_id == event["id"]
     assert post_event(api, json.dumps({"type": "shelf.moved"}).encode()).status_code == 422
-
-
-def test_a_secret_that_cannot_be_decrypted_is_skipped(api: httpx.Client) -> None:
-    source = create_source(secrets=("whsec_read",))
-    SourceSecret.objects.create(source=source, sealed="sealed by another key", created_at=source.created_at)
-    assert post_event(api, build_event(), secret="whsec_read").status_code == 200
-    assert post_event(api, build_event(), secret="sealed by another key").status_code == 401
 
 
 def test_an_event_with_a_wrong_signature_is_not_stored(api: httpx.Client) -> None:
@@ -160,7 +140,7 @@ def test_a_body_must_be_json(api: httpx.Client) -> None:
     create_source()
     message = "The body is not valid JSON."
     expected = (400, build_error("MALFORMED_REQUEST", message, ("body", message)))
-    for body in (b"", b"{", b"\xff", b'{"id": NaN}', b"[" * 100_000, b'"\xed\xa0\x80"', b"\0"):
+    for body in (b"", b"\xff", b'{"id": NaN}', b"[" * 100_000, b'"\xed\xa0\x80"'):
         assert parse_uncached_error(post_event(api, body)) == expected, body[:9]
     assert not Received.objects.exists()
 
@@ -169,10 +149,8 @@ def test_an_event_has_an_id_and_a_kind(api: httpx.Client) -> None:
     create_source()
     for body, fields in {
         b"[]": ["body"],
-        b"null": ["body"],
         b"{}": ["id", "event"],
         b'{"id": null, "event": 1}': ["id", "event"],
-        b'{"id": {}, "event": []}': ["id", "event"],
         b'{"id": true, "event": "e"}': ["id"],
         b'{"id": "", "event": ""}': ["id", "event"],
         b'{"id": "\\u0000", "event": "\\u0000"}': ["id", "event"],
@@ -186,9 +164,9 @@ def test_an_event_has_an_id_and_a_kind(api: httpx.Client) -> None:
     assert not Received.objects.exists()
 
 
-def test_any_text_is_an_id(api: httpx.Client) -> None:
+def test_an_id_may_be_any_text(api: httpx.Client) -> None:
     create_source()
-    ids = ["i" * 200, " ", "ü" * 200, "\U0001f4d6" * 200, "1"]
+    ids = [" ", "ü" * 200, "\U0001f4d6" * 200]
     assert {post_event(api, build_event(id=text, event="e" * 100)).status_code for text in ids} == {200}
     assert list(Received.objects.order_by("pk").values_list("event_id", flat=True)) == ids
 

@@ -45,29 +45,35 @@ def test_an_event_contains_the_book_as_version_2_shows_it(api: httpx.Client) -> 
         "data": {"book": book, "previous": {}},
     }
     assert (event.kind, event.subject, UUID(body["id"]).version) == ("book.created", book["id"], 4)
-
-
-@pytest.mark.parametrize("version", ["", "/v2"])
-def test_an_event_of_a_change_contains_the_previous_values(api: httpx.Client, version: str) -> None:
-    book = api.post("/api/books", json=build_book()).json()
-    api.put(f"/api{version}/books/{book['id']}", json=build_book(title="Emma", isbn="978-0-14-143951-8"))
-    after = api.get(f"/api/v2/books/{book['id']}").json()
-    previous = {"title": book["title"], "isbn": book["isbn"], "isbn13": None}
-    assert list_bodies()[1]["data"] == {"book": after, "previous": previous}
-    assert list_bodies()[1]["timestamp"] == after["updated_at"]
-
-
-def test_an_event_of_a_deletion_contains_the_deleted_book(api: httpx.Client) -> None:
-    book = api.post("/api/v2/books", json=build_book()).json()
+    for version in ("", "/v2"):
+        before = api.get(f"/api/v2/books/{book['id']}").json()
+        api.put(f"/api{version}/books/{book['id']}", json=build_book(title=f"Emma{version}"))
+        after, body = api.get(f"/api/v2/books/{book['id']}").json(), list_bodies()[-1]
+        changed = [name for name in before if before[name] != after[name] and name not in ("version", "updated_at")]
+        assert body["data"] == {"book": after, "previous": {name: before[name] for name in changed}}
+        assert body["timestamp"] == after["updated_at"]
     api.delete(f"/api/v2/books/{book['id']}")
-    assert (list_bodies()[1]["event"], list_bodies()[1]["data"]) == ("book.deleted", {"book": book, "previous": {}})
+    body = list_bodies()[-1]
+    assert (body["event"], body["data"]) == ("book.deleted", {"book": after, "previous": {}})
 
 
-def test_a_change_of_nothing_publishes_no_event(api: httpx.Client) -> None:
-    book = api.post("/api/v2/books", json=build_book()).json()
-    api.patch(f"/api/v2/books/{book['id']}", json={"title": book["title"]})
-    api.put(f"/api/books/{book['id']}", json={"year": "no year"})
+@pytest.mark.parametrize("compiled", [True, False])
+def test_a_change_of_nothing_publishes_no_event_and_wakes_no_worker(
+    api: httpx.Client,
+    book: dict[str, Any],
+    settings: Settings,
+    django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
+    compiled: bool,
+) -> None:
+    settings.COMPILED_PATH = compiled
+    create_endpoint()
+    with django_capture_on_commit_callbacks() as callbacks:
+        assert api.patch(f"/api/v2/books/{book['id']}", json={"title": book["title"]}).status_code == 200
+        assert api.put(f"/api/books/{book['id']}", json={"title": book["title"]}).status_code == 200
+        assert api.put(f"/api/books/{book['id']}", json={"year": "no year"}).status_code == 422
+        assert api.post("/api/books", json=build_book(isbn=book["isbn"])).status_code == 409
     assert len(list_bodies()) == 1
+    assert worker_notifier.notify not in callbacks
 
 
 def test_a_rolled_back_change_publishes_no_event(transactional_db: None) -> None:
@@ -89,22 +95,17 @@ def test_seeded_books_are_announced_with_the_events_option(db: None) -> None:
     assert Event.objects.filter(kind="book.created").count() == Book.objects.count() == 30
 
 
-@pytest.mark.parametrize(
-    ("kinds", "expected"),
-    [
-        ("*", ["book.created", "book.updated", "book.deleted"]),
-        ("book.updated", ["book.updated"]),
-        ("book.created book.deleted", ["book.created", "book.deleted"]),
-    ],
-)
-def test_an_endpoint_is_sent_the_kinds_it_subscribed_to(api: httpx.Client, kinds: str, expected: list[str]) -> None:
-    create_endpoint(kinds=kinds)
+def test_an_endpoint_is_sent_the_kinds_it_subscribed_to(api: httpx.Client) -> None:
+    owner, created, updated, deleted = create_owner(), "book.created", "book.updated", "book.deleted"
+    expected = {"*": [created, updated, deleted], updated: [updated], f"{created} {deleted}": [created, deleted]}
+    endpoints = {kinds: create_endpoint(owner, kinds=kinds) for kinds in expected}
     book = api.post("/api/v2/books", json=build_book()).json()
     api.patch(f"/api/v2/books/{book['id']}", json={"year": 1})
     api.delete(f"/api/v2/books/{book['id']}")
-    deliveries = Delivery.objects.order_by("event")
-    assert [delivery.event.kind for delivery in deliveries] == expected
-    assert {(row.state, row.replay, row.attempted, row.lease) for row in deliveries} == {("waiting", 0, 0, None)}
+    for kinds, endpoint in endpoints.items():
+        deliveries = Delivery.objects.filter(endpoint=endpoint).order_by("event")
+        assert [delivery.event.kind for delivery in deliveries] == expected[kinds]
+        assert {(row.state, row.replay, row.attempted, row.lease) for row in deliveries} == {("waiting", 0, 0, None)}
 
 
 def test_inactive_endpoints_and_owners_are_sent_nothing(api: httpx.Client) -> None:
@@ -126,13 +127,13 @@ def test_a_change_takes_the_same_number_of_queries_for_any_number_of_endpoints(
     api.post("/api/v2/books", json=build_book())
     with CaptureQueriesContext(connection) as few:
         api.post("/api/v2/books", json=build_book())
-    for _ in range(50):
+    for _ in range(5):
         create_endpoint(owner)
     # The first change finds out that somebody listens.
     api.post("/api/v2/books", json=build_book())
     with django_assert_num_queries(len(few)):
         api.post("/api/v2/books", json=build_book())
-    assert Delivery.objects.count() == 100
+    assert Delivery.objects.count() == 10
 
 
 @pytest.fixture
@@ -158,15 +159,17 @@ def check_notifications(
     return check
 
 
-@pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize(
-    ("method", "address", "body"),
+    ("compiled", "method", "address", "body"),
     [
-        ("POST", "/books", build_book()),
-        ("PUT", "/books/{}", build_book()),
-        ("PATCH", "/books/{}", {"year": 1}),
-        ("DELETE", "/books/{}", None),
-        ("POST", "/books/bulk", {"operations": [{"op": "create", "book": build_book()}]}),
+        (True, "POST", "/books", build_book()),
+        (False, "POST", "/books", build_book()),
+        (True, "PUT", "/books/{}", build_book()),
+        (True, "PATCH", "/books/{}", {"year": 1}),
+        (False, "PATCH", "/books/{}", {"year": 1}),
+        (True, "DELETE", "/books/{}", None),
+        (False, "DELETE", "/books/{}", None),
+        (True, "POST", "/books/bulk", {"operations": [{"op": "create", "book": build_book()}]}),
     ],
 )
 def test_workers_are_woken_for_deliveries_alone(
@@ -174,10 +177,10 @@ def test_workers_are_woken_for_deliveries_alone(
     book: dict[str, Any],
     settings: Settings,
     check_notifications: Any,
+    compiled: bool,
     method: str,
     address: str,
     body: object,
-    compiled: bool,
 ) -> None:
     settings.COMPILED_PATH = compiled
     path = f"/api/v2{address.format(book['id'])}"
@@ -195,22 +198,6 @@ def test_workers_are_woken_for_deliveries_of_many_books_alone(check_notification
     check_notifications(
         lambda: changes.delete_books([*changes.lock_books([Book.objects.get().pk]).values()], ACTOR, NOW)
     )
-
-
-@pytest.mark.parametrize("compiled", [True, False])
-def test_a_change_of_nothing_wakes_no_worker(
-    api: httpx.Client,
-    book: dict[str, Any],
-    settings: Settings,
-    django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
-    compiled: bool,
-) -> None:
-    settings.COMPILED_PATH = compiled
-    create_endpoint()
-    with django_capture_on_commit_callbacks() as callbacks:
-        assert api.put(f"/api/books/{book['id']}", json={"title": book["title"]}).status_code == 200
-        assert api.post("/api/books", json=build_book(isbn=book["isbn"])).status_code == 409
-    assert worker_notifier.notify not in callbacks
 
 
 @pytest.fixture
@@ -244,9 +231,13 @@ def test_a_worker_that_listens_is_notified_of_deliveries(
 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has no notifications.")
-@pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize(
-    "failure", [OperationalError("the connection is lost"), InternalError("no space in the queue"), OSError()]
+    ("compiled", "failure"),
+    [
+        (True, OperationalError("the connection is lost")),
+        (False, InternalError("no space in the queue")),
+        (True, OSError()),
+    ],
 )
 def test_a_failing_notification_fails_no_change(
     api: httpx.Client, settings: Settings, listener: BaseDatabaseWrapper, compiled: bool, failure: Exception

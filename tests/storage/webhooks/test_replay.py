@@ -83,10 +83,10 @@ def test_a_replay_takes_the_same_number_of_queries_for_any_number_of_events(
     db: None, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     with transaction.atomic():
-        publish([EventData("book.created", None, {}) for _ in range(600)], NOW)
+        publish([EventData("book.created", None, {}) for _ in range(30)], NOW)
     endpoint = create_endpoint()
     with django_assert_num_queries(5):
-        assert replay_events(endpoint, "*", LONG_AGO, None, NOW) == 600
+        assert replay_events(endpoint, "*", LONG_AGO, None, NOW) == 30
 
 
 @pytest.mark.parametrize(("kinds", "count"), [("*", 1), ("book.deleted", 0)])

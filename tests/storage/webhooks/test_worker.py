@@ -77,11 +77,11 @@ def test_each_of_many_is_delivered_once() -> None:
     owner = create_owner()
     with start_receiver(respond_with(200)) as receiver:
         for number in range(3):
-            create_endpoint(owner, url=f"{receiver.url}/{number}", in_flight_limit=7)
-        for number in range(40):
+            create_endpoint(owner, url=f"{receiver.url}/{number}", in_flight_limit=3)
+        for number in range(8):
             publish_event(number)
-        run_worker(concurrency=10)
-    assert len({(request.path, request.body) for request in receiver.requests}) == len(receiver.requests) == 120
+        run_worker(concurrency=5)
+    assert len({(request.path, request.body) for request in receiver.requests}) == len(receiver.requests) == 24
     assert set(Delivery.objects.values_list("state", "attempted")) == {("delivered", 1)}
 
 

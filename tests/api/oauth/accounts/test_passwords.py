@@ -22,7 +22,7 @@ from library_site.jobs.expiry import delete_by_kind
 from oauth import expiry
 from oauth.accounts import mails
 from oauth.accounts.tokens import invitation_tokens, reset_tokens
-from oauth.models import AccountMail, APIKey, Profile
+from oauth.models import AccountMail, Profile
 from tests.support.account_pages import PASSWORD, dump_sessions, read_text, submit
 from tests.support.oauth_flows import create_key_header, post_form, sign_in, submit_sign_in
 from tests.support.second_factors import set_up_phone
@@ -205,8 +205,11 @@ def test_the_token_is_in_no_log_and_no_address_of_the_page(
 
 
 def test_a_bad_password_is_explained(api: httpx.Client, jane: User) -> None:
-    page = choose_password(api, get_link(api), "12345")
-    assert "This password is too short." in read_text(page)
+    link = get_link(api)
+    page = api.get(api.get(link).headers["Location"])
+    # Who has no keys is not asked about them.
+    assert "API keys" not in read_text(page)
+    assert "This password is too short." in read_text(choose_password(api, link, "12345"))
     assert is_password(jane, PASSWORD)
 
 
@@ -234,12 +237,6 @@ def test_api_keys_are_revoked_if_the_person_says_so(api: httpx.Client, jane: Use
     choose_password(api, get_link(api), revoke_keys="on")
     assert api.get("/api/v2/api-keys", headers=header).status_code == 401
     assert api.get("/api/v2/api-keys", headers=header_of_another).status_code == 200
-
-
-def test_who_has_no_keys_is_not_asked_about_them(api: httpx.Client, jane: User) -> None:
-    page = api.get(api.get(get_link(api)).headers["Location"])
-    assert "API keys" not in read_text(page)
-    assert not APIKey.objects.exists()
 
 
 # Invitations
@@ -271,9 +268,13 @@ def test_who_is_deactivated_meanwhile_gets_no_invitation(newcomer: User) -> None
     assert send_mails() == []
 
 
-def test_an_invitation_is_good_once_and_for_a_week(newcomer: User, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invitation_is_good_once_and_for_a_week_and_survives_a_new_secret_key(
+    newcomer: User, monkeypatch: pytest.MonkeyPatch, settings: Settings
+) -> None:
     token = invitation_tokens.make_token(newcomer)
+    settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "new", [settings.SECRET_KEY]
     assert invitation_tokens.check_token(newcomer, token)
+    assert not invitation_tokens.check_token(newcomer, reset_tokens.make_token(newcomer))
     now = timezone.now().timestamp()
     with monkeypatch.context() as patch:
         patch.setattr("django.core.signing.time.time", lambda: now + 7 * 24 * 3600 + 2)
@@ -283,16 +284,9 @@ def test_an_invitation_is_good_once_and_for_a_week(newcomer: User, monkeypatch: 
     assert not invitation_tokens.check_token(newcomer, token)
 
 
-def test_the_two_kinds_of_links_are_not_exchanged(api: httpx.Client, newcomer: User) -> None:
+def test_the_link_of_an_invitation_changes_no_password(api: httpx.Client, newcomer: User) -> None:
     link = get_invitation().replace("/accounts/invitation", "/accounts/password/new")
     assert "This link is no longer good" in read_text(api.get(link))
-    assert not invitation_tokens.check_token(newcomer, reset_tokens.make_token(newcomer))
-
-
-def test_an_invitation_survives_a_new_secret_key(newcomer: User, settings: Settings) -> None:
-    token = invitation_tokens.make_token(newcomer)
-    settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "new", [settings.SECRET_KEY]
-    assert invitation_tokens.check_token(newcomer, token)
 
 
 # Sending
@@ -319,16 +313,11 @@ def fail(*arguments: Any) -> int:
     raise SMTPServerDisconnected
 
 
-def test_two_workers_send_one_mail(jane: User) -> None:
+def test_two_workers_send_one_mail_and_its_request_is_cleared_after_a_day(jane: User) -> None:
     now = timezone.now()
     mails.request_reset(ADDRESS, "127.0.0.1", now)
     row = AccountMail.objects.get()
     assert [mails.claim(row, now) for _ in range(2)] == [True, False]
-
-
-def test_requests_for_mails_are_cleared_after_a_day(jane: User) -> None:
-    now = timezone.now()
-    mails.request_reset(ADDRESS, "127.0.0.1", now)
     for later, count in ((timedelta(hours=23), 0), (timedelta(hours=24), 1)):
         assert delete_by_kind(expiry.iter_expired(now + later))["mails about passwords"] == count
 
@@ -340,28 +329,18 @@ def change_password(client: httpx.Client, old: str, new: str = NEW_PASSWORD) -> 
     return submit(client, CHANGE_PAGE, old_password=old, new_password1=new, new_password2=new)
 
 
-def test_a_person_changes_the_password(api: httpx.Client, jane: User) -> None:
-    sign_in(api, jane)
-    assert change_password(api, PASSWORD).headers["Location"] == "/accounts/profile"
-    assert "Your password is changed." in read_text(api.get("/accounts/profile"))
-    assert is_password(jane, NEW_PASSWORD)
-
-
-def test_a_change_of_password_ends_the_other_sessions(api: httpx.Client, jane: User) -> None:
+def test_a_person_changes_the_password_which_ends_the_other_sessions(api: httpx.Client, jane: User) -> None:
     sign_in(api, jane)
     other_session = api.cookies["sessionid"]
     api.cookies.clear()
     submit_sign_in(api, "jane", PASSWORD)
-    change_password(api, PASSWORD)
-    assert api.get("/accounts/apps").status_code == 200
+    assert "Your old password was entered incorrectly." in read_text(change_password(api, "guess"))
+    assert change_password(api, PASSWORD).headers["Location"] == "/accounts/profile"
+    assert "Your password is changed." in read_text(api.get("/accounts/profile"))
+    assert is_password(jane, NEW_PASSWORD)
     api.cookies.clear()
     api.cookies.set("sessionid", other_session)
     assert api.get("/accounts/apps").status_code == 302
-
-
-def test_a_wrong_old_password_is_explained(api: httpx.Client, jane: User) -> None:
-    sign_in(api, jane)
-    assert "Your old password was entered incorrectly." in read_text(change_password(api, "guess"))
 
 
 def test_the_admins_page_is_the_same(api: httpx.Client, jane: User) -> None:

@@ -36,12 +36,6 @@ def build_app(**fields: str) -> Application:
     return Application(**{**values, **fields})
 
 
-def register_app(**fields: str) -> Application:
-    application = build_app(**fields)
-    registration.register_app(application, SCOPES)
-    return application
-
-
 def test_an_app_gets_a_secret_that_is_stored_as_a_hash(api: httpx.Client) -> None:
     application = build_app()
     secret = registration.register_app(application, SCOPES)
@@ -64,31 +58,16 @@ def test_a_public_app_has_no_secret_and_gets_tokens(api: httpx.Client) -> None:
     assert obtain_tokens(api, create_librarian(), application)["scope"] == "read write"
 
 
-def test_a_new_secret_replaces_the_old(api: httpx.Client) -> None:
-    application = build_app()
-    old = registration.register_app(application, SCOPES)
-    new = registration.renew_secret(application)
-
-    def status(secret: str) -> int:
-        return api.post("/oauth/introspect", data={"token": "any"}, auth=(application.client_id, secret)).status_code
-
-    assert (status(old), status(new)) == (401, 200)
-    assert new not in Application.objects.get(pk=application.pk).client_secret
-
-
-@pytest.mark.parametrize(
-    "uri",
-    [
-        "https://app.example",
+def test_valid_redirect_uris_are_accepted() -> None:
+    for uri in (
         "https://app.example:8443/callback?from=library",
         "https://[2001:db8::1]/callback",
-        "http://127.0.0.1:51004/callback",
         "http://[::1]:8080/",
         "https://one.example/ https://two.example/\nhttp://localhost/",
-    ],
-)
-def test_valid_redirect_uris_are_accepted(uri: str) -> None:
-    assert register_app(redirect_uris=uri).redirect_uris == uri
+    ):
+        application = build_app(redirect_uris=uri)
+        registration.register_app(application, SCOPES)
+        assert application.redirect_uris == uri
 
 
 INVALID_URIS = [

@@ -1,7 +1,5 @@
 """An owner may have only so many deliveries waiting: pings, redeliveries and replays beyond that are refused."""
 
-from typing import Any
-
 import httpx
 import pytest
 from django.contrib.auth.models import User
@@ -18,6 +16,7 @@ from tests.support.endpoints import (
     publish_event,
 )
 from tests.support.oauth_flows import create_key_header
+from tests.support.pages import parse_error
 from tests.support.webhooks_admin import DELIVERIES, ENDPOINTS, attempt_deliveries, build_replay_form
 from webhooks.models import Delivery, Endpoint
 
@@ -40,35 +39,31 @@ def send_request(api: httpx.Client, endpoint: Endpoint, path: str, header: dict[
     return api.post(address, json=SPAN if path == "replay" else None, headers=header)
 
 
-@pytest.mark.parametrize("path", PATHS)
-def test_the_api_refuses_what_would_be_too_many(api: httpx.Client, path: str) -> None:
+def test_the_api_refuses_what_would_be_too_many(api: httpx.Client) -> None:
     owner = create_owner()
     header = create_key_header(owner, "webhooks")
     endpoint = create_made_endpoint(owner)
-    publish_event()
-    statuses = [send_request(api, endpoint, path, header).status_code for _ in range(5)]
-    waiting = Delivery.objects.count()
-    refused = send_request(api, endpoint, path, header)
-    assert set(statuses) == {202, 409}
-    assert refused.json()["error"]["code"] == "CONFLICT"
-    assert refused.json()["error"]["message"] == MESSAGE
-    assert waiting <= 3
-    assert Delivery.objects.count() == waiting
+    for _ in range(3):
+        publish_event()
+    refusals = [send_request(api, endpoint, path, header) for path in PATHS]
+    assert [parse_error(refusal)[:2] for refusal in refusals] == [(409, "CONFLICT")] * 3
+    assert {refusal.json()["error"]["message"] for refusal in refusals} == {MESSAGE}
+    assert Delivery.objects.count() == 3
 
 
-@pytest.mark.parametrize("change", [{}, {"state": "disabled"}, {"state": "deleted"}])
-def test_all_endpoints_of_an_owner_count_together(api: httpx.Client, change: dict[str, Any]) -> None:
+def test_all_endpoints_of_an_owner_count_together_in_any_state(api: httpx.Client) -> None:
     owner = create_owner()
     header = create_key_header(owner, "webhooks")
-    other, endpoint = create_endpoint(owner), create_made_endpoint(owner)
-    publish_event()
-    publish_event()
-    attempt_deliveries()
-    Delivery.objects.filter(endpoint=other).update(state="waiting", next_at="2026-01-01T00:00:00Z")
-    publish_event()
+    create_endpoint(owner, kinds="book.deleted")
+    endpoint = create_made_endpoint(owner)
+    for _ in range(4):
+        publish_event()
+    other_states = Endpoint.objects.exclude(pk=endpoint.pk)
+    Delivery.objects.filter(pk__in=Delivery.objects.order_by("pk").values("pk")[:3]).update(endpoint=other_states.get())
     Delivery.objects.filter(endpoint=endpoint).update(state="delivered", next_at=None)
-    Endpoint.objects.filter(pk=other.pk).update(**change)
-    assert [send_request(api, endpoint, path, header).status_code for path in PATHS] == [409] * 3
+    for state in ("active", "disabled", "deleted"):
+        other_states.update(state=state)
+        assert send_request(api, endpoint, "ping", header).status_code == 409, state
 
 
 def test_the_deliveries_of_others_do_not_count(api: httpx.Client) -> None:
@@ -87,14 +82,14 @@ def test_what_was_sent_makes_room(api: httpx.Client) -> None:
     address = f"{HOOKS}/{create_made_endpoint(owner).pk}/ping"
     assert [api.post(address, headers=header).status_code for _ in range(4)] == [202, 202, 202, 409]
     attempt_deliveries()
-    assert [api.post(address, headers=header).status_code for _ in range(4)] == [202, 202, 202, 409]
+    assert api.post(address, headers=header).status_code == 202
 
 
 def test_the_events_of_books_are_never_refused(api: httpx.Client) -> None:
     create_endpoint()
-    for number in range(6):
+    for number in range(4):
         assert api.post("/api/v2/books", json=build_book(isbn=f"isbn-{number}")).status_code == 201
-    assert Delivery.objects.count() == 6
+    assert Delivery.objects.count() == 4
 
 
 def test_the_admin_refuses_what_would_be_too_many(developer: Client, ada: User) -> None:
