@@ -50,7 +50,6 @@ def add_derived_values(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def set_columns(instance: Book, columns: Mapping[str, Any]) -> None:
-    """Sets the written columns on a model object."""
     for name, value in columns.items():
         setattr(instance, name, value)
     instance._state.adding, instance._state.db = False, DEFAULT_DB_ALIAS

@@ -64,8 +64,6 @@ class ISBNField(CodePointField, models.CharField):
 
 
 class FoldedField(CodePointField, DerivedField, models.TextField):
-    """A folded text."""
-
     derive = staticmethod(fold)
 
 

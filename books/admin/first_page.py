@@ -99,7 +99,6 @@ class Column(NamedTuple):
 
 
 def describe_first_page(request: HttpRequest) -> dict[str, Any]:
-    """Returns the parts of the page that the user may see."""
     now = timezone.now()
     may_view, may_view_history = has_any_permission(request, SEE_BOOKS), request.user.has_perm(VIEW_HISTORY)
     return {
@@ -281,7 +280,6 @@ def describe_item(change: Description, books: Sequence[Link]) -> dict[str, Any]:
 
 
 def describe_changed_values(change: Description) -> str:
-    """Returns the first changed value, before and after."""
     lines = [line for line in change.lines if line.left is not None and line.right is not None]
     if find_loan(change.entry.after) or not lines or change.merged_into:
         return ""
@@ -290,7 +288,6 @@ def describe_changed_values(change: Description) -> str:
 
 
 def list_running_operations() -> list[dict[str, Any]]:
-    """Returns the running operations, oldest first."""
     operations = list_shown_operations().exclude(next_at=None).order_by("pk")
     return [describe_row(operation) for operation in operations[:MAX_SHOWN_OPERATIONS]]
 

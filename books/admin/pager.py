@@ -38,7 +38,6 @@ class Pager:
         return self.page.rows
 
     def read_rows(self, rows: QuerySet[M], limit: int) -> Sequence[M]:
-        """Returns a page of rows, sorted by id."""
         return self.read(partial(read_page, rows, descending=self.is_newest_first), limit)
 
     @property
@@ -54,7 +53,6 @@ class Pager:
         return bool(self.page.previous_key or self.page.next_key)
 
     def list_links(self) -> Iterator[Link]:
-        """Yields the links to the first, previous and next page."""
         words = (
             (_("Newest"), _("Newer"), _("Older"))
             if self.is_newest_first

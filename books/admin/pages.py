@@ -105,7 +105,6 @@ class BookAdmin(ValidatingAdmin):
         return form
 
     def find_requested_state(self, request: HttpRequest, book: Book) -> dict[str, Any] | None:
-        """Returns the earlier state that fills the form."""
         version = parse_integer(request.GET.get("state", ""))
         if version is None or not self.has_change_permission(request, book) or not request.user.has_perm(VIEW_HISTORY):
             return None

@@ -357,7 +357,6 @@ def build_page_statement(
 
 @lru_cache(CACHED_STATEMENTS)
 def build_book_statement(representation: BookEncoder) -> PreparedStatement:
-    """Selects the fields and the version of a book by its id."""
     sql, _ = Book.objects.filter(pk=0).values_list(*representation.columns, F("version")).query.sql_with_params()
     return PreparedStatement(sql, representation.is_whole)
 

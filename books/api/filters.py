@@ -179,8 +179,6 @@ def validate_word_count(text: str) -> None:
 
 
 class BookSearchFilter(BookFilter):
-    """All filters of books."""
-
     title = ContainsFilter("title", help_text="Case-insensitive partial match on the title.")
     isbn = ISBNFilter("isbn", help_text="The ISBN in any usual writing, with ten digits or thirteen.")
     available = AvailableFilter(help_text="Whether the book is available.")

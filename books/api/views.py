@@ -133,7 +133,6 @@ class BookViewSet(ResourceViewSet):
         return parse_book_id(self.kwargs[self.lookup_url_kwarg], self.find_other_errors)
 
     def find_other_errors(self) -> FieldErrors:
-        """Returns the errors of the query and of the body."""
         try:
             self.check_query(self.request)
             errors = self.find_field_errors(self.request)

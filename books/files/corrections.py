@@ -61,7 +61,6 @@ def build_rows(file: ImportFile, check_id: int, values: Mapping[Cell, str | None
 
 
 def load_corrections(file: ImportFile, check_id: int) -> dict[int, dict[str, str]]:
-    """Returns the corrected values of the check, by record position and field."""
     rows = ImportCorrection.objects.filter(file=file, operation_id=check_id, value__isnull=False)
     corrections: dict[int, dict[str, str]] = {}
     for position, field, value in rows.values_list("position", "member", "value"):

@@ -198,7 +198,6 @@ def begin_import(
 
 
 def count_writable(file: ImportFile, shown: Operation, *, take_doubtful: bool) -> int:
-    """Returns how many records an import would write."""
     counts = get_counts(shown)
     written = sum(counts[kind] for kind in WRITTEN_KINDS) if shown.kind == CHECK else 0
     return written + (counts[Verdict.DOUBTFUL] if take_doubtful else list_accepted(file).count())

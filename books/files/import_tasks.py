@@ -142,8 +142,6 @@ class RecordTask(Task):
 
 @register_operation_kind
 class CheckTask(RecordTask):
-    """Changes no book."""
-
     name = CHECK
     label = gettext_lazy("check of a file")
     is_listed = False
@@ -164,8 +162,6 @@ class CheckTask(RecordTask):
 
 @register_operation_kind
 class ImportTask(RecordTask):
-    """Writes the books."""
-
     name = IMPORT
     label = gettext_lazy("import")
     title = ngettext_lazy("%(count)s book imported", "%(count)s books imported", "number")
@@ -231,7 +227,6 @@ def find_preview(operation: Operation | None) -> FilePreview | None:
 
 @contextmanager
 def report_unreadable() -> Iterator[None]:
-    """Converts UnreadableFile to OperationFailed."""
     try:
         yield
     except UnreadableFile as error:
@@ -269,7 +264,6 @@ def get_counts(operation: Operation) -> Counter[str]:
 
 
 def add_counts(operation: Operation, outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """Returns the operation's result with these outcomes added."""
     counts = get_counts(operation) + Counter(str(outcome.verdict) for outcome in outcomes)
     reasons = {
         str(kind): add_reasons(

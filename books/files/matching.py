@@ -310,7 +310,6 @@ def mark_doubtful(outcome: Outcome, rules: ImportRules, today: date, warning: st
 
 
 def add_value_warnings(record: ParsedRecord, values: Mapping[str, Any], today: date) -> ParsedRecord:
-    """Adds the warnings about values to be written."""
     if "isbn" in values and not record.has_number and (warning := warn_isbn(values["isbn"])):
         record = record.add_warning("isbn", warning)
     if "year" in values and (warning := warn_year(values["year"], today)):

@@ -141,7 +141,6 @@ def open_content(file: ImportFile) -> BinaryIO:
 
 
 def build_source(file: ImportFile, encoding: str, **options: Any) -> StoredFile:
-    """Returns the file for a reader."""
     return StoredFile(file.size, PART_BYTES, encoding, partial(read_chunk, file), name=file.name, **options)
 
 

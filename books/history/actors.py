@@ -61,7 +61,6 @@ def get_or_create_actor(
 
 
 def load_actor(identity: Identity) -> ActorRef:
-    """Returns the row, and inserts it if it is missing."""
     pk = find_row(identity)
     actor = ActorRef(add_row_once(identity) if pk is None else pk)
     # If the transaction fails, the row does not exist.

@@ -69,7 +69,6 @@ def history_params(record: ChangeRecord, actor: ActorRef, now: datetime) -> list
 
 
 def insert_records(records: Iterable[ChangeRecord], actor: ActorRef, now: datetime) -> None:
-    """Inserts the records in batches, in the caller's transaction."""
     at = Change._meta.get_field("at").get_db_prep_save(to_naive_utc(now), connection)
     iterator = iter(records)
     while batch := list(islice(iterator, RECORD_BATCH)):

@@ -28,8 +28,6 @@ class UnknownVersion(APIError):
 
 
 class BookState(NamedTuple):
-    """The fields of a book at a version."""
-
     version: int
     fields: dict[str, Any]
 

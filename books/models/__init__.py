@@ -9,13 +9,13 @@ from books.models.book import (
     Book,
     DistinctBooks,
     LentBook,
+    MirroredBook,
     SortPrefix,
     UnrecordedWrite,
     sort_expression,
 )
 from books.models.history import Actor, Change
 from books.models.imports import ColumnMapping, ImportChunk, ImportCorrection, ImportFile, ImportFinding
-from books.models.mirroring import MirroredBook
 from books.models.operations import ExportChunk, Operation, OperationProblem
 from books.models.responses import StoredResponse
 from books.models.summaries import Summary

@@ -39,7 +39,6 @@ class Edit(NamedTuple):
 
 
 def read_edit(parameters: Mapping[str, Any]) -> Edit:
-    """Parses the result of `to_parameters`."""
     if "set" in parameters:
         return Edit(parameters["set"])
     replace = parameters["replace"]

@@ -160,7 +160,6 @@ class OperationRequest(NamedTuple):
         return self.kind.preview(self.selection.list_books(), self.parameters)
 
     def build_parameters(self, *, events: bool) -> dict[str, Any]:
-        """Returns the parameters of the operation."""
         return {"filter": self.selection.to_parameters(), **self.parameters, "events": events}
 
 

@@ -39,7 +39,6 @@ class StoredFilter(NamedTuple):
 
 
 def read_stored_filter(parameters: Mapping[str, Any]) -> StoredFilter:
-    """Parses the result of `to_parameters`."""
     return StoredFilter(parameters["form"], parameters["values"])
 
 

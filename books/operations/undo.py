@@ -153,7 +153,6 @@ class UndoWriter:
         self.waiting[book.id] = book, changed_book
 
     def flush(self) -> None:
-        """Writes the collected changes."""
         pairs, self.waiting = list(self.waiting.values()), {}
         if not pairs:
             return

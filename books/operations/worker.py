@@ -181,8 +181,6 @@ def get_next_size(size: int, seconds: float) -> int:
 
 
 class OperationRunner:
-    """Runs a leased operation step by step."""
-
     def __init__(self, operation: Operation, stop: Event) -> None:
         self.operation, self.stop = operation, stop
         self.batch_size = min(FIRST_BATCH_SIZE, BATCH_SIZES[connection.vendor])

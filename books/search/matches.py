@@ -34,7 +34,6 @@ class Search(NamedTuple):
 
 
 def find_first(books: QuerySet[Book], scan: Scan, limit: int) -> list[Book]:
-    """Returns the best matches."""
     return read_sections(books, build_search(scan).sections, limit, Start()).rows
 
 

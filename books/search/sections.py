@@ -65,8 +65,6 @@ class Section(NamedTuple):
 
 
 class Position(Cursor):
-    """A position in a list of sections."""
-
     max_length = 2_000
 
     section: int

@@ -33,6 +33,5 @@ def suggest(field: str, text: str) -> list[str]:
 
 
 def compile_prefix(field: str) -> str:
-    """Returns the index expression as SQL."""
     function = "SUBSTR({}, 1, {})" if connection.vendor == "sqlite" else "LEFT({}, {})"
     return function.format(FOLDED_COLUMNS[field], SORT_PREFIX_LENGTH)

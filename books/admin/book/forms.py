@@ -104,7 +104,6 @@ class BookForm(forms.ModelForm):
         return bool(problems) and all(problem.code in ("conflict", "warning") for problem in problems)
 
     def read_edits(self) -> dict[str, Any]:
-        """Returns the values of a valid form that the librarian edited."""
         return {name: self.cleaned_data[name] for name in self.list_edited_names()}
 
     def list_edited_names(self) -> list[str]:

@@ -28,7 +28,6 @@ from books.operations.selections import StoredFilter
 
 
 def export_list(request: HttpRequest) -> HttpResponseBase:
-    """Returns a file with the books of all pages of the list with these parameters, sorted by id."""
     format = FORMATS.get(request.GET.get("format", ""))
     unknown_names = list_unknown_names(request.GET, "format")
     if not format or (format is XLSX and request.method != "POST") or unknown_names:

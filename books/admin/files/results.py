@@ -190,7 +190,6 @@ def format_text(value: Any) -> str:
 
 
 def read_fields(form: QueryDict) -> dict[Cell, str]:
-    """Returns the submitted texts by the cells that they correct."""
     texts: dict[Cell, str] = {}
     for name, text in form.items():
         prefix, _dash, place = name.partition("-")

@@ -141,7 +141,6 @@ class BookList(ChangeList):
 
     @property
     def page_count(self) -> int | None:
-        """The number of pages, if the number of books is known."""
         if isinstance(self.result_count, BoundedCount):
             return None
         return max(1, -(-self.result_count // self.rows))
@@ -154,7 +153,6 @@ class BookList(ChangeList):
 
     @property
     def exact_address(self) -> str:
-        """The address of the list with the exact count; empty if the count is exact."""
         return self.build_address(exact=1) if isinstance(self.result_count, BoundedCount) else ""
 
     @property
@@ -201,7 +199,6 @@ class BookList(ChangeList):
         return {}
 
     def list_headers(self) -> Iterator[Header]:
-        """Yields the headers of the visible columns."""
         sort = self.read_sort()
         for name in self.columns:
             next_sort = f"-{name}" if sort == name else name
@@ -235,7 +232,6 @@ class BookList(ChangeList):
 
     @property
     def export_parameters(self) -> list[tuple[str, str]]:
-        """The parameters that select the books of the list."""
         return parse_qsl(change_query(self.address_query, sort="", view=""))
 
     @property

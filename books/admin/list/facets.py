@@ -35,8 +35,6 @@ class Facet(NamedTuple):
 
 
 class FacetCounts(NamedTuple):
-    """The numbers of books for each facet."""
-
     genres: Sequence[tuple[str, int]]
     decades: Sequence[tuple[int, int]]
     availability: Mapping[str, int]

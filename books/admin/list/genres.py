@@ -25,8 +25,6 @@ MAX_FOLDED_LENGTH = 4 * MAX_LENGTHS["genre"]
 
 
 class GenreCursor(PageCursor):
-    """A position in the genres, sorted by folded text."""
-
     # Base64 of a text with four bytes a character.
     max_length = 6 * MAX_FOLDED_LENGTH
     # PostgreSQL cannot store NUL.

@@ -154,7 +154,6 @@ def read_number(text: str) -> str:
 
 
 def bulk_edit_selected(request: HttpRequest) -> str:
-    """Returns the address of the bulk edit for the checked books, or for the whole list."""
     if is_across(request):
         return bulk_edit_address(request.GET)
     return reverse("admin:bulk_edit", query={"ids": ",".join(request.POST.getlist(ACTION_CHECKBOX_NAME))})

@@ -78,7 +78,6 @@ def find_changed_books(operation_ids: Collection[int], limit: int = SHOWN_BOOKS)
 
 
 def describe_progress(operation: Operation, now: datetime) -> dict[str, Any]:
-    """Returns the data that the page refreshes each second."""
     return {
         "is_under_way": is_under_way(operation),
         "done": count_done(operation),
@@ -114,7 +113,6 @@ def estimate_seconds_left(operation: Operation, now: datetime) -> int | None:
 
 
 def list_problems(operation: Operation, pager: Pager) -> list[tuple[Link, str]]:
-    """Returns a page of the books that the operation did not change, with the reasons."""
     problems = OperationProblem.objects.filter(operation=operation)
     return [(link_book(problem.subject), describe_problem(problem)) for problem in pager.read_rows(problems, PAGE_SIZE)]
 

@@ -58,7 +58,6 @@ class SkipLimitPagination(LimitOffsetPagination):
         return queryset[offset : offset + limit]
 
     def get_paginated_response(self, data: Any) -> Response:
-        """Returns a JSON array."""
         return Response(data)
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:

@@ -27,5 +27,4 @@ class CatalogueFailed(Exception):
         self.text, self.details = text, details
 
     def describe(self) -> str:
-        """Returns the translated reason."""
         return _(self.text) % self.details

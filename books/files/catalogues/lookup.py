@@ -19,7 +19,6 @@ def has_catalogues() -> bool:
 
 
 def find_remembered(isbn13: str) -> CatalogueResult | None:
-    """Returns the cached result, or None."""
     lookup: CatalogueResult | None = cache.get(f"catalogue:{isbn13}")
     return lookup
 

@@ -173,6 +173,5 @@ def guess_mapping(columns: Sequence[str]) -> dict[str, str]:
 
 
 def list_ignored(columns: Collection[str], mapping: Mapping[str, str]) -> list[str]:
-    """Returns the columns that the mapping does not use."""
     taken = set(mapping.values())
     return [column for column in columns if column not in taken]

@@ -70,7 +70,6 @@ def count_wrong_leaders(stream: BinaryIO) -> Counter[Encoding]:
 
 
 def describe_wrong_utf_8(count: int) -> str:
-    """Returns the warning about records that declare UTF-8 but are not."""
     sentence = ngettext(
         "%(count)d record says that it is in UTF-8, and is not. It may be in MARC-8 or Windows-1252 (Latin-1).",
         "%(count)d records say that they are in UTF-8, and are not. They may be in MARC-8 or Windows-1252 (Latin-1).",
@@ -80,7 +79,6 @@ def describe_wrong_utf_8(count: int) -> str:
 
 
 def describe_utf_8(count: int) -> list[str]:
-    """Returns the note about records in UTF-8 that declare MARC-8."""
     sentence = ngettext(
         "%(count)d record says that it is in MARC-8, and is read as UTF-8, because its bytes are.",
         "%(count)d records say that they are in MARC-8, and are read as UTF-8, because their bytes are.",

@@ -62,7 +62,6 @@ def describe_other_kind(record: Record, number: int) -> str:
 
 
 def read_values(record: Record) -> dict[str, Any]:
-    """Returns the fields of the book that the record contains."""
     is_exact = record.leader[18] in EXACT_FORMS
     clean = unescape_characters if is_exact else clean_text
     values: dict[str, Any] = {

@@ -104,7 +104,6 @@ AVAILABILITIES = {"available": True, "lent": False}
 
 
 def iter_texts(book: ExportedBook) -> Iterator[tuple[BookField, str]]:
-    """Yields each field as text."""
     for book_field in BOOK_FIELDS:
         value = getattr(book, book_field.name)
         yield book_field, str(value) if not isinstance(value, bool) else "available" if value else "lent"

@@ -37,7 +37,6 @@ def serve(connection: socket, job: Job) -> None:
 
 
 def do_job(connection: socket, job: Job) -> tuple[bytes, bytes]:
-    """Runs the job and returns the last message."""
     try:
         with translation.override(job["language"]):
             for content in READER_TASKS[job["task"]](PartSource(connection, job)):
@@ -70,7 +69,6 @@ class PartSource:
         return self.ask(messages.NEED_CHUNK, number)
 
     def iter_reasons(self) -> Iterator[tuple[int, str]]:
-        """Yields the positions and reasons of the rejected records."""
         position = 0
         while rows := json.loads(self.ask(messages.NEED_REASONS, position)):
             yield from rows

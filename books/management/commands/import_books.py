@@ -136,7 +136,6 @@ class Command(CheckedCommand):
         return rules
 
     def describe_preview(self, preview: FilePreview, rules: ImportRules) -> None:
-        """Describes how the file is read, and which columns are ignored."""
         self.stderr.write(f"Read as {preview.description}.")
         if preview.warning:
             others = [name for name in FORMATS[preview.format].encodings if not name.startswith("utf")]
