@@ -9,9 +9,9 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from books.models import Book
-from books.search.suggestions import MAX_SUGGESTIONS
+from books.search import suggestions
 from tests.support.admin_pages import read_inputs, read_text
-from tests.support.books import build_book
+from tests.support.books import build_book, build_isbn
 from tests.support.books_admin import ADD, LIST, build_form, change_book, create_book, delete_book, page_address
 
 SUGGESTIONS = f"{LIST}suggestions/"
@@ -60,42 +60,32 @@ def test_an_earlier_state_is_restored_with_one_save_and_warned_of(librarian: Cli
     assert (restored_book.isbn, restored_book.year) == ("978-0-14-143951-8", 1399)
 
 
-@pytest.mark.parametrize(
-    ("fields", "field", "words"),
-    [
+def test_what_is_probably_wrong_is_saved_by_the_second_save(librarian: Client) -> None:
+    create_book(title="Persuasion", isbn="978-0-14-143958-7")
+    questions: list[tuple[dict[str, Any], str, str]] = [
         ({"isbn": "9780141439519"}, "isbn", "In this ISBN a digit is wrong"),
-        ({"isbn": "9771234567003"}, "isbn", "the code of a periodical"),
-        ({"isbn": "LOC 17"}, "isbn", "This is no valid ISBN"),
-        ({"title": "PERSUASION", "author": "jane austen"}, "title", "has the same title and author"),
         ({"title": "Persuasion : a novel", "author": "Austen, Jane"}, "title", "has the same title and author"),
         ({"year": 1399}, "year", "This year is improbable"),
-        ({"year": 3000}, "year", "This year is improbable"),
-    ],
-)
-def test_what_is_probably_wrong_is_saved_by_the_second_save(
-    librarian: Client, fields: dict[str, Any], field: str, words: str
-) -> None:
-    create_book(title="Persuasion", isbn="978-0-14-143958-7")
-    question = librarian.post(ADD, build_new(**fields))
-    [(asked, [message])] = read_errors(question).items()
-    assert (asked, words in message, "Please correct" in read_text(question)) == (field, True, False)
-    assert Book.objects.count() == 1
-    shown = read_inputs(read_text(question))
-    assert librarian.post(ADD, {**build_new(**fields), "shown_warnings": shown["shown_warnings"]}).status_code == 302
-    assert Book.objects.count() == 2
+    ]
+    for number, (fields, field, words) in enumerate(questions, 1):
+        form = build_new(**{"title": f"Emma {number}", "isbn": build_isbn(number), **fields})
+        question = librarian.post(ADD, form)
+        [(asked, [message])] = read_errors(question).items()
+        assert (asked, words in message, "Please correct" in read_text(question)) == (field, True, False)
+        assert Book.objects.count() == number
+        shown = read_inputs(read_text(question))["shown_warnings"]
+        assert librarian.post(ADD, {**form, "shown_warnings": shown}).status_code == 302
 
 
-@pytest.mark.parametrize("stored", ["9780141439518", "0-14-143951-3", "0141439513"])
-def test_a_scanned_isbn_that_is_there_is_added_only_after_an_explicit_yes(librarian: Client, stored: str) -> None:
+def test_a_scanned_isbn_that_is_there_is_added_only_after_an_explicit_yes(librarian: Client) -> None:
     """However often one saves, and although the page warned while the form was filled in."""
-    create_book(title="Emma", isbn=stored)
+    create_book(title="Emma", isbn="0-14-143951-3")
     scanned = build_new(isbn="9780141439518")
     seen = read_inputs(read_text(librarian.get(WARNINGS, scanned)))
     question = librarian.post(ADD, {**scanned, **seen})
     [(asked, [message])] = read_errors(question).items()
     assert (asked, "has the same ISBN" in message) == ("isbn", True)
-    page = read_text(question)
-    again = librarian.post(ADD, {**read_inputs(page), "isbn": "9780141439518"})
+    again = librarian.post(ADD, {**read_inputs(read_text(question)), "isbn": "9780141439518"})
     assert (list(read_errors(again)), Book.objects.count()) == (["isbn"], 1)
     [yes] = re.findall(r'<input type="checkbox" name="accepted_warning" value="(\w+)">', read_text(again))
     assert list(read_errors(librarian.post(ADD, {**scanned, "shown_warnings": yes}))) == ["isbn"]
@@ -185,10 +175,10 @@ def test_genres_and_authors_are_suggested(librarian: Client) -> None:
         assert librarian.get(SUGGESTIONS, query).json() == [], query
 
 
-def test_suggestions_are_few_and_take_one_query(librarian: Client) -> None:
-    for number in range(MAX_SUGGESTIONS + 5):
+def test_suggestions_are_few_and_take_one_query(librarian: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(suggestions, "MAX_SUGGESTIONS", 2)
+    for number in range(3):
         create_book(genre=f"Genre {number}")
     with CaptureQueriesContext(connection) as queries:
-        suggestions = librarian.get(SUGGESTIONS, {"member": "genre", "text": "g"}).json()
-    assert len(suggestions) == MAX_SUGGESTIONS
+        assert len(librarian.get(SUGGESTIONS, {"member": "genre", "text": "g"}).json()) == 2
     assert sum("RECURSIVE" in query["sql"] for query in queries) == 1

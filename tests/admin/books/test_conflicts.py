@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pytest
 from django.test import Client
 
 from books.models import Book
@@ -39,25 +38,16 @@ def test_a_second_change_of_someone_else_is_asked_about_too(librarian: Client) -
     ]
 
 
-@pytest.mark.parametrize(
-    ("edits", "saved", "conflict"),
-    [
-        ({"year": "1816"}, {"year": 1815}, ("Year", "1813", "1815", "1816")),
-        ({"available": ""}, {"available": False}, None),
-        ({"available": "", "year": "1816"}, {"available": False}, None),
-        ({"genre": "Romance"}, {"genre": "Romance"}, None),
-        ({"title": "Emma"}, {"title": " Pride \nand Prejudice"}, None),
-    ],
-)
-def test_only_values_that_differ_are_asked_about(
-    librarian: Client, edits: dict[str, Any], saved: dict[str, Any], conflict: tuple[Any, ...] | None
-) -> None:
-    book = create_book()
-    form = build_form(book, **edits)
-    change_book(book, **saved)
-    response: Any = librarian.post(page_address(book), form)
-    assert response.status_code == (200 if conflict else 302)
-    assert not conflict or list_conflicts(response)[0][: len(conflict)] == conflict
+def test_only_values_that_differ_are_asked_about(librarian: Client) -> None:
+    for edits, saved in (
+        ({"available": "", "year": "1816"}, {"available": False}),
+        ({"genre": "Romance"}, {"genre": "Romance"}),
+        ({"title": "Emma"}, {"title": " Pride \nand Prejudice"}),
+    ):
+        book = create_book()
+        form = build_form(book, **edits)
+        change_book(book, **saved)
+        assert librarian.post(page_address(book), form).status_code == 302, edits
 
 
 def test_a_value_of_someone_else_can_be_kept(librarian: Client) -> None:

@@ -82,7 +82,6 @@ def test_a_conflict_with_the_restored_book_is_asked_about(librarian: Client) -> 
 @pytest.mark.parametrize(
     ("permissions", "has_history", "may_restore"),
     [
-        ([], False, False),
         (["add_book"], False, False),
         (["view_history"], True, False),
         (["add_book", "view_history"], True, True),

@@ -23,18 +23,16 @@ from tests.support.operations import claim_runner, run_operations
 EXPORT = f"{LIST}export/"
 
 
-@pytest.mark.parametrize("media_type", STREAMED_FORMATS)
-def test_the_books_of_the_list_are_in_the_file(librarian: Client, media_type: str) -> None:
-    format = STREAMED_FORMATS[media_type]
+def test_the_books_of_the_list_are_in_the_file(librarian: Client) -> None:
     for year in (1900, 1901, 1902, 1903):
         create_book(title=f"Emma {year}", year=year)
     create_book(title="Other", year=1902)
-    response = librarian.get(
-        EXPORT, {"format": format.name, "q": "emma", "year_from": "1901", "year_to": "1902", "sort": "-id"}
-    )
-    assert response["Content-Disposition"] == f'attachment; filename="books{format.extension}"'
-    titles = [record.values["title"] for record in read_records(format.name, response.getvalue())]
-    assert titles == ["Emma 1901", "Emma 1902"]
+    query = {"q": "emma", "year_from": "1901", "year_to": "1902", "sort": "-id"}
+    for format in STREAMED_FORMATS.values():
+        response = librarian.get(EXPORT, {"format": format.name, **query})
+        assert response["Content-Disposition"] == f'attachment; filename="books{format.extension}"'
+        titles = [record.values["title"] for record in read_records(format.name, response.getvalue())]
+        assert titles == ["Emma 1901", "Emma 1902"], format.name
 
 
 def test_the_list_offers_what_it_shows(librarian: Client) -> None:
