@@ -12,7 +12,8 @@ from django.utils import timezone
 
 from books.admin.list import changelist
 from books.admin.urls import URLS
-from books.models import Book, Summary
+from books.history.actors import record_operation
+from books.models import Actor, Book, ListSettings, Summary
 from books.writing import changes
 from library_site.admin import paginator
 from tests.support.admin_pages import read_text
@@ -20,9 +21,13 @@ from tests.support.books import ACTOR, build_book, build_isbn
 from tests.support.books_admin import (
     ADD,
     LIST,
+    RECENT_CHANGES,
+    add_actor,
     build_form,
     change_book,
     create_book,
+    delete_book,
+    history_address,
     page_address,
 )
 
@@ -181,3 +186,23 @@ def test_a_large_list_is_counted_for_who_asks(librarian: Client) -> None:
     counted = librarian.get(f"{LIST}{response.context['cl'].exact_address}")
     assert "<h1>Books (61)</h1>" in counted.content.decode()
     assert counted.context["cl"].page_count == 2
+
+
+def test_no_page_takes_more_queries_for_more_books_and_changes(librarian: Client, astrid: User) -> None:
+    ListSettings.objects.create(user=astrid, columns=["author"], rows=2)
+    book = create_book(title="Emma")
+    pages = ["/admin/", LIST, f"{LIST}scan/?code=emma", RECENT_CHANGES, history_address(book)]
+    counts: dict[str, list[int]] = {page: [] for page in pages}
+    for year in (1, 2, 3):
+        operation = record_operation("bulk", add_actor(Actor.Channel.BULK, user_name=f"user {year}"), timezone.now())
+        change_book(book, actor=operation, year=year)
+        delete_book(create_book(actor=add_actor(Actor.Channel.V2, user_name=f"user {year}")))
+        for _ in range(3):
+            create_book(title="Emma")
+        for page in pages:
+            with CaptureQueriesContext(connection) as queries:
+                librarian.get(page)
+            counts[page].append(len(queries))
+            is_history = page in (RECENT_CHANGES, history_address(book))
+            assert not [query["sql"] for query in queries if is_history and "COUNT(" in query["sql"]]
+    assert {page: numbers for page, numbers in counts.items() if numbers[2] > numbers[1]} == {}

@@ -6,9 +6,7 @@ from typing import Any
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission, User
-from django.db import connection
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from django.utils.formats import date_format
 from pytest_django import Settings
@@ -16,7 +14,7 @@ from pytest_django import Settings
 from books.admin.book import history
 from books.history.actors import get_or_create_actor, record_operation
 from books.models import Actor, Change, Operation
-from tests.support.admin_pages import ODD_IDS, ODD_QUERIES, follow_link, read_text, read_words, submit_action
+from tests.support.admin_pages import ODD_IDS, ODD_QUERIES, follow_link, read_text, read_words
 from tests.support.books_admin import (
     DELETED_BOOKS,
     LIST,
@@ -73,16 +71,6 @@ def test_a_change_names_who_made_it_and_through_what(librarian: Client) -> None:
     assert " through import" in read_words(librarian.get(history_address(book)))
 
 
-def test_a_list_action_links_its_other_changes(librarian: Client) -> None:
-    book, other_book = create_book(title="Emma"), create_book(title="Persuasion")
-    submit_action(librarian, LIST, "mark_lent", book, other_book)
-    change_book(book, genre="Satire")
-    page = librarian.get(history_address(book))
-    operation_page = follow_link(librarian, page, "2 books marked as lent")
-    changes = follow_link(librarian, operation_page, "All its changes")
-    assert list_entries(changes) == [("Persuasion", 2), ("Emma", 2)]
-
-
 def test_the_names_of_a_change_link_what_else_they_did(librarian: Client) -> None:
     key = add_actor(Actor.Channel.V2, user_name="ada", app_name="Bindery & Co", api_key_name="Till")
     book = create_book(title="Emma")
@@ -109,18 +97,6 @@ def test_pages_follow_each_other_in_both_directions(librarian: Client) -> None:
     assert [list_versions(page) for page in pages] == [[5, 4], [3, 2], [1], [3, 2], [5, 4], [3, 2], [5, 4]]
     assert [bool(page.context["pager"].page.previous_key) for page in pages[:3]] == [False, True, True]
     assert [bool(page.context["pager"].page.next_key) for page in pages[:3]] == [True, True, False]
-
-
-def test_a_page_takes_as_many_queries_for_many_changes_as_for_few(librarian: Client) -> None:
-    book, counts = create_book(), []
-    for year in (1, 2, 3):
-        operation = record_operation("bulk", add_actor(Actor.Channel.BULK, user_name=f"user {year}"), timezone.now())
-        change_book(book, actor=operation, year=year)
-        with CaptureQueriesContext(connection) as queries:
-            librarian.get(history_address(book))
-        counts.append(len(queries))
-        assert not [query["sql"] for query in queries if "COUNT(" in query["sql"]]
-    assert counts[0] == counts[2]
 
 
 @pytest.mark.unrecorded

@@ -4,9 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from django.db import connection
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from books.admin.book import recent_changes
@@ -17,14 +15,7 @@ from books.operations.selection_tasks import MarkTask, run_small_operation
 from books.writing import changes
 from tests.support.admin_pages import follow_link, list_badges, read_text, read_words
 from tests.support.books import build_book
-from tests.support.books_admin import (
-    RECENT_CHANGES,
-    add_actor,
-    change_book,
-    create_book,
-    delete_book,
-    list_entries,
-)
+from tests.support.books_admin import RECENT_CHANGES, add_actor, change_book, create_book, delete_book, list_entries
 
 NIGHT = datetime(2026, 1, 31, 3, tzinfo=UTC)
 MORNING = datetime(2026, 1, 31, 9, tzinfo=UTC)
@@ -95,20 +86,6 @@ def test_the_filters_of_a_page_are_in_its_form(librarian: Client) -> None:
     assert 'name="user" value="ada"' in html
     assert 'value="2026-01-31T09:00"' in html
     assert "<details open>" in html
-
-
-def test_a_page_takes_as_many_queries_for_many_changes_as_for_few(librarian: Client) -> None:
-    counts = []
-    for number in (1, 2, 3):
-        book = create_book(actor=add_actor(Actor.Channel.V2, user_name=f"user {number}"))
-        operation = record_operation("bulk", add_actor(Actor.Channel.BULK, user_name=f"user {number}"), NIGHT)
-        change_book(create_book(), actor=operation, year=1)
-        delete_book(book)
-        with CaptureQueriesContext(connection) as queries:
-            librarian.get(RECENT_CHANGES)
-        counts.append(len(queries))
-        assert not [query["sql"] for query in queries if "COUNT(" in query["sql"]]
-    assert counts[0] == counts[2]
 
 
 def test_the_next_single_change_after_large_operations_is_on_the_first_page(

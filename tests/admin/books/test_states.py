@@ -10,14 +10,7 @@ from django.utils import timezone
 from books.models import Book, Change
 from books.writing import changes
 from tests.support.admin_pages import follow_link, read_inputs, read_text, read_words
-from tests.support.books_admin import (
-    change_book,
-    create_book,
-    delete_book,
-    find_anybody,
-    history_address,
-    page_address,
-)
+from tests.support.books_admin import change_book, create_book, delete_book, find_anybody, history_address, page_address
 
 
 def state_address(book: Book, **query: int | str) -> str:

@@ -8,18 +8,9 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from tests.support.admin_pages import (
-    list_badges,
-    list_rows,
-    read_text,
-    submit_action,
-)
+from tests.support.admin_pages import list_badges, list_rows, read_text, submit_action
 from tests.support.endpoints import SECRET, create_endpoint, create_owner, publish_event
-from tests.support.webhooks_admin import (
-    DELIVERIES,
-    MOMENT,
-    attempt_deliveries,
-)
+from tests.support.webhooks_admin import DELIVERIES, MOMENT, attempt_deliveries
 from webhooks.admin import action_buttons
 from webhooks.models import Attempt, Delivery, Endpoint
 

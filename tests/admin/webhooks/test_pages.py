@@ -13,13 +13,7 @@ from oauth2_provider.models import Application
 
 from oauth.models import Authorization
 from tests.support import oauth_flows, sources
-from tests.support.admin_pages import (
-    ODD_IDS,
-    ODD_QUERIES,
-    ODD_SELECTIONS,
-    read_text,
-    submit_action,
-)
+from tests.support.admin_pages import ODD_IDS, ODD_QUERIES, ODD_SELECTIONS, read_text, submit_action
 from tests.support.endpoints import create_endpoint, create_owner, publish_event
 from tests.support.oauth_flows import create_key_header
 from tests.support.webhooks_admin import (

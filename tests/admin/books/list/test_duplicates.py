@@ -15,14 +15,7 @@ from books.writing.changes import BookNotFound
 from books.writing.merging import merge_books
 from tests.support.admin_pages import follow_link, read_inputs, read_text, read_words
 from tests.support.books import ACTOR
-from tests.support.books_admin import (
-    LIST,
-    RECENT_CHANGES,
-    change_book,
-    create_book,
-    delete_book,
-    history_address,
-)
+from tests.support.books_admin import LIST, RECENT_CHANGES, change_book, create_book, delete_book, history_address
 from tests.support.history import list_entries
 from tests.support.oauth_flows import create_key_header
 from tests.support.operations import run_operations
