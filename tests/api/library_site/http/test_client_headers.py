@@ -13,15 +13,13 @@ from library_site.rate_limit.counters import make_counter
 from oauth.throttling import CallerThrottle
 from tests.support.applications import Answer, ApplicationVariant
 from tests.support.credentials import PLAIN_NAMES, Credentials
-from tests.support.requests import BOOKS, Request
-from tests.support.small_library import NEW_BOOK, VERSION_2, encode_body, restore_books
+from tests.support.requests import Request
+from tests.support.small_library import NEW_BOOK, VERSION_2, restore_books
 
 CORS = "corsheaders.middleware.CorsMiddleware"
 # As the clients and the proxies of today send them.
 CLIENTS: dict[str, dict[str, str]] = {
-    "curl": {"Accept": "*/*", "User-Agent": "curl/8.9.1"},
     "requests": {"Accept": "*/*", "Accept-Encoding": "gzip, deflate, br", "Connection": "keep-alive"},
-    "httpx": {"Accept": "*/*", "Accept-Encoding": "gzip, deflate", "User-Agent": "python-httpx/0.28.1"},
     "Node's fetch": {"Accept": "*/*", "Accept-Language": "*", "Sec-Fetch-Mode": "cors", "User-Agent": "node"},
     "axios": {"Accept": "application/json, text/plain, */*", "User-Agent": "axios/1.7.7"},
     "Chromium": {
@@ -33,18 +31,8 @@ CLIENTS: dict[str, dict[str, str]] = {
         "Upgrade-Insecure-Requests": "1",
     },
     "Go": {"User-Agent": "Go-http-client/1.1", "Accept-Encoding": "gzip"},
-    "nginx": {
-        "X-Real-IP": "192.0.2.1",
-        "X-Forwarded-For": "192.0.2.1",
-        "X-Forwarded-Proto": "http",
-        "Connection": "close",
-    },
-    "an ALB": {
-        "X-Forwarded-For": "192.0.2.1",
-        "X-Forwarded-Proto": "https",
-        "X-Forwarded-Port": "443",
-        "X-Amzn-Trace-Id": "Root=1-67891233-abcdef012345678912345678",
-    },
+    "nginx": {"X-Real-IP": "192.0.2.1", "X-Forwarded-For": "192.0.2.1", "X-Forwarded-Proto": "http"},
+    "an ALB": {"X-Forwarded-For": "192.0.2.1", "X-Forwarded-Proto": "https", "X-Forwarded-Port": "443"},
     "a CDN": {"Via": "1.1 cache", "CDN-Loop": "cdn", "CF-Ray": "230b030023ae2822-SJC", "X-Forwarded-Proto": "https"},
     "a page of the same site": {"Origin": "http://127.0.0.1:8000", "Sec-Fetch-Site": "same-origin"},
     "a range": {"Range": "bytes=0-1"},
@@ -52,10 +40,7 @@ CLIENTS: dict[str, dict[str, str]] = {
 WITH_LIMIT = [*settings.API_MIDDLEWARE, "oauth.throttling.count_refusals"]
 CONFIGURATIONS: dict[str, dict[str, Any]] = {
     "as it comes": {},
-    "CORS": {
-        "CORS_ALLOWED_ORIGINS": ["http://127.0.0.1:8000"],
-        "API_MIDDLEWARE": [CORS, *settings.API_MIDDLEWARE],
-    },
+    "CORS": {"CORS_ALLOWED_ORIGINS": ["http://127.0.0.1:8000"], "API_MIDDLEWARE": [CORS, *settings.API_MIDDLEWARE]},
     "HTTPS": {
         "SECURE_SSL_REDIRECT": True,
         "SECURE_HSTS_SECONDS": 3600,
@@ -65,20 +50,15 @@ CONFIGURATIONS: dict[str, dict[str, Any]] = {
     "protected": {"LIBRARY_ACCESS": "protected"},
     "metrics": {"METRICS_TOKEN": "x" * 32},
     "a limit": {"API_RATE_LIMIT": (1000, 60), "API_MIDDLEWARE": WITH_LIMIT},
-    "a limit that is reached": {
-        "API_RATE_LIMIT": (2, 60),
-        "API_MIDDLEWARE": WITH_LIMIT,
-    },
+    "a limit that is reached": {"API_RATE_LIMIT": (2, 60), "API_MIDDLEWARE": WITH_LIMIT},
 }
 REQUESTS = [
     Request("GET", "/books", query="limit=2"),
-    Request("GET", "/books", query="author=aus&genre=nov"),
     Request("GET", "/books", query="limit=0"),
     Request("GET", "/books/1"),
     Request("GET", "/books/1", headers={"If-None-Match": "*"}),
     Request("GET", "/books/99"),
     Request("PUT", "/books/1", body=NEW_BOOK),
-    Request("PUT", "/books/1", body=encode_body(isbn=BOOKS[1]["isbn"])),
     Request("POST", "/books", body=NEW_BOOK),
     Request("DELETE", "/books/2"),
     Request("GET", "/books", VERSION_2, "limit=1&count=true&fields=id,title"),
@@ -148,7 +128,7 @@ def test_no_header_of_a_client_needs_django(
         with compiled.override_settings():
             for client, client_headers in CLIENTS.items():
                 headers = {**client_headers, "User-Agent": client, "X-Forwarded-Proto": "https"}
-                for request in (REQUESTS[0], REQUESTS[3], REQUESTS[12]):
+                for request in (REQUESTS[0], Request("GET", "/books/1"), Request("GET", "/books/1", VERSION_2)):
                     compiled.send(request._replace(headers=headers), library["key"])
     finally:
         request_started.disconnect(record_request)
