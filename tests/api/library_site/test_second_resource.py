@@ -7,6 +7,7 @@ import httpx
 import pytest
 from django.db import connection
 from django.test.utils import override_settings
+from drf_spectacular.generators import SchemaGenerator
 
 from tests.api.library_site import shelves
 from tests.support.oauth_flows import create_key_header, create_reader
@@ -127,3 +128,19 @@ def test_its_errors_have_the_form_of_the_version(api: httpx.Client, shelf: dict[
         (403, "FORBIDDEN", []),
     ]
     assert responses[5].json()["error"]["message"] == "Shelf not found"
+
+
+def test_it_is_documented(api: httpx.Client) -> None:
+    document = SchemaGenerator(api_version="v2", urlconf=shelves).get_schema(request=None, public=True)
+    operations = [
+        operation for path in (SHELVES, f"{SHELVES}/{{id}}") for operation in document["paths"][path].values()
+    ]
+    assert {operation["operationId"]: operation["summary"] for operation in operations} == {
+        "list_shelves": "List shelves",
+        "create_shelf": "Create a shelf",
+        "read_shelf": "Read a shelf",
+        "replace_shelf": "Replace a shelf",
+        "change_shelf": "Change a shelf",
+        "delete_shelf": "Delete a shelf",
+    }
+    assert [operation["tags"] for operation in operations] == [["Shelves"]] * 6

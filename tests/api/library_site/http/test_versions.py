@@ -122,10 +122,7 @@ PREFERRED_TYPES = {
     f"{TYPES[2]};Q=0.5 , {TYPES[1]} ; q=0.9": (1, TYPES[1]),
     f"{TYPES[2]};q=0.001": (2, TYPES[2]),
     f"{TYPES[2]};q=0": (1, JSON),
-    f"{TYPES[2]}; q=0.000": (1, JSON),
-    f"{TYPES[2]};q=0, {TYPES[1]}": (1, TYPES[1]),
     f"{TYPES[2]};q=0 , text/html": (1, JSON),
-    f"{TYPES[2]};charset=utf-8;q=0": (1, JSON),
     f"{TYPES[2]};charset=utf-8;q=0.1, {TYPES[1]};q=0.9": (1, TYPES[1]),
     f"application/vnd.library.v9+json, {TYPES[1]};q=0.5": (1, TYPES[1]),
     f",, {TYPES[2]} ,": (2, TYPES[2]),
@@ -133,14 +130,11 @@ PREFERRED_TYPES = {
     **dict.fromkeys(
         [
             "",
-            "*/*",
             "application/*",
-            JSON,
             "application/vnd.librarian.v2+json",
             "xapplication/vnd.library.v2+json",
             'text/html;x="application/vnd.library.v2+json"',
             ";q=1,;,",
-            "q=0",
             "application/vnd.library",
             "application/vnd.library.v2" * 1_000,
         ],
@@ -156,64 +150,40 @@ def test_the_preferred_vendor_type_is_served_and_other_types_choose_no_version(a
         assert (detect_version(response), response.headers["Content-Type"]) == expected, accept[:99]
 
 
-@pytest.mark.parametrize("version", [1, 2])
-def test_every_json_answer_has_the_vendor_type(api: httpx.Client, book: dict[str, Any], version: int) -> None:
+def test_every_response_varies_and_json_has_the_vendor_type(api: httpx.Client, book: dict[str, Any]) -> None:
     address = f"/api/books/{book['id']}"
-    api.headers["Accept"] = TYPES[version]
-    responses = [
-        api.get("/api/books"),
-        api.head(address),
-        api.post("/api/books", json=build_book()),
-        api.post("/api/books", content=b"{}", headers={"Content-Length": "3"}),
-        api.get("/api/nothing"),
-        api.get(address, headers={"If-Match": '"other"'}),
-        api.post("/api/books", json=build_book(year="1984")),
-    ]
-    statuses = [200, 200, 201, 400, 404, 412, 422]
-    assert [response.status_code for response in responses] == statuses
-    assert {response.headers["Content-Type"] for response in responses} == {TYPES[version]}
-
-
-def test_a_failure_has_the_vendor_type_and_varies(api: httpx.Client) -> None:
     for version, media_type in TYPES.items():
+        api.headers["Accept"] = media_type
+        responses = [
+            api.get("/api/books"),
+            api.head(address),
+            api.post("/api/books", json=build_book()),
+            api.post("/api/books", content=b"{}", headers={"Content-Length": "3"}),
+            api.get("/api/books", headers={"Host": "evil.example"}),
+            api.get("/api/nothing"),
+            api.get(address, headers={"If-Match": '"other"'}),
+            api.post("/api/books", json=build_book(year="1984")),
+        ]
         with break_database(ZeroDivisionError()):
-            response = api.post("/api/books", json=build_book(), headers={"Accept": media_type})
-        assert (response.status_code, detect_version(response)) == (500, version)
-        assert response.headers["Content-Type"] == media_type
-        assert varies_by_accept(response)
+            responses.append(api.post("/api/books", json=build_book()))
+        assert detect_version(responses[-1]) == version
+        statuses = [200, 200, 201, 400, 400, 404, 412, 422, 500]
+        assert [response.status_code for response in responses] == statuses
+        assert {response.headers["Content-Type"] for response in responses} == {media_type}
+        assert all(map(varies_by_accept, responses))
 
 
 def test_a_response_without_a_body_has_no_vendor_type(api: httpx.Client, book: dict[str, Any]) -> None:
     address = f"/api/books/{book['id']}"
     api.headers["Accept"] = LATEST
-    responses = [
-        api.get(address, headers={"If-None-Match": "*"}),
-        api.get("/api/books", headers={"If-None-Match": "*"}),
-        api.options(address),
-        api.delete(address),
-    ]
+    known = {"If-None-Match": "*"}
+    responses = [api.get(address, headers=known), api.get("/api/books", headers=known)]
+    responses += [api.options(address), api.delete(address)]
     assert [(response.status_code, response.content) for response in responses] == [
         (status, b"") for status in (304, 304, 204, 204)
     ]
+    assert all(map(varies_by_accept, responses))
     assert [response for response in responses if "vnd" in response.headers.get("Content-Type", "")] == []
-
-
-@pytest.mark.parametrize("prefix", ["/api", "/api/v2"])
-def test_every_response_of_the_api_varies_by_accept(api: httpx.Client, book: dict[str, Any], prefix: str) -> None:
-    address = f"{prefix}/books/{book['id']}"
-    responses = [
-        api.get(f"{prefix}/books"),
-        api.options(address),
-        api.post(f"{prefix}/books", json=build_book()),
-        api.get(address, headers={"If-None-Match": "*"}),
-        api.get(f"{prefix}/books?version=9"),
-        api.get(f"{prefix}/books", headers={"Host": "evil.example"}),
-        api.get(f"{prefix}/nothing"),
-        api.get(f"{prefix}/books/x"),
-    ]
-    statuses = [200, 204, 201, 304, 400, 400, 404, 422]
-    assert [response.status_code for response in responses] == statuses
-    assert [response for response in responses if not varies_by_accept(response)] == []
 
 
 def test_other_responses_are_the_same_for_every_accept(api: httpx.Client) -> None:
@@ -229,15 +199,11 @@ def test_version_1_is_the_same_however_it_is_chosen(api: httpx.Client, book: dic
     prefix, query, accept = SELECTORS[selector]
     book_address = f"/books/{book['id']}"
     requests: list[tuple[str, str, dict[str, Any]]] = [
-        ("GET", "/books?fields=id&cursor=x&limit=5", {}),
-        ("GET", "/books/?author=AUSTEN", {}),
+        ("GET", "/books/?author=AUSTEN&fields=id&cursor=x&limit=5", {}),
         ("HEAD", "/books", {}),
-        ("OPTIONS", book_address, {}),
         ("GET", book_address, {"headers": {"If-None-Match": "*"}}),
-        ("GET", "/nothing", {}),
         ("PUT", book_address, {"json": {"id": 9, "available": False, "shelf": 3}}),
         ("POST", "/books", {"json": book}),
-        ("POST", "/books", {"content": b"{}", "headers": {"Content-Length": "3"}}),
         ("DELETE", "/books/0", {}),
     ]
     for method, address, options in requests:
