@@ -45,15 +45,12 @@ def test_a_lock_of_another_program_is_one(raw: sqlite3.Connection) -> None:
 
 @postgresql_alone
 def test_a_statement_beyond_its_limit_is_one(db: None) -> None:
-    with pytest.raises(OperationalError) as failure:
-        sleep_for_too_long()
+    with transaction.atomic():
+        execute("SET LOCAL statement_timeout = 1")
+        with pytest.raises(OperationalError) as failure:
+            execute("SELECT pg_sleep(1)")
+        transaction.set_rollback(True)
     assert is_timeout(failure.value)
-
-
-@transaction.atomic
-def sleep_for_too_long() -> None:
-    execute("SET LOCAL statement_timeout = 1")
-    execute("SELECT pg_sleep(1)")
 
 
 def test_a_wrong_statement_is_none(db: None) -> None:

@@ -97,26 +97,15 @@ def test_a_writer_whose_time_is_over_is_passed_over(queue: WriterQueue, pool: Th
     assert not queue.writers
 
 
+@pytest.mark.parametrize(("stalled", "message"), [(-1, "Too many writers wait"), (0.01, "took too long")])
 def test_while_no_turn_ends_only_so_many_writers_wait(
-    queue: WriterQueue, pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+    queue: WriterQueue, pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch, stalled: float, message: str
 ) -> None:
     queue.wait(NO_TIME)
     futures = start_writers(pool, queue, 1, [])
-    monkeypatch.setattr(writer_queue, "STALL_TIMEOUT", -1)
-    with pytest.raises(DatabaseBusy, match="Too many writers wait"):
-        queue.wait(PLENTY)
-    queue.end_turn()
-    futures[0].result(PLENTY)
-
-
-def test_a_writer_beyond_them_leaves_when_no_turn_ends(
-    queue: WriterQueue, pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    queue.wait(NO_TIME)
-    futures = start_writers(pool, queue, 1, [])
-    monkeypatch.setattr(writer_queue, "STALL_TIMEOUT", 0.01)
-    queue.progressed_at = time.monotonic() + 0.01
-    with pytest.raises(DatabaseBusy, match="took too long"):
+    monkeypatch.setattr(writer_queue, "STALL_TIMEOUT", stalled)
+    queue.progressed_at = time.monotonic() + max(stalled, 0)
+    with pytest.raises(DatabaseBusy, match=message):
         queue.wait(PLENTY)
     queue.end_turn()
     futures[0].result(PLENTY)

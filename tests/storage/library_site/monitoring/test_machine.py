@@ -84,7 +84,7 @@ def test_connections_are_told_by_their_process() -> None:
 
 
 @pytest.mark.usefixtures("db")
-def test_mails_and_failed_sign_ins_are_told() -> None:
+def test_mails_failed_sign_ins_and_a_late_deletion_are_told() -> None:
     now = timezone.now()
     for due_at in (now - timedelta(minutes=5), now + timedelta(hours=1), None):
         AccountMail.objects.create(kind="reset", address="a@library.example", created_at=now, due_at=due_at)
@@ -94,12 +94,8 @@ def test_mails_and_failed_sign_ins_are_told() -> None:
     values = read_values(read_accounts())
     assert (values["mails_waiting",], values["sign_in_failures",]) == (2, 3)
     assert values["mails_overdue_seconds",] == pytest.approx(300, abs=60)
-
-
-@pytest.mark.usefixtures("db")
-def test_a_late_deletion_of_expired_rows_is_told() -> None:
     assert read_values(read_expiry()) == {("expiry_overdue_seconds",): 0}
-    Clearing.objects.create(pk=1, next_at=timezone.now() - timedelta(hours=1))
+    Clearing.objects.create(pk=1, next_at=now - timedelta(hours=1))
     assert read_values(read_expiry())["expiry_overdue_seconds",] == pytest.approx(3600, abs=60)
 
 
