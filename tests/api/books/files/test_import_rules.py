@@ -1,0 +1,197 @@
+"""The rules by which `import_books` takes the records of a file, and what it says of them."""
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from books.files.formats.registry import FORMATS
+from books.files.reasons import FIELD_NAMES
+from books.models import Book, Change, Operation
+from books.search.quality import warn_isbn
+from tests.support.book_files import build_exported_book, write_books
+from tests.support.books_admin import create_book
+
+pytestmark = pytest.mark.usefixtures("db")
+
+ISBN = "978-0-14-143951-8"
+HEADER = "id,title,author,year,isbn,genre,available\n"
+
+
+def write_file(tmp_path: Path, *rows: str, header: str = HEADER) -> Path:
+    file = tmp_path / "in.csv"
+    file.write_text(header + "".join(f"{row}\n" for row in rows), encoding="utf-8")
+    return file
+
+
+def import_file(file: Path, **options: Any) -> None:
+    """What is doubtful about the values is looked at where a test says so."""
+    call_command("import_books", file, **{"take_doubtful": True, **options})
+
+
+def list_failures(file: Path) -> list[str]:
+    return [line.rstrip() for line in file.with_name("in.failed.csv").read_text(encoding="utf-8").splitlines()[1:]]
+
+
+@pytest.fixture
+def emma() -> Book:
+    return create_book(title="Emma", isbn=ISBN, genre=" ", year=1)
+
+
+def test_equal_values_are_no_change(emma: Book, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = write_file(tmp_path, f"Emma,{ISBN}", header="title,isbn\n")
+    import_file(file, on_match="replace", on_none="leave")
+    assert "0 books added.\n1 the same." in capsys.readouterr().out
+    emma.refresh_from_db()
+    assert emma.version == 1
+
+
+def test_only_the_fields_of_a_file_are_replaced(emma: Book, tmp_path: Path) -> None:
+    file = write_file(tmp_path, f"{ISBN},Romance", "unknown,Romance", header="isbn,genre\n")
+    import_file(file, on_match="replace", on_none="leave")
+    emma.refresh_from_db()
+    assert (emma.title, emma.year, emma.genre, emma.available) == ("Emma", 1, "Romance", True)
+    assert Book.objects.count() == 1
+
+
+def test_a_new_book_needs_all_fields(emma: Book, tmp_path: Path) -> None:
+    file = write_file(tmp_path, f"{ISBN},Romance", header="isbn,genre\n")
+    with pytest.raises(CommandError, match=r"names no column title, author, year\."):
+        import_file(file)
+
+
+def test_defaults_fill_what_a_file_leaves_empty(tmp_path: Path) -> None:
+    file = write_file(tmp_path, "T,A,1,1,", header="Titel;Autor;Jahr;ISBN;Art\n".replace(";", ","))
+    import_file(file, column=["genre=Art"], default=["genre=Novel"])
+    assert list(Book.objects.values_list("title", "author", "genre")) == [("T", "A", "Novel")]
+    for options in ({"column": ["shelf=Art"]}, {"column": ["genre=Shelf"]}, {"default": ["shelf=1"]}):
+        with pytest.raises(CommandError, match=r"no field shelf|no column Shelf"):
+            import_file(file, **options)
+
+
+def test_a_file_in_windows_1252_is_read_when_it_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "in.csv"
+    file.write_bytes("title;author;year;isbn;genre\nCafé;Zoë;1;1;G\n".encode("cp1252"))
+    with pytest.raises(CommandError, match="1 record not imported"):
+        import_file(file, dry_run=True)
+    output = capsys.readouterr().err
+    assert "Read as CSV with semicolons, UTF-8." in output
+    assert "Line 2 is not UTF-8. The file may be in Windows-1252 (Latin-1). If so: --encoding windows-1252" in output
+    assert "Line 2: title: It has bytes that the encoding of the file does not know." in output
+    import_file(file, encoding="windows-1252")
+    assert Book.objects.get().title == "Café"
+
+
+@pytest.mark.unrecorded
+@pytest.mark.unannounced
+@pytest.mark.parametrize("name", ["csv", "marc"])
+def test_an_export_is_imported(tmp_path: Path, name: str) -> None:
+    books = [build_exported_book(title="=1+1 é", isbn="x"), build_exported_book(available=False, year=-44)]
+    file = tmp_path / "in"
+    file.write_bytes(write_books(name, books))
+    import_file(file)
+    exported = tmp_path / f"out{FORMATS[name].extension}"
+    call_command("export_books", exported)
+    Book._base_manager.all().delete()
+    Change.objects.all().delete()
+    import_file(exported)
+    assert list(Book.objects.order_by("pk").values_list("title", "isbn", "year", "available")) == [
+        (book.title, book.isbn, book.year, book.available) for book in books
+    ]
+
+
+def test_a_new_book_is_doubtful_for_what_a_form_asks_about(tmp_path: Path) -> None:
+    reasons = {
+        (1815, "9780141439519"): f'"isbn: {warn_isbn("9780141439519")}"',
+        (1815, "12345"): "isbn: This is no valid ISBN.",
+        (1399, ISBN): "year: This year is improbable for a book.",
+        (19999, "LOC 17"): "isbn: This is no valid ISBN. year: This year is improbable for a book.",
+    }
+    rows = [f",Emma {year},Jane Austen,{year},{isbn},Novel," for year, isbn in reasons]
+    file = write_file(tmp_path, *rows)
+    for options in ({"dry_run": True}, {}):
+        with pytest.raises(CommandError, match="4 records not imported"):
+            import_file(file, take_doubtful=False, **options)
+    assert list_failures(file) == [
+        f"{line},{reason},{row}" for line, (reason, row) in enumerate(zip(reasons.values(), rows, strict=True), 2)
+    ]
+    assert not Book.objects.exists()
+    import_file(file)
+    assert [*Book.objects.order_by("pk").values_list("year", "isbn")] == [*reasons]
+
+
+@pytest.mark.parametrize("name", ["marc", "ris"])
+def test_a_format_says_what_is_doubtful_by_its_own_names(
+    tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "in"
+    file.write_bytes(write_books(name, [build_exported_book(isbn="12345"), build_exported_book(id=18, year=19999)]))
+    with pytest.raises(CommandError, match="2 records not imported"):
+        call_command("import_books", file, dry_run=True)
+    reasons = [line.split(": ") for line in capsys.readouterr().err.splitlines() if line.startswith(("Line", "Record"))]
+    place = "Record" if name == "marc" else "Line"
+    assert [(where.split()[0], *others) for where, *others in reasons] == [
+        (place, FIELD_NAMES[name]["isbn"], "This is no valid ISBN."),
+        (place, FIELD_NAMES[name]["year"], "This year is improbable for a book."),
+    ]
+
+
+def test_export_books_writes_what_matches_filters(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for number in range(3):
+        create_book(isbn=f"i{number}", year=1900 + number)
+    call_command("export_books", year_min="1901", title="PRIDE", format="ris")
+    assert [line for line in capsys.readouterr().out.split("\r\n") if line.startswith("SN")] == [
+        "SN  - i1",
+        "SN  - i2",
+    ]
+    for options in ({"year_min": "x"}, {"format": "xlsx"}):
+        with pytest.raises(CommandError, match=r"valid integer|to a file only"):
+            call_command("export_books", **options)
+
+
+def test_what_a_record_leaves_as_it_is_is_not_doubtful(tmp_path: Path) -> None:
+    create_book(isbn="LOC 17", title="Emma", year=1000)
+    rows = ["Emma,1000,LOC 17,Novel", "Emma,1000,LOC 17,Romance", "Emma,1001,LOC 17,Drama"]
+    results = []
+    for row in rows:
+        file = write_file(tmp_path, row, header="title,year,isbn,genre\n")
+        with suppress(CommandError):
+            call_command("import_books", file, on_match="replace", on_none="leave")
+        results.append(Book.objects.values_list("year", "genre").get())
+    assert results == [(1000, "Novel"), (1000, "Romance"), (1000, "Romance")]
+    assert list_failures(file) == ["2,year: This year is improbable for a book.,Emma,1001,LOC 17,Drama"]
+
+
+SCHOLARS = """\
+@article{a, title = {Lattices}, author = {Doe, Jane}, journal = {Annals}}
+@article{b, title = {Rings}, author = {Doe, Jane}, year = {not yet}, isbn = {0317-8471 (Print), 1050-124X}}
+@book{c, title = {Emma}, author = {Austen, Jane}, year = 1815, isbn = {978-0-14-143951-8}}
+@book{d, title = {Fields}, author = {Doe, Jane}, year = 1999, isbn = {LOC 17}}
+@book{e, title = {Broken, year = 1999}
+"""
+
+
+def import_scholars(tmp_path: Path, **options: Any) -> None:
+    file = tmp_path / "in.bib"
+    file.write_text(SCHOLARS, encoding="utf-8")
+    with pytest.raises(CommandError):
+        call_command("import_books", file, default=["genre=Science"], **options)
+
+
+def test_records_without_an_isbn_are_left_out_if_so_chosen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import_scholars(tmp_path, dry_run=True)
+    assert "Line 1: year: It is missing. isbn: It is missing." in capsys.readouterr().err
+    import_scholars(tmp_path, leave_without_isbn=True)
+    assert "1 books added.\n2 without ISBN." in capsys.readouterr().out
+    assert [(book.title, book.genre) for book in Book.objects.all()] == [("Emma", "Science")]
+    came_back = tmp_path.joinpath("in.failed.csv").read_text(encoding="utf-8")
+    assert [title in came_back for title in ("Lattices", "Rings", "Emma", "Fields")] == [False, False, False, True]
+    assert came_back.splitlines()[2].startswith("5,")
+    operation = Operation.objects.get(kind="import")
+    assert (operation.unchanged, operation.refused, (operation.parameters or {})["rules"]["leave_without_isbn"]) == (
+        2,
+        2,
+        True,
+    )

@@ -1,0 +1,53 @@
+"""What a record of a file says, before it is compared with the books."""
+
+from datetime import UTC, date, datetime
+
+from books.files.columns.tables import guess_mapping
+from books.files.formats.records import Record
+from books.files.import_tasks import get_day
+from books.files.parsing import ImportRules, parse_records
+from books.models import Operation
+
+
+def test_columns_are_guessed_by_their_names() -> None:
+    columns = ["Nr.", "TITEL", "Verfasser", "Erscheinungsjahr", "Date", "ISBN-13", "isbn", "Sachgebiet"]
+    assert guess_mapping(columns) == {
+        "title": "TITEL",
+        "author": "Verfasser",
+        "year": "Erscheinungsjahr",
+        "isbn": "isbn",
+        "isbn_2": "ISBN-13",
+        "genre": "Sachgebiet",
+    }
+
+
+def test_all_problems_of_a_record_are_named_together() -> None:
+    mapping = {name: name for name in ("title", "year", "isbn")}
+    raw = Record(7, {"title": " ", "year": "MCM", "isbn": []}, None)
+    [record] = parse_records([raw], ImportRules(mapping))
+    assert record.problem == ("title: It is missing. year: “MCM” is no year. isbn: It is no text.")
+
+
+def test_next_year_is_that_of_the_day_on_which_an_operation_was_asked_for() -> None:
+    operation = Operation(created_at=datetime(2026, 12, 31, 23, 59, tzinfo=UTC))
+    assert get_day(operation) == date(2026, 12, 31)
+
+
+def test_an_issn_is_no_isbn() -> None:
+    expected = {
+        "": True,
+        " ": True,
+        "0317-8471": True,
+        "ISSN: 0317-8471": True,
+        "03178471; 1050-124X": True,
+        "0317-8472": False,
+        "0317-8471 LOC 17": False,
+        "LOC 17": False,
+        "()": False,
+        "0317-8471 " * 21: False,
+        "978-0-14-143951-8": False,
+    }
+    records = [Record(number, {"isbn": isbn}, None) for number, isbn in enumerate(expected)]
+    found = parse_records(records, ImportRules({"isbn": "isbn"}, leave_without_isbn=True))
+    assert [record.is_left_out for record in found] == [*expected.values()]
+    assert not any(record.is_left_out for record in parse_records(records, ImportRules({"isbn": "isbn"})))
