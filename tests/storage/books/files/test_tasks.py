@@ -1,6 +1,5 @@
 """Checks, imports and exports that a worker does: nothing of a file is left out, and what is cut off is no end."""
 
-from itertools import product
 from typing import Any
 
 import pytest
@@ -11,7 +10,6 @@ from psycopg import errors
 
 from books.files import export_tasks, uploads
 from books.files.export_tasks import ExportTask, iter_workbook
-from books.files.formats.registry import FORMATS
 from books.files.import_tasks import ImportTask
 from books.history.actors import ActorRef
 from books.models import Book, ExportChunk, ImportChunk, Operation
@@ -68,9 +66,7 @@ def do_steps(operation: Operation, count: int) -> OperationRunner:
     return runner
 
 
-@pytest.mark.parametrize(
-    ("name", "part"), [*product(FORMATS, ["middle", "last"]), ("csv", "cut off"), ("xlsx", "cut off")]
-)
+@pytest.mark.parametrize(("name", "part"), [("csv", "middle"), ("marc", "last"), ("xlsx", "cut off")])
 def test_a_missing_part_is_not_the_end_of_the_file(head: ActorRef, name: str, part: str) -> None:
     """Whether it was never there, or is lost while the file is read."""
     file = store_file(build_file(name), head_user_id())

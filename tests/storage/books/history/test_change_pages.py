@@ -128,7 +128,7 @@ def matches(entry: Entry, filters: Filters) -> bool:
     )
 
 
-@pytest.mark.parametrize("max_queried", [0, 3, 10])
+@pytest.mark.parametrize("max_queried", [0, 10])
 def test_pages_have_each_change_that_matches_once_in_order(monkeypatch: pytest.MonkeyPatch, max_queried: int) -> None:
     monkeypatch.setattr(change_pages, "MAX_QUERIED_ACTORS", max_queried)
     actors = [add_actor(**names) for names in ACTORS]
@@ -140,7 +140,7 @@ def test_pages_have_each_change_that_matches_once_in_order(monkeypatch: pytest.M
     assert [entry.id for entry in every_entry] == [*Change.objects.order_by("-at", "-id").values_list("id", flat=True)]
     oldest: Key = (datetime(2000, 1, 1), 0)  # noqa: DTZ001  # as keys are
     wrong = []
-    for names, span, kind in product(NAMES, SPANS, (None, Change.Kind.DELETED)):
+    for names, (span, kind) in product(NAMES, zip(SPANS, (None, Change.Kind.DELETED), strict=True)):
         filters = Filters(**names, **span, kind=kind)
         expected = [entry for entry in every_entry if matches(entry, filters)]
         read = partial(read_recent_page, filters, limit=3)
@@ -180,19 +180,13 @@ def test_a_page_takes_the_same_queries_however_many_changes_it_has(
             assert len(read_recent_page(filters, Start(), 100).rows) == size
 
 
-@pytest.mark.parametrize(
-    ("filters", "index"),
-    [
-        (Filters(), "change_by_time"),
-        (Filters(since=NOON, until=NOON + timedelta(days=1)), "change_by_time"),
-        (Filters(kind=Change.Kind.CREATED), "change_by_kind"),
-        (Filters(actor="ada"), "change_by_actor"),
-        (Filters(channel="v2", until=NOON), "change_by_actor"),
-        (Filters(actor="ada", kind=Change.Kind.CREATED), "change_by_kind"),
-        (Filters(operation=5, user="ada"), "change_by_operation"),
-    ],
-)
-def test_each_filter_is_read_along_its_index(filters: Filters, index: str) -> None:
+def test_each_filter_is_read_along_its_index() -> None:
+    filters_by_index = {
+        "change_by_time": [Filters(), Filters(since=NOON, until=NOON + timedelta(days=1))],
+        "change_by_kind": [Filters(kind=Change.Kind.CREATED), Filters(actor="ada", kind=Change.Kind.CREATED)],
+        "change_by_actor": [Filters(actor="ada"), Filters(channel="v2", until=NOON)],
+        "change_by_operation": [Filters(operation=5, user="ada")],
+    }
     for name in ("ada", "ada", "bob"):
         add_changes(add_actor(user_name=name), *range(5))
     # Among fewer rows, the planner of PostgreSQL takes any index.
@@ -203,10 +197,12 @@ def test_each_filter_is_read_along_its_index(filters: Filters, index: str) -> No
         # Also among these, it prefers to read the table and to sort.
         connection.cursor().execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off")
         connection.cursor().execute("SET LOCAL enable_bitmapscan = off")
-    with CaptureQueriesContext(connection) as queries:
-        read_recent_page(filters, start, 2)
-    plans = [explain(query["sql"]) for query in queries if "books_change" in query["sql"]]
-    assert any(index in plan for plan in plans)
-    assert not any(
-        text in plan for plan in plans for text in ("Seq Scan on books_change", "SCAN books_change\n", "Sort  (")
-    )
+    slow_steps = ("Seq Scan on books_change", "SCAN books_change\n", "Sort  (")
+    wrong = []
+    for index, filters in ((index, filters) for index, group in filters_by_index.items() for filters in group):
+        with CaptureQueriesContext(connection) as queries:
+            read_recent_page(filters, start, 2)
+        plans = [explain(query["sql"]) for query in queries if "books_change" in query["sql"]]
+        if not any(index in plan for plan in plans) or any(step in plan for plan in plans for step in slow_steps):
+            wrong.append((filters, plans))
+    assert wrong == []

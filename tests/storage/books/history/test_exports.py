@@ -45,7 +45,7 @@ def list_changes(user: User) -> list[dict[str, Any]]:
     return list(dict(export_data(Person(user.username, user.pk)))["changes"])
 
 
-@pytest.mark.parametrize("count", [0, 1, 4, 5, 8, 9, 25])
+@pytest.mark.parametrize("count", [0, 4, 9])
 def test_no_change_is_missing_or_there_twice(ada: User, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(change_pages, "ITERATION_PAGE", 4)
     create_changes(ada, Actor.Channel.V2, count)
@@ -58,7 +58,7 @@ def test_no_change_is_missing_or_there_twice(ada: User, count: int, monkeypatch:
 def test_more_changes_need_no_more_memory(ada: User, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(change_pages, "ITERATION_PAGE", 50)
     peaks = []
-    for count in (200, 2_000):
+    for count in (100, 600):
         create_changes(ada, Actor.Channel.V2, count, first_book=count * 10)
         changes = dict(export_data(Person("ada", ada.pk)))["changes"]
         with trace_memory() as memory, memory.measure():

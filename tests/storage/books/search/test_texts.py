@@ -51,22 +51,14 @@ def test_a_text_is_found_in_any_of_the_fields_named() -> None:
 
 
 @pytest.mark.usefixtures("db", "scarcity")
-@pytest.mark.parametrize(
-    "text", ['say "no"', '"', '""" OR', "a AND b", "NOT x", "{title}:", "x*", "^first", "(y)", "NEAR(a b)", "-z", "c'd"]
-)
-def test_the_characters_of_a_text_have_no_special_meaning_in_an_index(text: str) -> None:
-    create_book(title=f"before {text} after")
-    create_book(title="another book")
-    assert find_titles(text) == [f"before {text} after"]
-
-
-@pytest.mark.usefixtures("db", "scarcity")
-@pytest.mark.parametrize("text", ["", "z", "zq", "...", "!?!", "q z", "zq!", "  ", "___", "a" * 200 + "c"])
-def test_texts_without_an_index_entry_and_long_ones_are_found(text: str) -> None:
-    create_book(title=f"({text})", author="-", genre="-")
-    if len(text) > MAX_INDEXED_TEXT:
-        create_book(title=f"({text[:-1]}b)")
-    assert find_titles(text) == [f"({text})"]
+def test_each_character_of_a_text_is_found_as_itself_with_and_without_an_index_entry() -> None:
+    signs = ['say "no"', '"', '""" OR', "a AND b", "NOT x", "{title}:", "x*", "^first", "(y)", "NEAR(a b)", "-z", "c'd"]
+    short = ["", "z", "zq", "...", "!?!", "q z", "zq!", "  ", "___"]
+    long = ["a" * MAX_INDEXED_TEXT + end for end in "bc"]
+    titles = [f"before {text} after" for text in signs + short + long]
+    changes.create_books([build_book(title=title) for title in titles], ACTOR, now=NOW)
+    for text in signs + short + long:
+        assert find_titles(text, "title") == [title for title in titles if fold(text) in fold(title)], text
 
 
 @pytest.mark.usefixtures("db")
@@ -82,7 +74,7 @@ def test_the_index_follows_changes() -> None:
 
 @pytest.mark.usefixtures("db")
 def test_the_index_follows_a_change_of_many_books() -> None:
-    count = 2_000
+    count = 200
     changes.create_books([build_book(title=f"Volume {number}") for number in range(count)], ACTOR, now=NOW)
     assert len(find_titles("volume")) == count
     assert find_titles(f"volume {count - 1}") == [f"Volume {count - 1}"]
@@ -112,7 +104,7 @@ def require_index_in_step() -> None:
 
 
 @pytest.mark.usefixtures("db", "scarcity")
-@settings(max_examples=3 * settings().max_examples)
+@settings(max_examples=2 * settings().max_examples)
 @given(st.lists(st.tuples(TEXTS, TEXTS, TEXTS), max_size=5), TEXTS, TEXTS)
 def test_books_are_found_as_python_finds_texts(rows: list[tuple[str, str, str]], first: str, second: str) -> None:
     with transaction.atomic():
