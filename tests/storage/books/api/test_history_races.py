@@ -21,7 +21,7 @@ EVENTS_BY_KIND = {
     Change.Kind.DELETED: "book.deleted",
     Change.Kind.RESTORED: "book.created",
 }
-ROUNDS = range(4)
+ROUNDS = range(3)
 
 
 def send(client: httpx.Client, method: str, address: str, body: Any = None, etag: str | None = None) -> httpx.Response:

@@ -48,8 +48,8 @@ def read_book(service: Service, address: str) -> dict[str, Any]:
 
 def test_one_of_many_creations_of_one_isbn_succeeds(service: Service) -> None:
     isbn = build_book()["isbn"]
-    responses = run_concurrently(service, [partial(create_book, isbn=isbn, title=str(number)) for number in range(12)])
-    assert count_statuses(responses) == {201: 1, 409: 11}
+    responses = run_concurrently(service, [partial(create_book, isbn=isbn, title=str(number)) for number in range(6)])
+    assert count_statuses(responses) == {201: 1, 409: 5}
     assert {tuple(parse_refusal(response)[1]) for response in responses if response.is_error} == {("detail",)}
     (book,) = [response.json() for response in responses if response.is_success]
     assert read_book(service, f"/api/books/{book['id']}") == book
@@ -57,7 +57,7 @@ def test_one_of_many_creations_of_one_isbn_succeeds(service: Service) -> None:
 
 def test_changes_of_different_fields_all_survive(service: Service, address: str) -> None:
     before = read_book(service, address)
-    for number in range(15):
+    for number in range(4):
         changes: dict[str, Any] = {"title": f"T{number}", "author": f"A{number}", "year": number, "genre": f"G{number}"}
         responses = run_concurrently(
             service, [partial(change_book, address=address, **{name: changes[name]}) for name in changes]
@@ -68,16 +68,13 @@ def test_changes_of_different_fields_all_survive(service: Service, address: str)
 
 def test_two_books_that_swap_their_isbns_never_share_one(service: Service, address: str, other_address: str) -> None:
     before = {book: read_book(service, book) for book in (address, other_address)}
+    swaps = [
+        partial(change_book, address=address, isbn=before[other_address]["isbn"]),
+        partial(change_book, address=other_address, isbn=before[address]["isbn"]),
+    ]
     for _ in range(3):
-        responses = run_concurrently(
-            service,
-            [
-                partial(change_book, address=address, isbn=before[other_address]["isbn"]),
-                partial(change_book, address=other_address, isbn=before[address]["isbn"]),
-            ],
-        )
-        assert count_statuses(responses) == {409: 2}
-        assert {book: read_book(service, book) for book in (address, other_address)} == before
+        assert count_statuses(run_concurrently(service, swaps)) == {409: 2}
+    assert {book: read_book(service, book) for book in (address, other_address)} == before
 
 
 def test_one_of_many_changes_to_one_isbn_succeeds(service: Service) -> None:
@@ -144,7 +141,7 @@ class Worker:
 
     def __call__(self, client: httpx.Client) -> "Worker":
         self.record(create_book(client, isbn=self.isbn))
-        for year in range(self.first_year, self.first_year + 8):
+        for year in range(self.first_year, self.first_year + 4):
             address = self.record(create_book(client)).headers["Location"]
             self.record(client.get(address))
             self.books[address] = self.record(change_book(client, address, year=year, author="Ünal")).json()
@@ -162,9 +159,9 @@ class Worker:
 
 def test_no_acknowledged_write_is_lost(service: Service, address: str) -> None:
     isbn = build_book()["isbn"]
-    clients = run_concurrently(service, [Worker(address, isbn, first_year=100 * number) for number in range(16)])
+    clients = run_concurrently(service, [Worker(address, isbn, first_year=100 * number) for number in range(8)])
     counts = count_statuses(response for client in clients for response in client.responses)
-    assert counts == {201: 16 * 8 + 1, 409: 15, 200: 16 * (8 * 4 + 4)}
+    assert counts == {201: 8 * 4 + 1, 409: 7, 200: 8 * (4 * 4 + 2)}
     for client in clients:
         assert {address: read_book(service, address) for address in client.books} == client.books
-    assert read_book(service, address)["year"] in [100 * number + 7 for number in range(16)]
+    assert read_book(service, address)["year"] in [100 * number + 3 for number in range(8)]

@@ -26,17 +26,18 @@ def create_books(*titles: str) -> None:
         create_book(title=title)
 
 
-@pytest.mark.parametrize("text", ["9780141439518", "0-14-143951-3", "978014143951812", "ISBN 9780141439518"])
-def test_an_isbn_finds_the_book_under_any_writing(text: str) -> None:
+def test_an_isbn_finds_the_book_under_any_writing() -> None:
     create_book(title="Pride", isbn="978-0-14-143951-8")
     create_book(title="Emma", isbn="9780141439587")
-    assert find_titles(text) == ["Pride"]
+    for text in ("9780141439518", "0-14-143951-3", "978014143951812", "ISBN 9780141439518"):
+        assert find_titles(text) == ["Pride"], text
 
 
-@pytest.mark.parametrize("text", ["9780141439519", "9790260000438", "9771234567003", "LOC 17", "17"])
-def test_a_book_is_found_by_whatever_stands_in_place_of_its_isbn(text: str) -> None:
-    create_book(title="Pride", isbn=text)
-    assert find_titles(text) == ["Pride"]
+def test_a_book_is_found_by_whatever_stands_in_place_of_its_isbn() -> None:
+    texts = ["9780141439519", "9790260000438", "9771234567003", "LOC 17", "17"]
+    for text in texts:
+        create_book(title=f"Book {text}.", isbn=text)
+    assert [find_titles(text)[0] for text in texts] == [f"Book {text}." for text in texts]
 
 
 def test_equal_titles_come_before_beginnings_before_the_rest() -> None:
@@ -75,14 +76,14 @@ def test_titles_are_compared_beyond_what_the_index_has() -> None:
     ]
 
 
-@pytest.mark.parametrize("text", ["Emma", "17", "9780141439518", "#17", "100%", "'\"\\%_", "9" * 400, "a " * 400])
-def test_no_book_is_found_twice_and_queries_are_few(text: str) -> None:
+def test_no_book_is_found_twice_and_queries_are_few() -> None:
     create_books("Emma", "Emma", "Emma 17", "17", "17 Emmas")
-    with CaptureQueriesContext(connection) as queries:
-        books = find_first(Book.objects.all(), read_scan(text), LIMIT)
-    assert len(set(books)) == len(books)
-    assert len(list_own_queries(queries)) <= 5
-    assert set(books) == set(Book.objects.filter(build_search(read_scan(text)).condition))
+    for text in ("Emma", "17", "9780141439518", "#17", "100%", "'\"\\%_", "9" * 400, "a " * 400):
+        with CaptureQueriesContext(connection) as queries:
+            books = find_first(Book.objects.all(), read_scan(text), LIMIT)
+        assert len(set(books)) == len(books), text
+        assert len(list_own_queries(queries)) <= 5, text
+        assert set(books) == set(Book.objects.filter(build_search(read_scan(text)).condition)), text
 
 
 def list_own_queries(queries: Iterable[dict[str, str]]) -> list[str]:
@@ -103,22 +104,12 @@ def test_an_equal_title_is_read_along_its_index() -> None:
     assert "trigrams" not in plan
 
 
-@pytest.mark.parametrize(
-    ("text", "titles"),
-    [
-        ("lina drama", ["Both"]),
-        ("978 drama", ["Number", "Drama"]),
-        ("no dra", ["Drama"]),
-        ("lina nothing", []),
-    ],
-)
-def test_words_that_many_books_have_find_those_that_have_all(
-    monkeypatch: pytest.MonkeyPatch, text: str, titles: list[str]
-) -> None:
+def test_words_that_many_books_have_find_those_that_have_all(monkeypatch: pytest.MonkeyPatch) -> None:
     """No index finds few books for one of the words. A word may be the beginning of an ISBN."""
     monkeypatch.setattr(texts, "MAX_INDEX_MATCHES", 1)
     create_book(title="Lina", author="Lina", genre="Novel", isbn="x-1")
     create_book(title="Both", author="Lina", genre="Drama", isbn="x-2")
     create_book(title="Drama", author="Nobody", genre="Drama", isbn="9780141439518")
     create_book(title="Number", author="978", genre="Drama", isbn="x-3")
-    assert find_titles(text) == titles
+    titles = {"lina drama": ["Both"], "978 drama": ["Number", "Drama"], "no dra": ["Drama"], "lina nothing": []}
+    assert {text: find_titles(text) for text in titles} == titles

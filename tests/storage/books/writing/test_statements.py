@@ -3,7 +3,7 @@
 from contextlib import closing
 
 import pytest
-from django.db import connection, transaction
+from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
 from books.book_values import BookValues, make_row
@@ -46,6 +46,19 @@ def test_more_books_than_a_statement_takes_are_inserted(monkeypatch: pytest.Monk
     create_book(isbn="3")
     books = [make_row(build_book(isbn=str(number)), timezone.now()) for number in range(6)]
     assert statements.insert_rows(books, statements.INSERT_COLUMNS, "isbn") == {"0", "1", "2", "4", "5"}
+
+
+@pytest.mark.usefixtures("db")
+def test_an_isbn_in_use_is_an_integrity_error_that_leaves_the_transaction_usable() -> None:
+    book, other = create_book(), create_book()
+    with transaction.atomic():
+        with pytest.raises(IntegrityError, match=f"^Another book has this isbn: {book.isbn}$"):
+            Book.objects.create(**build_book(isbn=book.isbn))
+        other.isbn = book.isbn
+        with pytest.raises(IntegrityError, match=f"^Another book has this isbn: {book.isbn}$"):
+            other.save()
+        Book.objects.create(**build_book(isbn="free"))
+    assert Book.objects.filter(isbn="free").exists()
 
 
 class Refused(Exception):
