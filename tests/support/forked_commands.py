@@ -109,12 +109,14 @@ def serve(requests: socket.socket) -> None:
 def load_library() -> None:
     import django
     from django.core.management import get_commands, load_command_class
+    from django.db.migrations.loader import MigrationLoader
 
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "library_site.settings")
     django.setup()
     for name, app in get_commands().items():
         if isinstance(app, str) and app.partition(".")[0] in ("books", "oauth", "webhooks", "library_site"):
             load_command_class(app, name)
+    MigrationLoader(None)
     gc.collect()
     gc.freeze()
 

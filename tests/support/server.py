@@ -84,7 +84,9 @@ def start_serve(
     environment: dict[str, str], prefix: Sequence[str], log: int
 ) -> "subprocess.Popen[bytes] | ForkedProcess":
     """Starts the server in a copy, unless a command runs it or something reads a variable when it is loaded."""
-    if not prefix and environment.keys().isdisjoint(READ_WHEN_LOADED):
+    # Django itself sets TZ in the process of the tests.
+    is_as_loaded = all(environment.get(name) == os.environ.get(name) for name in READ_WHEN_LOADED)
+    if not prefix and is_as_loaded:
         return ForkedProcess(environment, "serve", output=log, errors=log)
     command = [*prefix, sys.executable, "manage.py", "serve"]
     return subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)

@@ -12,7 +12,7 @@ CONFIGURATION = Path(__file__).parents[2] / "schemathesis.toml"
 
 def test_the_library_follows_its_document(tmp_path: Path) -> None:
     options = "--checks all --phases examples,fuzzing,stateful --mode all".split()
-    bounds = "--max-examples 8 --seed 1 --generation-database none --continue-on-failure --no-color".split()
+    bounds = "--max-examples 4 --seed 1 --generation-database none --continue-on-failure --no-color".split()
     schemathesis = [sys.executable, "-m", "schemathesis.cli", "--config-file", str(CONFIGURATION), "run"]
     # Schemathesis deletes books, and writes files into its working folder.
     with serve_library(tmp_path) as service, service.open_client() as client:

@@ -28,7 +28,6 @@ sys.exit(3)
     [
         (("shell", "-v0", "-c", CODE), {"PUBLIC_URL": "https://library.example"}),
         (("check",), {"PORT": "eighty", "PUBLIC_URL": "no address"}),
-        (("no_such_command",), {}),
         (("--version",), {}),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",

@@ -1,8 +1,7 @@
 """The releases: which one a database is of, and what `deploy` says of it and refuses."""
 
+import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from django.db.migrations.loader import MigrationLoader
 from library_site.db.migration_state import list_migrations
 from library_site.management.commands.deploy import describe_upgrade, require_no_later_release
 from library_site.releases import RELEASES, VERSION, find_release
-from tests.support.waiting import PROCESS_TIMEOUT
+from tests.support.server import run_command
 
 CHANGELOG = Path(__file__).parents[3] / "CHANGELOG.md"
 APPS = RELEASES[-1].last_migrations.keys()
@@ -66,9 +65,7 @@ def test_the_changelog_has_each_release() -> None:
 
 
 def test_the_version_is_that_of_the_library() -> None:
-    output = subprocess.run(
-        [sys.executable, "manage.py", "--version"], capture_output=True, text=True, check=True, timeout=PROCESS_TIMEOUT
-    ).stdout
+    output = run_command({**os.environ}, "--version")
     assert output.startswith(f"Library API {VERSION}, Django 5.2")
 
 

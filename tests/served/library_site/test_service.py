@@ -17,12 +17,22 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
+from library_site.management.commands.serve import CommandRunner
 from tests.support.books import build_book
 from tests.support.concurrency import run_concurrently
+from tests.support.forked_commands import ForkedProcess, run_forked
 from tests.support.logs import list_children
 from tests.support.programs import UNSHARE
-from tests.support.server import Service, copy_seeded_database, reserve_port, serve_library, wait_for_port
-from tests.support.waiting import PROCESS_TIMEOUT, wait_until
+from tests.support.server import (
+    Service,
+    copy_seeded_database,
+    reserve_port,
+    run_command,
+    run_in_shell,
+    serve_library,
+    wait_for_port,
+)
+from tests.support.waiting import wait_until
 
 
 def post_in_chunks(service: Service, chunks: Iterable[bytes]) -> tuple[int, Any]:
@@ -39,10 +49,10 @@ def test_a_chunked_body_is_read(service: Service) -> None:
     assert (status, created["title"]) == (201, "Chunked")
 
 
-@pytest.mark.parametrize("megabytes", [2, 10, 40])
-def test_a_chunked_body_is_refused_beyond_the_limit(service: Service, megabytes: int) -> None:
-    status, response = post_in_chunks(service, [b" " * 1024 * 1024] * megabytes)
-    assert (status, response) == (413, {"detail": "The body is over 1048576 bytes."})
+def test_a_chunked_body_is_refused_beyond_the_limit(service: Service) -> None:
+    for megabytes in (2, 40):
+        status, response = post_in_chunks(service, [b" " * 1024 * 1024] * megabytes)
+        assert (status, response) == (413, {"detail": "The body is over 1048576 bytes."})
 
 
 def test_a_truncated_body_is_not_stored(service: Service) -> None:
@@ -57,31 +67,26 @@ def test_a_truncated_body_is_not_stored(service: Service) -> None:
     assert b" 201 " not in response
 
 
-@pytest.mark.parametrize(("megabytes", "status"), [(1, 415), (3, 413), (20, 413)])
-def test_a_refused_body_does_not_cost_the_connection(service: Service, megabytes: int, status: int) -> None:
-    body = b" " * megabytes * 1024 * 1024
+def test_a_refused_body_does_not_cost_the_connection(service: Service) -> None:
+    headers = {"Content-Type": "text/plain"}
     with service.open_client() as client:
-        for _ in range(10):
-            assert client.post("/api/books", content=body, headers={"Content-Type": "text/plain"}).status_code == status
+        for megabytes, status in ((1, 415), (3, 413), (20, 413)) * 4:
+            body = b" " * megabytes * 1024 * 1024
+            assert client.post("/api/books", content=body, headers=headers).status_code == status
             assert client.get("/api/books?limit=1").status_code == 200
 
 
 def test_a_port_in_use_is_reported(service: Service) -> None:
     port = urlsplit(service.url).port
-    environment = os.environ | {"DATABASE_URL": service.database_url, "PORT": str(port)}
-    command = [sys.executable, "manage.py", "serve"]
-    start = subprocess.run(
-        command, env=environment, capture_output=True, text=True, check=False, timeout=PROCESS_TIMEOUT
-    )
+    start = run_forked(os.environ | {"DATABASE_URL": service.database_url, "PORT": str(port)}, "serve")
     assert (start.returncode, start.stdout) == (1, "")
     assert start.stderr == f"CommandError: Port {port} of 127.0.0.1 is in use. Set PORT to another one.\n"
 
 
-@pytest.mark.parametrize("stop_signal", [signal.SIGINT, signal.SIGTERM])
-def test_the_server_stops_on_a_signal(tmp_path: Path, stop_signal: signal.Signals) -> None:
+def test_the_server_stops_on_a_signal(tmp_path: Path) -> None:
     """Also while one of its workers is still starting, which the server would kill after ten seconds."""
     with serve_library(tmp_path, WEB_CONCURRENCY="2") as service:
-        service.process.send_signal(stop_signal)
+        service.process.send_signal(signal.SIGTERM)
         assert service.process.wait(timeout=9) == 0
         assert "Traceback" not in service.log.read_text()
         with pytest.raises(httpx.ConnectError):
@@ -95,37 +100,45 @@ def test_the_server_stops_when_a_terminal_interrupts_all_its_processes(tmp_path:
         assert "Unexpected exit" not in service.log.read_text()
 
 
-def test_a_worker_goes_on_when_a_terminal_interrupts_it() -> None:
+WORKER = """
+import os, signal
+from library_site.server import load_application
+worker = os.fork()
+if worker == 0:
+    load_application()
+    os.kill(os.getpid(), signal.SIGINT)
+    os.write(1, b"goes on, ")
+    os.kill(os.getpid(), signal.SIGTERM)
+print(os.waitpid(worker, 0)[1] == signal.SIGTERM)
+"""
+
+
+def test_a_worker_goes_on_when_a_terminal_interrupts_it(service: Service) -> None:
     """The server, which is interrupted too, ends its workers: one that ends before looks like a crash."""
-    code = (
-        "import os, signal; from library_site.server import load_application; load_application();"
-        "os.kill(os.getpid(), signal.SIGINT); print('goes on'); os.kill(os.getpid(), signal.SIGTERM)"
-    )
-    worker = subprocess.run(
-        [sys.executable, "-uc", code], capture_output=True, text=True, check=False, timeout=PROCESS_TIMEOUT
-    )
-    assert (worker.stdout, worker.returncode) == ("goes on\n", -signal.SIGTERM)
+    assert run_in_shell(service.database_url, WORKER) == "goes on, True\n"
 
 
-@pytest.mark.parametrize("stop_signal", [signal.SIGINT, signal.SIGHUP])
-def test_commands_beside_the_server_stop_with_it(tmp_path: Path, stop_signal: signal.Signals) -> None:
+def test_commands_beside_the_server_stop_with_it_when_its_terminal_closes(tmp_path: Path) -> None:
     with copy_seeded_database(tmp_path) as database_url, reserve_port() as port:
         environment = os.environ | {"DATABASE_URL": database_url, "PORT": str(port), "WEB_CONCURRENCY": "1"}
         command = [sys.executable, "manage.py", "serve", "--with", "deliver_webhooks", "--with", "run_operations"]
         with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as server:
             wait_for_port(server, port)
-            server.send_signal(stop_signal)
+            server.send_signal(signal.SIGHUP)
             # Each process holds the pipe: it ends when all have ended.
             output, _ = server.communicate(timeout=30)
     assert server.returncode == 0
     assert output.decode().endswith("Ctrl-C stops it.\nThe library has stopped.\n")
 
 
-# Python runs a file of this name at its start: threads of the server would end after five seconds, not after thirty.
+# Python runs a file of this name at its start: threads of the server would end after one second, not after thirty.
 IMPATIENT_SERVER = """
-from functools import partialmethod
 from granian.server.common import AbstractServer
-AbstractServer.__init__ = partialmethod(AbstractServer.__init__, blocking_threads_idle_timeout=5)
+build = AbstractServer.__init__
+def build_impatient(server, *arguments, **options):
+    build(server, *arguments, **options)
+    server.on_startup(lambda: setattr(server, "blocking_threads_idle_timeout", 1))
+AbstractServer.__init__ = build_impatient
 """
 
 
@@ -136,7 +149,7 @@ def test_a_burst_leaves_its_threads_and_their_connections(tmp_path: Path) -> Non
         workers = list_children(service.process.pid)
         threads = [list_threads(worker) for worker in workers]
         with pytest.raises(subprocess.TimeoutExpired):
-            service.process.wait(timeout=7)
+            service.process.wait(timeout=3)
         assert list_children(service.process.pid) == workers
         assert [list_threads(worker) for worker in workers] == threads
         assert "Unexpected exit" not in service.log.read_text()
@@ -166,9 +179,7 @@ print(libc.mallinfo2().mapped - before > 0)
 @pytest.mark.parametrize(("variables", "is_mapped"), [({}, "True"), ({"MALLOC_MMAP_THRESHOLD_": "8388608"}, "False")])
 def test_the_memory_of_large_bodies_is_returned_to_the_system(variables: dict[str, str], is_mapped: str) -> None:
     """A block that is mapped for itself is returned when it is freed. The operator's variable comes first."""
-    command, environment = [sys.executable, "-c", FREE_BLOCKS], os.environ | variables
-    output = subprocess.check_output(command, env=environment, text=True, timeout=PROCESS_TIMEOUT)
-    assert output == f"{is_mapped}\n"
+    assert run_command(os.environ | variables, "shell", "-v0", "-c", FREE_BLOCKS) == f"{is_mapped}\n"
 
 
 def test_the_workers_share_what_the_server_has_loaded(service: Service) -> None:
@@ -178,54 +189,46 @@ def test_the_workers_share_what_the_server_has_loaded(service: Service) -> None:
     assert int(sizes["Shared_Dirty"]) > 10 * 1024
 
 
-@contextmanager
-def serve_beside_command(folder: Path) -> Iterator[tuple["subprocess.Popen[bytes]", int, Path]]:
-    """Yields the server, the process of `run_operations` and the file of what they write."""
-    with copy_seeded_database(folder) as database_url, reserve_port() as port, (folder / "log").open("w") as log:
-        environment = os.environ | {"DATABASE_URL": database_url, "PORT": str(port), "WEB_CONCURRENCY": "1"}
-        command = [sys.executable, "manage.py", "serve", "--with", "run_operations"]
-        with subprocess.Popen(command, env=environment, stdout=log, stderr=log) as server:
-            try:
-                wait_for_port(server, port)
-                wait_until(lambda: len(list_children(server.pid)) == 2)
-                yield server, list_children(server.pid)[0], folder / "log"
-            finally:
-                server.terminate()
-
-
-def test_a_command_that_dies_beside_the_server_starts_again(tmp_path: Path) -> None:
-    with serve_beside_command(tmp_path) as (server, first, log):
-        os.kill(first, signal.SIGKILL)
-        message = "library_site.process: run_operations has ended with -9. It starts again in 5 seconds."
-        wait_until(lambda: message in log.read_text() and first not in list_all_children(server.pid))
-        wait_until(lambda: len(list_all_children(server.pid)) == 2)
-        children = list_all_children(server.pid)
-        assert first not in children
-    assert server.returncode == 0
-    assert not any(map(is_running, children))
-
-
-def list_all_children(process: int) -> set[int]:
-    """Those that its other threads started, too."""
-    files = Path(f"/proc/{process}/task").glob("*/children")
-    return {int(child) for file in files for child in file.read_text().split()}
+def test_a_command_that_dies_beside_the_server_starts_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "manage.py").write_text("import signal, sys\nprint(sys.argv[1:], flush=True)\nsignal.pause()\n")
+    monkeypatch.setattr(sys, "argv", [str(tmp_path / "manage.py"), "serve"])
+    monkeypatch.setattr("library_site.management.commands.serve.RESTART_PAUSE", 0.01)
+    runner = CommandRunner("run_operations")
+    first = runner.process
+    runner.start()
+    first.kill()
+    wait_until(lambda: runner.process is not first)
+    assert "run_operations has ended with -9. It starts again in 0 seconds." in caplog.text
+    assert runner.process.poll() is None
+    runner.stop()
+    assert runner.process.wait(timeout=9) == -signal.SIGTERM
+    runner.join(timeout=9)
+    assert not runner.is_alive()
 
 
 def test_a_command_that_does_not_exist_is_refused(tmp_path: Path) -> None:
     environment = os.environ | {"DATABASE_URL": f"sqlite:///{tmp_path}/none", "PORT": "1"}
-    command = [sys.executable, "manage.py", "serve", "--with", "deliver_webhoks"]
-    start = subprocess.run(
-        command, env=environment, capture_output=True, text=True, check=False, timeout=PROCESS_TIMEOUT
-    )
+    start = run_forked(environment, "serve", "--with", "deliver_webhoks")
     assert (start.returncode, start.stderr) == (1, "CommandError: deliver_webhoks is no command.\n")
 
 
 def test_a_server_that_is_killed_leaves_nothing_behind(tmp_path: Path) -> None:
-    """Its worker would keep the port and serve on."""
-    with serve_beside_command(tmp_path) as (server, _, _):
-        children = list_children(server.pid)
-        server.kill()
-        wait_until(lambda: not any(is_running(child) for child in children))
+    """Its worker would keep the port and serve on, and so would a command."""
+    with copy_seeded_database(tmp_path) as database_url, reserve_port() as port, (tmp_path / "log").open("w") as log:
+        environment = os.environ | {"DATABASE_URL": database_url, "PORT": str(port), "WEB_CONCURRENCY": "1"}
+        command = ["serve", "--with", "run_operations", "--with", "deliver_webhooks"]
+        server = ForkedProcess(environment, *command, output=log.fileno(), errors=log.fileno())
+        wait_for_port(server, port)
+        wait_until(lambda: len(list_children(server.pid)) == 3)
+        first, *others = list_children(server.pid)
+        os.kill(first, signal.SIGKILL)
+        message = "library_site.process: run_operations has ended with -9. It starts again in 5 seconds."
+        wait_until(lambda: message in (tmp_path / "log").read_text())
+        server.send_signal(signal.SIGKILL)
+        wait_until(lambda: not any(is_running(child) for child in others))
+        server.wait()
 
 
 def is_running(process: int) -> bool:
@@ -237,13 +240,10 @@ def is_running(process: int) -> bool:
 
 
 @pytest.mark.usefixtures("unshare")
-@pytest.mark.parametrize("command", [["serve"], ["check"]])
-def test_the_first_process_of_a_container_stops_on_a_signal_from_the_beginning(
-    tmp_path: Path, command: list[str]
-) -> None:
+def test_the_first_process_of_a_container_stops_on_a_signal_from_the_beginning(tmp_path: Path) -> None:
     """The system ignores a signal for which that process has no handler."""
     database_url = f"sqlite:///{tmp_path}/library.sqlite3"
-    call = [*UNSHARE, "--pid", "--fork", "--kill-child", sys.executable, "-X", "importtime", "manage.py", *command]
+    call = [*UNSHARE, "--pid", "--fork", "--kill-child", sys.executable, "-X", "importtime", "manage.py", "serve"]
     environment = os.environ | {"DATABASE_URL": database_url}
     with subprocess.Popen(call, env=environment, stderr=subprocess.PIPE, text=True) as unshare:
         assert unshare.stderr

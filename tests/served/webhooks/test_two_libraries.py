@@ -1,9 +1,8 @@
 """Two libraries as operators run them: the north sends its events to the south, which mirrors its books."""
 
 import os
+import signal
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -13,8 +12,9 @@ import httpx
 import pytest
 
 from tests.support.books import build_book
+from tests.support.forked_commands import ForkedProcess
 from tests.support.server import Service, copy_seeded_database, reserve_port, run_in_shell, serve_library
-from tests.support.waiting import wait_until
+from tests.support.waiting import PROCESS_TIMEOUT, wait_until
 
 BOOKS = "/api/v2/books"
 CREATE_SOURCE = "from tests.support.sources import create_source; create_source('north', mirrors=True)"
@@ -61,21 +61,23 @@ def north(tmp_path_factory: pytest.TempPathFactory, south: Library) -> Iterator[
 
 
 @pytest.fixture(scope="module")
-def north_worker(north: Service) -> Iterator["subprocess.Popen[bytes]"]:
+def north_worker(north: Service) -> Iterator[ForkedProcess]:
     """A worker for all tests but the last, which kills it."""
     with start_worker(north.database_url) as worker:
         yield worker
 
 
 @contextmanager
-def start_worker(database_url: str) -> Iterator["subprocess.Popen[bytes]"]:
+def start_worker(database_url: str) -> Iterator[ForkedProcess]:
     environment = os.environ | {"DATABASE_URL": database_url, "WEBHOOKS_ALLOW_PRIVATE": "true"}
-    command = [sys.executable, "manage.py", "deliver_webhooks"]
-    with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL) as worker:
-        try:
-            yield worker
-        finally:
-            worker.terminate()
+    with Path(os.devnull).open("w") as nothing:
+        worker = ForkedProcess(environment, "deliver_webhooks", output=nothing.fileno(), errors=nothing.fileno())
+    try:
+        yield worker
+    finally:
+        if worker.returncode is None:
+            worker.send_signal(signal.SIGTERM)
+            worker.wait(PROCESS_TIMEOUT)
 
 
 def end_waits(library: Service) -> None:
@@ -128,14 +130,13 @@ def test_a_library_that_was_down_receives_the_events_later(north: Service, south
 
 
 @pytest.mark.usefixtures("south_worker")
-def test_no_event_is_lost_when_a_worker_is_killed(
-    north: Service, south: Library, north_worker: "subprocess.Popen[bytes]"
-) -> None:
+def test_no_event_is_lost_when_a_worker_is_killed(north: Service, south: Library, north_worker: ForkedProcess) -> None:
     with socket.create_server(("127.0.0.1", south.port), reuse_port=True):
         with north.open_client() as sender:
             books = [add_book(sender) for _ in range(3)]
         wait_until(lambda: north.count_rows("lease IS NOT NULL") == 3)
-        north_worker.kill()
+        north_worker.send_signal(signal.SIGKILL)
+        north_worker.wait()
     end_waits(north)
     with south.start() as service, start_worker(north.database_url), service.open_client() as mirror:
         wait_until(lambda: [list_mirrored_titles(mirror, book) for book in books] == [["Nördlich"]] * 3)
