@@ -81,7 +81,6 @@ DOORS = [
     Door("POST", "/api/v2/books"),
     Door("PUT", "/api/v2/books/{pk}"),
     Door("PATCH", "/api/v2/books/{pk}", is_whole=False),
-    Door("POST", "/api/v2/books/bulk", bulk="create"),
     Door("POST", "/api/v2/books/bulk", is_whole=False, bulk="update"),
 ]
 

@@ -6,13 +6,10 @@ from typing import Any
 
 import httpx
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.support.books import build_book
 from tests.support.pages import parse_error
 from tests.support.responses import parse_allow
-from tests.support.strategies import hypothesis_settings
 
 BOOKS = "/api/v2/books"
 BULK = "/api/v2/books/bulk"
@@ -49,37 +46,35 @@ def list_books(api: httpx.Client) -> list[dict[str, Any]]:
     return stored
 
 
-def test_the_result_of_each_operation_is_answered(api: httpx.Client, books: list[dict[str, Any]]) -> None:
+def test_the_result_of_each_operation_is_answered_and_a_dry_run_changes_nothing(
+    api: httpx.Client, books: list[dict[str, Any]]
+) -> None:
     first, second, third = books
-    response = send_bulk(
-        api,
+    operations = [
         build_create(title="Emma"),
         build_update(first, year=2000, available=False),
         build_delete(second),
+        build_create(isbn=second["isbn"]),
         build_update(third, version=1),
-    )
-    *_, unchanged_book, created_book = list_books(api)
-    assert response.status_code == 200
-    assert response.json() == {
-        "dry_run": False,
-        "results": [
-            {"op": "create", "id": created_book["id"], "version": 1},
-            {"op": "update", "id": first["id"], "version": 2},
-            {"op": "delete", "id": second["id"]},
-            {"op": "update", "id": third["id"], "version": 1},
-        ],
-    }
-    changed_book = api.get(f"{BOOKS}/{first['id']}").json()
-    assert changed_book == {
-        **first,
-        "year": 2000,
-        "available": False,
-        "version": 2,
-        "updated_at": changed_book["updated_at"],
-    }
+    ]
+    results = [
+        {"op": "create", "id": None, "version": 1},
+        {"op": "update", "id": first["id"], "version": 2},
+        {"op": "delete", "id": second["id"]},
+        {"op": "create", "id": None, "version": 1},
+        {"op": "update", "id": third["id"], "version": 1},
+    ]
+    rehearsal = send_bulk(api, *operations, dry_run=True)
+    assert (rehearsal.status_code, rehearsal.json()) == (200, {"dry_run": True, "results": results})
+    assert list_books(api) == books
+    response = send_bulk(api, *operations)
+    changed_book, unchanged_book, emma, other = list_books(api)
+    results[0]["id"], results[3]["id"] = emma["id"], other["id"]
+    assert (response.status_code, response.json()) == (200, {"dry_run": False, "results": results})
+    changes = {"year": 2000, "available": False, "version": 2, "updated_at": changed_book["updated_at"]}
+    assert changed_book == {**first, **changes} == api.get(f"{BOOKS}/{first['id']}").json()
     assert changed_book["updated_at"] > first["updated_at"]
-    assert list_books(api) == [changed_book, unchanged_book, created_book]
-    assert (unchanged_book, created_book["title"], created_book["version"]) == (third, "Emma", 1)
+    assert (unchanged_book, emma["title"], other["isbn"]) == (third, "Emma", second["isbn"])
 
 
 def test_operations_run_in_their_order(api: httpx.Client, books: list[dict[str, Any]]) -> None:
@@ -150,50 +145,18 @@ def test_every_failure_is_named_and_nothing_is_changed(api: httpx.Client, books:
     assert list_books(api) == books
 
 
-@pytest.mark.parametrize("dry_run", [False, True])
-def test_a_bulk_that_fails_by_conflicts_only_is_a_conflict(
-    api: httpx.Client, books: list[dict[str, Any]], dry_run: bool
-) -> None:
+def test_a_bulk_that_fails_by_conflicts_only_is_a_conflict(api: httpx.Client, books: list[dict[str, Any]]) -> None:
     first, second, third = books
-    response = send_bulk(
-        api,
+    operations = [
         build_create(isbn="twice"),
         build_create(isbn="twice"),
         build_update(first, isbn=second["isbn"]),
         build_delete(third, version=2),
-        dry_run=dry_run,
-    )
-    assert parse_error(response) == (409, "CONFLICT", ["1.isbn", "2.isbn", "3.version"])
-    assert list_books(api) == books
-
-
-def test_a_dry_run_has_the_same_results_and_changes_nothing(api: httpx.Client, books: list[dict[str, Any]]) -> None:
-    first, second, third = books
-    operations = [
-        build_create(isbn="9780141439518"),
-        build_update(first, year=2000, version=1),
-        build_update(second, title=second["title"]),
-        build_delete(third),
-        build_create(isbn=third["isbn"]),
     ]
-    rehearsal = send_bulk(api, *operations, dry_run=True)
-    assert rehearsal.status_code == 200
-    assert rehearsal.json() == {
-        "dry_run": True,
-        "results": [
-            {"op": "create", "id": None, "version": 1},
-            {"op": "update", "id": first["id"], "version": 2},
-            {"op": "update", "id": second["id"], "version": 1},
-            {"op": "delete", "id": third["id"]},
-            {"op": "create", "id": None, "version": 1},
-        ],
-    }
+    for dry_run in (True, False):
+        response = send_bulk(api, *operations, dry_run=dry_run)
+        assert parse_error(response) == (409, "CONFLICT", ["1.isbn", "2.isbn", "3.version"])
     assert list_books(api) == books
-    response = send_bulk(api, *operations)
-    assert (response.status_code, response.json()["dry_run"]) == (200, False)
-    assert [{**result, "id": None} for result in response.json()["results"]] == [
-        {**result, "id": None} for result in rehearsal.json()["results"]
-    ]
 
 
 @pytest.mark.parametrize(("value", "status"), [("false", 200), ("", 422), ("True", 422)])
@@ -271,49 +234,6 @@ def test_each_wrong_operation_is_named(api: httpx.Client, books: list[dict[str, 
     fields = [f"{index}.{name}" for index, (_, names) in enumerate(operations) for name in names]
     assert parse_error(response) == (422, "VALIDATION_ERROR", fields)
     assert list_books(api) == books
-
-
-odd_value: st.SearchStrategy[Any] = st.sampled_from(
-    [None, True, 1.5, -1, 10**30, "", "1", "\ud800", [], [{}], {}, {"op": "delete"}]
-)
-names = st.sampled_from(["title", "isbn", "id", "version", "op", "book", "shelf", "non_field_errors", "\ud800"])
-values = st.fixed_dictionaries({"title": st.just("Emma")}, optional={"isbn": st.sampled_from("ab")})
-any_book = values | values | st.dictionaries(names, odd_value, max_size=2) | odd_value
-conditions = st.fixed_dictionaries({}, optional={"version": st.integers(1, 2) | odd_value})
-any_operation = st.one_of(
-    st.builds(lambda isbn: build_create(isbn=isbn), st.sampled_from("abcd")),
-    st.builds(lambda name, value: build_create(**{name: value}), names, odd_value),
-    st.builds(
-        lambda pk, book, condition: {"op": "update", "id": pk, "book": book, **condition},
-        st.integers(0, 3),
-        any_book,
-        conditions,
-    ),
-    st.builds(lambda pk, condition: {"op": "delete", "id": pk, **condition}, st.integers(0, 3) | odd_value, conditions),
-    st.dictionaries(names, odd_value, max_size=3) | odd_value,
-)
-
-
-@hypothesis_settings
-@given(operations=st.lists(any_operation, min_size=1, max_size=3))
-def test_a_bulk_succeeds_as_a_whole_or_changes_nothing(
-    api: httpx.Client, books: list[dict[str, Any]], operations: list[Any]
-) -> None:
-    first = books[0]["id"]
-    for operation in operations:
-        if isinstance(operation, dict) and type(operation.get("id")) is int:
-            operation["id"] += first
-    before = list_books(api)
-    rehearsal, response = send_bulk(api, *operations, dry_run=True), send_bulk(api, *operations)
-    assert rehearsal.status_code == response.status_code
-    if response.is_success:
-        assert [operation["op"] for operation in response.json()["results"]] == [
-            operation["op"] for operation in operations
-        ]
-    else:
-        assert parse_error(response)[:2] in [(409, "CONFLICT"), (422, "VALIDATION_ERROR")]
-        assert parse_error(response) == parse_error(rehearsal)
-        assert list_books(api) == before
 
 
 def test_many_fields_that_are_not_known_are_refused_at_once(api: httpx.Client) -> None:

@@ -5,14 +5,11 @@ from typing import Any
 
 import httpx
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pytest_django import Settings
 
 from books.writing import changes
 from tests.support.books import ACTOR, build_book
 from tests.support.pages import LIST_URL, SORT_ORDERS, build_validation_error, forge_cursor, list_ids, parse_error
-from tests.support.strategies import any_json, hypothesis_settings
 
 STALE = '"of another time"'
 
@@ -37,43 +34,10 @@ def test_an_empty_library_is_an_empty_page(api: httpx.Client) -> None:
 
 
 def test_a_page_holds_whole_books(api: httpx.Client) -> None:
-    first = api.post(LIST_URL, json=build_book(isbn="0-14-143951-3")).json()
-    second = api.post(LIST_URL, json=build_book(title="Emma", year=-44, isbn="emma")).json()
-    api.put(f"/api/books/{second['id']}", json={"year": 1815})
-    updated_at = api.get(f"{LIST_URL}/{second['id']}").json()["updated_at"]
-    assert api.get(f"{LIST_URL}?count=true").json() == {
-        "results": [
-            {
-                "id": first["id"],
-                "title": "Pride and Prejudice",
-                "author": "Jane Austen",
-                "year": 1813,
-                "isbn": "0-14-143951-3",
-                "isbn13": "9780141439518",
-                "genre": "Novel",
-                "available": True,
-                "created_at": first["created_at"],
-                "updated_at": first["created_at"],
-                "version": 1,
-            },
-            {
-                "id": second["id"],
-                "title": "Emma",
-                "author": "Jane Austen",
-                "year": 1815,
-                "isbn": "emma",
-                "isbn13": None,
-                "genre": "Novel",
-                "available": True,
-                "created_at": second["created_at"],
-                "updated_at": updated_at,
-                "version": 2,
-            },
-        ],
-        "next": None,
-        "previous": None,
-        "count": 2,
-    }
+    books = [api.post(LIST_URL, json=build_book(isbn=isbn)).json() for isbn in ("0-14-143951-3", "emma")]
+    books[1] = api.patch(f"{LIST_URL}/{books[1]['id']}", json={"year": -44}).json()
+    page = {"results": books, "next": None, "previous": None, "count": 2}
+    assert api.get(f"{LIST_URL}?count=true").json() == page
 
 
 def test_a_page_holds_100_books_unless_asked_otherwise(api: httpx.Client, stored_titles: list[str]) -> None:
@@ -140,11 +104,13 @@ def test_books_are_counted_on_request_alone(api: httpx.Client, stored_titles: li
         assert list(api.get(f"{LIST_URL}{query}").json()) == ["results", "next", "previous"]
 
 
-@pytest.mark.parametrize("value", ["{etag}", "W/{etag}", "*", f"{STALE}, {{etag}}"])
-def test_the_page_a_client_has_is_not_sent_again(api: httpx.Client, book: dict[str, Any], value: str) -> None:
+def test_the_page_a_client_has_is_not_sent_again(api: httpx.Client, book: dict[str, Any]) -> None:
     etag = api.get(LIST_URL).headers["ETag"]
-    response = api.get(LIST_URL, headers={"If-None-Match": value.format(etag=etag)})
-    assert (response.status_code, response.content, response.headers["ETag"]) == (304, b"", etag)
+    for value in (etag, f"W/{etag}", "*", f"{STALE}, {etag}"):
+        response = api.get(LIST_URL, headers={"If-None-Match": value})
+        assert (response.status_code, response.content, response.headers["ETag"]) == (304, b"", etag)
+    response = api.get(LIST_URL, headers={"If-Match": STALE})
+    assert parse_error(response) == (412, "PRECONDITION_FAILED", [])
 
 
 def test_a_changed_page_is_sent_again(api: httpx.Client, book: dict[str, Any]) -> None:
@@ -163,38 +129,29 @@ def test_a_changed_page_is_sent_again(api: httpx.Client, book: dict[str, Any]) -
     assert len(set(etags)) == 4
 
 
-def test_a_page_in_another_state_is_not_sent(api: httpx.Client, book: dict[str, Any]) -> None:
-    response = api.get(LIST_URL, headers={"If-Match": STALE})
-    assert parse_error(response) == (412, "PRECONDITION_FAILED", [])
-
-
 def test_all_problems_of_a_query_are_listed_together(api: httpx.Client) -> None:
     query = {
-        "sort": "title", "limit": "0", "count": "yes", "cursor": "garbage", "fields": "tittle", "available": "1",
+        "sort": "shelf", "limit": "0", "count": "yes", "cursor": "garbage", "fields": "tittle", "available": "1",
         "year_min": "1.5", "year_max": "", "title": "t" * 501, "author": "\0", "genre": "g" * 501, "isbn": "i" * 501,
         "q": "w " * 21,
     }  # fmt: skip
-    response = api.get(LIST_URL, params=query, headers={"X-Request-ID": "all-at-once"})
+    response = api.get(LIST_URL, params=query)
     assert response.status_code == 422
-    error = response.json()["error"]
-    assert {**error, "details": sorted(error["details"], key=lambda detail: list(query).index(detail["field"]))} == {
-        "code": "VALIDATION_ERROR",
-        "message": "The request is not valid",
-        "details": [
-            {"field": "limit", "message": "Input should be greater than or equal to 1."},
-            {"field": "count", "message": "Input should be true or false."},
-            {"field": "cursor", "message": "It is no cursor of a list in this order."},
-            {"field": "fields", "message": '"tittle": It is not known here; the nearest name is title.'},
-            {"field": "available", "message": "Input should be true or false."},
-            {"field": "year_min", "message": "Input should be a valid integer."},
-            {"field": "year_max", "message": "Input should be a valid integer."},
-            {"field": "title", "message": "Ensure this value has at most 500 characters (it has 501)."},
-            {"field": "author", "message": "Null characters are not allowed."},
-            {"field": "genre", "message": "Ensure this value has at most 500 characters (it has 501)."},
-            {"field": "isbn", "message": "Ensure this value has at most 500 characters (it has 501)."},
-            {"field": "q", "message": "Ensure that there are no more than 20 words."},
-        ],
-        "requestId": "all-at-once",
+    messages = {detail["field"]: detail["message"] for detail in response.json()["error"]["details"]}
+    too_long = "Ensure this value has at most 500 characters (it has 501)."
+    assert messages == {
+        "sort": "It is one of id, title, author, year, created_at, perhaps behind a minus.",
+        "limit": "Input should be greater than or equal to 1.",
+        "count": "Input should be true or false.",
+        "fields": '"tittle": It is not known here; the nearest name is title.',
+        "available": "Input should be true or false.",
+        "year_min": "Input should be a valid integer.",
+        "year_max": "Input should be a valid integer.",
+        "title": too_long,
+        "author": "Null characters are not allowed.",
+        "genre": too_long,
+        "isbn": too_long,
+        "q": "Ensure that there are no more than 20 words.",
     }
 
 
@@ -314,12 +271,3 @@ def test_a_cursor_beyond_all_books_is_valid(
         response = api.get(LIST_URL, params={"sort": order, "cursor": cursor, "count": "true"})
         assert (response.status_code, response.json()["count"]) == (200, 1), number
         assert list_ids(response) in ([], [book["id"]]), number
-
-
-@hypothesis_settings
-@given(order=st.sampled_from(SORT_ORDERS), backward=st.booleans() | any_json, key=any_json, pk=st.integers() | any_json)
-def test_any_cursor_may_be_sent(
-    api: httpx.Client, book: dict[str, Any], order: str, backward: object, key: object, pk: object
-) -> None:
-    response = api.get(LIST_URL, params={"sort": order, "cursor": forge_cursor([order, backward, key, pk])})
-    assert response.status_code in (200, 422)
