@@ -175,15 +175,13 @@ def test_a_list_action_on_too_many_books_becomes_an_operation(head: Client, monk
     assert "more than 1 books" in read_text(head.post(f"{LIST}?q=emma", form, follow=True))
 
 
-@pytest.mark.parametrize("action", ["mark_lent", "delete_books"])
-def test_a_list_action_is_undone_in_its_message(head: Client, action: str) -> None:
+def test_a_list_action_is_undone_in_its_message(head: Client) -> None:
     pks = [create_book(title=title).pk for title in ("Emma", "Persuasion")]
-    form = {"action": action, "_selected_action": pks, "index": "0"}
-    page = head.post(LIST, {**form, "confirmed": "2"}, follow=True)
-    undo_page = press_undo(head, page)
+    form = {"action": "delete_books", "_selected_action": pks, "index": "0", "confirmed": "2"}
+    undo_page = press_undo(head, head.post(LIST, form, follow=True))
     assert read_words(undo_page).count("Undo: 2 books")
     run_operations()
-    assert Book.objects.filter(pk__in=pks, available=True).count() == 2
+    assert Book.objects.filter(pk__in=pks).count() == 2
 
 
 def test_a_deletion_is_undone_in_its_message(librarian: Client) -> None:

@@ -100,17 +100,17 @@ def test_date_and_time_have_a_name_each(root: Client) -> None:
     ]
 
 
-@pytest.mark.parametrize("model", ["group", "user"])
-def test_what_is_permitted_are_boxes_with_a_sentence_each(root: Client, model: str) -> None:
+def test_what_is_permitted_are_boxes_with_a_sentence_each(root: Client) -> None:
     """Django's pairs of lists have no names that a screen reader says, and its 150 names say little to people."""
-    person = User.objects.create_user("ada")
-    group = Group.objects.get(name="Librarians")
-    page = read_text(root.get(f"/admin/auth/{model}/{(group if model == 'group' else person).pk}/change/"))
+    person, group = User.objects.create_user("ada"), Group.objects.get(name="Librarians")
     box = r'<label><input type="checkbox" name="(?:user_)?permissions" value="([0-9,]+)"( checked)?> ([^<]*)</label>'
-    boxes = re.findall(box, page)
-    assert {int(pk) for pks, *_ in boxes for pk in pks.split(",")} == {*Permission.objects.values_list("pk", flat=True)}
-    assert [label for *_, checked, label in boxes if checked] == (describe_group(group) if model == "group" else [])
-    assert "<select" not in page
+    for row, checked in ((f"group/{group.pk}", describe_group(group)), (f"user/{person.pk}", [])):
+        page = read_text(root.get(f"/admin/auth/{row}/change/"))
+        boxes = re.findall(box, page)
+        pks = {int(pk) for values, *_ in boxes for pk in values.split(",")}
+        assert pks == {*Permission.objects.values_list("pk", flat=True)}, row
+        assert [label for *_, is_checked, label in boxes if is_checked] == checked, row
+        assert "<select" not in page, row
 
 
 def test_browsers_find_the_icon_where_they_look_for_it(client: Client, db: None) -> None:

@@ -136,12 +136,20 @@ def test_nobody_is_named_any_more(ada: Scenario, root: User) -> None:
     }  # fmt: skip
 
 
-def test_what_the_person_did_stays(ada: Scenario) -> None:
+def test_what_the_person_did_stays_and_no_credential_is_good_any_more(
+    ada: Scenario, api: httpx.Client, client: Client
+) -> None:
     before = list(Change.objects.order_by("pk").values())
+    assert client.get("/accounts/profile").status_code == 200
     forget()
+    REVOCATION_LIST.invalidate()
     assert list(Change.objects.order_by("pk").values()) == before
     actors = Actor.objects.order_by("pk").values_list("channel", "user_id", "user_name", "app_name", "api_key_name")
     assert list(actors) == [("admin", None, "", "", ""), ("v2", None, "", "", ""), ("v2", None, "", "Bookshop", "")]
+    assert [api.get("/api/v2/books", headers=header).status_code for header in ada.headers] == [401, 401]
+    assert client.get("/accounts/profile").status_code == 302
+    assert Session.objects.count() == 0
+    assert Authorization.objects.exclude(ended_at=None).get().user is None
 
 
 def test_others_keep_their_names_and_their_access(account: User, api: httpx.Client) -> None:
@@ -151,16 +159,6 @@ def test_others_keep_their_names_and_their_access(account: User, api: httpx.Clie
     forget()
     assert Actor.objects.get(user_name="astrid").api_key_name == "Test"
     assert api.post("/api/v2/books", json=build_book(), headers=header).status_code == 201
-
-
-def test_no_credential_is_good_any_more(ada: Scenario, api: httpx.Client, client: Client) -> None:
-    assert client.get("/admin/").status_code == 200
-    forget()
-    REVOCATION_LIST.invalidate()
-    assert [api.get("/api/v2/books", headers=header).status_code for header in ada.headers] == [401, 401]
-    assert client.get("/admin/").status_code == 302
-    assert Session.objects.count() == 0
-    assert Authorization.objects.exclude(ended_at=None).get().user is None
 
 
 def test_webhooks_end_and_are_cleared(ada: Scenario) -> None:
@@ -184,7 +182,8 @@ def test_to_forget_twice_changes_nothing(ada: Scenario, capsys: pytest.CaptureFi
     assert dump_database() == before
 
 
-def test_a_deleted_account_is_forgotten_too(ada: Scenario, root: User, client: Client) -> None:
+def test_a_deleted_account_is_forgotten_too(ada: Scenario, client: Client) -> None:
+    client.force_login(User.objects.create_superuser("root"))
     client.post(f"/admin/auth/user/{ada.user.pk}/delete/", {"post": "yes"})
     assert USERNAME in find_names()
     forget()

@@ -151,17 +151,16 @@ def test_a_deleted_endpoint_keeps_its_deliveries_and_is_not_listed(developer: Cl
 
 
 def test_the_list_shows_how_deliveries_of_each_endpoint_went(developer: Client, ada: User) -> None:
-    working_endpoint, failing_endpoint = (
-        create_endpoint(ada),
-        create_endpoint(ada, url="https://ill.example/", kinds="book.updated"),
-    )
+    working_endpoint = create_endpoint(ada)
+    failing_endpoint = create_endpoint(ada, url="https://ill.example/", kinds="book.updated")
     idle_endpoint = create_endpoint(ada, state="disabled")
     publish_event(1)
     attempt_deliveries(204)
     publish_event(2)
     Delivery.objects.create(event=Event.objects.latest("pk"), endpoint=failing_endpoint)
     attempt_deliveries(None, error="Nobody answers at the address.")
-    rows = {row.pk: row for row in list_rows(developer.get(ENDPOINTS))}
+    page = developer.get(ENDPOINTS)
+    rows = {row.pk: row for row in list_rows(page)}
     summaries = {pk: (row.delivered, row.failing, row.last_answer_at is not None) for pk, row in rows.items()}
     assert summaries == {
         working_endpoint.pk: (1, 1, True),
@@ -169,7 +168,7 @@ def test_the_list_shows_how_deliveries_of_each_endpoint_went(developer: Client, 
         idle_endpoint.pk: (0, 0, False),
     }
     assert rows[failing_endpoint.pk].last_answer == "Nobody answers at the address."
-    words = read_words(developer.get(ENDPOINTS))
+    words = read_words(page)
     for sentence in (
         "1 delivered, 1 failing. The last answer was 204. 31 Jan 2026",
         "0 delivered, 1 failing. Nobody answers at the address. 31 Jan 2026",
