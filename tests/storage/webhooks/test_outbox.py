@@ -257,3 +257,29 @@ def test_a_failing_notification_fails_no_change(
     assert (created.status_code, len(refused)) == (201, 1)
     assert api.get(f"/api/v2/books/{created.json()['id']}").json() == created.json()
     assert Delivery.objects.values_list("event__subject", "state").get() == (created.json()["id"], "waiting")
+
+
+WRITES = {
+    "create": ("POST", "/api/v2/books", build_book(isbn="LOC 17"), {}),
+    "change": ("PATCH", "/api/v2/books/{}", {"year": 1}, {}),
+    "change of a version": ("PATCH", "/api/v2/books/{}", {"year": 1}, {"If-Match": '"v2-{}-1"'}),
+    "delete": ("DELETE", "/api/v2/books/{}", None, {}),
+}
+
+
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite has no statement with several parts")
+@pytest.mark.parametrize(
+    ("write", "compiled"), [*((write, True) for write in WRITES), ("change", False), ("delete", False)]
+)
+def test_a_change_its_event_and_its_deliveries_are_one_statement(
+    api: httpx.Client, settings: Settings, book: dict[str, Any], write: str, compiled: bool
+) -> None:
+    settings.COMPILED_PATH = compiled
+    method, address, body, headers = WRITES[write]
+    create_endpoint()
+    events = Event.objects.count()
+    filled_headers = {name: text.format(book["id"]) for name, text in headers.items()}
+    with CaptureQueriesContext(connection) as queries:
+        assert api.request(method, address.format(book["id"]), json=body, headers=filled_headers).is_success
+    assert (Event.objects.count(), Delivery.objects.count()) == (events + 1, 1)
+    assert sum("INTO webhooks_event" in query["sql"] for query in queries) == 1

@@ -110,6 +110,7 @@ def test_an_endpoint_that_is_made_meanwhile_ends_too(owner: User, creator: Creat
     assert not Delivery.objects.exists()
 
 
+@pytest.mark.parametrize("creator", KINDS[:2], indirect=True)
 def test_an_endpoint_that_is_enabled_meanwhile_ends_too(owner: User, creator: CreatorCase) -> None:
     endpoint = make_endpoint(owner, creator.credential)
     Endpoint.objects.update(state="disabled")
@@ -120,6 +121,7 @@ def test_an_endpoint_that_is_enabled_meanwhile_ends_too(owner: User, creator: Cr
     assert Endpoint.objects.get().state == "disabled"
 
 
+@pytest.mark.parametrize("creator", KINDS[:2], indirect=True)
 def test_an_end_and_a_change_of_the_user_do_not_deadlock_with_a_new_endpoint(owner: User, creator: CreatorCase) -> None:
     with transaction.atomic():
         creator.end()
