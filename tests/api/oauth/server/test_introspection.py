@@ -77,14 +77,6 @@ def test_a_refresh_token_is_described_to_its_app_alone(
     assert introspect(api, token_of_another) == INACTIVE
 
 
-def test_other_texts_are_inactive(api: httpx.Client, bookshop: Application) -> None:
-    for token in ("nonsense", "a.b.c", "é", "x" * 100_000, " "):
-        assert introspect(api, token) == INACTIVE
-    response = api.post(ENDPOINT, data={**FORM, "token": "nonsense"})
-    assert response.headers["Cache-Control"] == "no-store"
-    assert response.headers["Content-Type"] == "application/json"
-
-
 def test_an_invalid_token_is_inactive(api: httpx.Client, bookshop: Application, librarian: User) -> None:
     authorization = Authorization.objects.create(
         user=librarian, application=bookshop, scopes="read", created_at=timezone.now()
@@ -93,6 +85,12 @@ def test_an_invalid_token_is_inactive(api: httpx.Client, bookshop: Application, 
     changes: list[dict[str, Any]] = [{"iat": 1, "exp": 3601}, {"aud": "https://evil.example"}, {"sub": "nobody"}]
     tokens = [forge_token({**valid, **change}) for change in ({}, *changes)]
     assert [introspect(api, token)["active"] for token in tokens] == [True, False, False, False]
+    for token in ("nonsense", "a.b.c", "é", "x" * 100_000, " "):
+        assert introspect(api, token) == INACTIVE, token[:9]
+    response = api.post(ENDPOINT, data={**FORM, "token": "nonsense"})
+    assert (response.headers["Cache-Control"], response.headers["Content-Type"]) == ("no-store", "application/json")
+    for form in (FORM, {**FORM, "token": ""}):
+        assert parse_oauth_error(api.post(ENDPOINT, data=form)) == INVALID_REQUEST
 
 
 def test_a_lost_role_and_a_revocation_have_effect_immediately(
@@ -139,8 +137,3 @@ def test_only_confidential_apps_may_ask(api: httpx.Client, bookshop: Application
     for client, headers in (({}, bearer), ({"client_id": "bookshop"}, {}), ({"client_id": "shelf"}, bearer)):
         response = api.post(ENDPOINT, data={**client, "token": token}, headers=headers)
         assert parse_oauth_error(response) == INVALID_CLIENT, client
-
-
-def test_a_token_is_required(api: httpx.Client, bookshop: Application) -> None:
-    for form in (FORM, {**FORM, "token": ""}):
-        assert parse_oauth_error(api.post(ENDPOINT, data=form)) == INVALID_REQUEST
