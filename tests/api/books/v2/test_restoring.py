@@ -1,19 +1,14 @@
 """POST /api/v2/books/{id}/restore: a deleted book comes back under its old id."""
 
 import json
-from functools import partial
 from typing import Any
 
 import httpx
 import pytest
-from django.db import transaction
-from django.utils import timezone
 from pytest_django import Settings
 
 from books.models import Book, Change
-from books.writing import changes
-from tests.support.books import ACTOR, build_book
-from tests.support.concurrency import start_concurrently
+from tests.support.books import build_book
 from tests.support.history import NOBODY, list_entries, summarize
 from tests.support.oauth_flows import create_key_header, create_librarian
 from tests.support.pages import build_validation_error, parse_error
@@ -77,20 +72,6 @@ def test_a_book_that_is_there_is_a_conflict(api: httpx.Client, address: str, boo
     assert [parse_error(response) for response in responses] == [(409, "CONFLICT", [])] * 2
     assert responses[0].json()["error"]["message"] == "The book is not deleted"
     assert api.get(address).json()["version"] == 4
-
-
-@pytest.mark.django_db(transaction=True)
-def test_the_second_of_two_restorations_at_a_time_finds_the_book_there() -> None:
-    """It read the deleted book before the first one ended, and would else say that another book has the isbn."""
-    now = timezone.now()
-    pk = changes.create_book(build_book(), ACTOR, now).id
-    changes.delete_book(pk, lambda _: None, ACTOR, now)
-    with transaction.atomic():
-        changes.restore_book(pk, ACTOR, now)
-        second = start_concurrently(partial(changes.restore_book, pk, ACTOR, now))
-    with pytest.raises(changes.BookExists):
-        second.result()
-    assert Book.objects.values_list("version", flat=True).get(pk=pk) == 3
 
 
 def test_a_book_that_never_existed_is_not_found(api: httpx.Client) -> None:

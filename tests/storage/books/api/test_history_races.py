@@ -7,10 +7,13 @@ from typing import Any
 
 import httpx
 import pytest
+from django.db import transaction
+from django.utils import timezone
 
-from books.models import Change
-from tests.support.books import build_book
-from tests.support.concurrency import count_statuses, run_concurrently
+from books.models import Book, Change
+from books.writing import changes
+from tests.support.books import ACTOR, build_book
+from tests.support.concurrency import count_statuses, run_concurrently, start_concurrently
 from tests.support.pages import parse_error
 from tests.support.server import Service
 
@@ -155,3 +158,17 @@ def test_reversions_and_changes_are_all_counted(service: Service, client: httpx.
     # The reversion set the title back, whatever the years did meanwhile.
     assert (after["title"], after["version"]) == (book["title"], 8)
     assert len(read_history(service, address)) == 8
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_second_of_two_restorations_at_a_time_finds_the_book_there() -> None:
+    """It read the deleted book before the first one ended, and would else say that another book has the isbn."""
+    now = timezone.now()
+    pk = changes.create_book(build_book(), ACTOR, now).id
+    changes.delete_book(pk, lambda _: None, ACTOR, now)
+    with transaction.atomic():
+        changes.restore_book(pk, ACTOR, now)
+        second = start_concurrently(partial(changes.restore_book, pk, ACTOR, now))
+    with pytest.raises(changes.BookExists):
+        second.result()
+    assert Book.objects.values_list("version", flat=True).get(pk=pk) == 3
