@@ -15,6 +15,7 @@ from books.book_values import BookValues
 from books.history.actors import get_or_create_actor
 from books.models import Actor, Book, Change
 from books.writing import changes
+from books.writing.merging import merge_books
 from oauth.credentials import build_challenge
 from oauth.models import APIKey
 from tests.support.books import build_book
@@ -124,6 +125,14 @@ def test_times_have_six_digits(api: httpx.Client, key: dict[str, str]) -> None:
     deletion, creation = list_entries(api, f"{BOOKS}/{pk}/history", key)
     assert (creation["at"], deletion["at"]) == ("2026-01-31T12:00:00.000000Z", "2026-01-31T12:00:00.000250Z")
     assert deletion["before"]["created_at"] == "2026-01-31T12:00:00.000000Z"
+
+
+def test_the_entry_of_a_merged_book_names_the_one_that_replaces_it(api: httpx.Client, key: dict[str, str]) -> None:
+    actor = get_or_create_actor(Actor.Channel.COMMAND)
+    kept, merged = (changes.create_book(build_book(isbn=isbn), actor, NOON).id for isbn in ("1", "2"))
+    merge_books(kept, {kept: 1, merged: 1}, {}, actor, NOON)
+    last = list_entries(api, f"{BOOKS}/{merged}/history", key)[0]
+    assert (last["kind"], last["before"]["isbn"], last["after"]) == ("merged", "2", {"merged_into": kept})
 
 
 def test_an_entry_names_who_made_the_change(api: httpx.Client, librarian: User, key: dict[str, str]) -> None:
