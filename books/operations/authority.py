@@ -28,6 +28,6 @@ def require_authority(operation: Operation, now: datetime) -> None:
 def is_person_permitted(user_id: int | None, parameters: Mapping[str, Any]) -> bool:
     """An operation without a credential comes from the admin, which requires staff. Inactive users may do nothing."""
     user = User.objects.filter(pk=user_id or 0).first()
-    # Operations that an earlier release stored do not say whether they have a credential.
-    may_use_admin = user is not None and (user.is_staff or parameters.get("credential", {}) is not None)
-    return user is not None and may_use_admin and user.has_perms(parameters.get("permissions", []))
+    if user is None or not (user.is_staff or parameters.get("credential")):
+        return False
+    return user.has_perms(parameters.get("permissions", []))

@@ -66,8 +66,7 @@ class FilePreview(msgspec.Struct, frozen=True):
     description: str
     warning: str
     rows: list[list[str]]
-    # Processes of the previous release store none.
-    notes: list[str] = []
+    notes: list[str]
 
 
 def read_preview(source: StoredFile) -> FilePreview:
