@@ -80,7 +80,9 @@ def test_a_librarian_reads_why_there_is_no_file(root: Client, limit: StreamLimit
     assert "Wait a moment, then try again." in refused.content.decode()
 
 
-def test_a_stream_that_fails_is_released(limit: StreamLimit, address: str, rf: RequestFactory) -> None:
+def test_a_stream_that_fails_is_released_and_its_address_forgotten(
+    limit: StreamLimit, address: str, rf: RequestFactory
+) -> None:
     def write_pieces() -> Iterator[bytes]:
         yield b"first"
         raise ConnectionError

@@ -37,10 +37,6 @@ def test_pages_lead_through_the_list_and_back(limit: int) -> None:
     assert page.previous_key is None
 
 
-def test_the_last_page_is_read_from_the_end() -> None:
-    assert read(Start(backward=True), 2) == Page([6, 7], (6,), None)
-
-
 def test_an_empty_page_leads_back_to_the_row_of_its_key() -> None:
     """The row may still be there: only what is beyond it is gone."""
     page = read(Start((7,)), 2)
@@ -51,7 +47,8 @@ def test_an_empty_page_leads_back_to_the_row_of_its_key() -> None:
     assert read(Start(page.next_key), 2).rows == [1, 2]
 
 
-def test_an_empty_list_leads_nowhere() -> None:
+def test_the_last_page_is_read_from_the_end_and_an_empty_list_leads_nowhere() -> None:
+    assert read(Start(backward=True), 2) == Page([6, 7], (6,), None)
     assert read(Start(), 2, rows=[]) == Page([])
 
 

@@ -51,16 +51,13 @@ def test_a_poisoned_row_is_not_among_the_claimed(first: Operation) -> None:
     assert (claimed.poisoned_pks, len(claimed.pks)) == ([first.pk], 1)
 
 
-def test_a_row_that_was_released_is_due_at_once(first: Operation) -> None:
-    release_row(*claim())
-    assert first in claim(9)
-
-
-def test_a_lease_that_is_renewed_begins_anew(first: Operation) -> None:
+def test_a_lease_that_is_renewed_begins_anew_and_one_that_is_released_is_due_at_once(first: Operation) -> None:
     [leased] = claim()
     Operation.objects.filter(pk=leased.pk).update(next_at=Now())
     renew_lease(leased)
     assert Operation.objects.filter(pk=leased.pk, next_at__gt=Now() + LEASE_TIME / 2).exists()
+    release_row(leased)
+    assert first in claim(9)
 
 
 def test_who_has_no_lease_neither_reads_nor_changes_the_row(first: Operation) -> None:
