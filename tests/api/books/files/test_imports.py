@@ -26,7 +26,6 @@ from books.operations import selection_tasks, worker
 from books.operations.lifecycle import begin_leased_operation, cancel_operation
 from books.writing.changes import ConcurrentChange
 from tests.support.book_files import build_exported_book, hostile_texts, write_books
-from tests.support.books import build_book
 from tests.support.books_admin import find_anybody
 from webhooks.models import Event
 
@@ -125,15 +124,6 @@ def test_a_dry_run_writes_the_failed_rows_where_it_is_told(api: httpx.Client, tm
     assert read_failures(failed) == [("2", "year: “MCM” is no year.")]
 
 
-def test_rows_that_are_not_utf_8_fail(api: httpx.Client, tmp_path: Path) -> None:
-    file = write_csv(tmp_path / "in.csv", "Fine,A,1,fine,G")
-    file.write_bytes(file.read_bytes() + b"Latin,\xe9mile,1,latin,G\n")
-    with pytest.raises(CommandError, match="1 record not imported"):
-        import_file(file)
-    assert b"Latin,\xe9mile,1,latin,G" in (tmp_path / "in.failed.csv").read_bytes()
-    assert [book["title"] for book in list_books(api)] == ["Fine"]
-
-
 def test_what_is_no_file_of_books_imports_nothing(api: httpx.Client, tmp_path: Path) -> None:
     for content, message in (
         ("", "The file is empty"),
@@ -190,15 +180,6 @@ def test_the_file_of_failed_rows_has_no_formula(api: httpx.Client, tmp_path: Pat
         ("T", "A", -1, "G"),
         ("=1+1", "@A", -44, "\tG"),
     ]
-
-
-def test_an_exported_cell_is_no_formula(api: httpx.Client, capsys: pytest.CaptureFixture[str]) -> None:
-    created_book = api.post("/api/books", json=build_book(title="=1+1", isbn="7", year=-44)).json()
-    call_command("export_books")
-    assert capsys.readouterr().out == (
-        "id,title,author,year,isbn,genre,available,created_at\r\n"
-        f"{created_book['id']},'=1+1,Jane Austen,-44,7,Novel,true,{created_book['created_at']}\r\n"
-    )
 
 
 def test_a_file_may_have_a_column_for_availability(api: httpx.Client, tmp_path: Path) -> None:

@@ -137,17 +137,6 @@ def test_a_reversion_never_restores_a_deleted_book(service: Service, client: htt
         assert (kinds[-1], kinds.count(Change.Kind.DELETED), len(kinds) <= 4) == (Change.Kind.DELETED, 1, True)
 
 
-def test_a_reversion_and_a_book_with_its_isbn_exclude_each_other(service: Service, client: httpx.Client) -> None:
-    for _ in ROUNDS:
-        address, book = create_book(client)
-        changed = patch(address, isbn=build_book()["isbn"], year=1)(client).json()
-        reversion, creation = run_concurrently(service, [revert(address, 1), create(isbn=book["isbn"])])
-        assert (reversion.status_code, creation.status_code) in [(200, 409), (409, 201)]
-        after = client.get(address).json()
-        assert after == (reversion.json() if reversion.is_success else changed)
-        assert len(read_history(service, address)) == (3 if reversion.is_success else 2)
-
-
 def test_reversions_and_changes_are_all_counted(service: Service, client: httpx.Client) -> None:
     address, book = create_book(client)
     patch(address, title="Emma")(client)

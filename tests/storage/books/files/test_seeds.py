@@ -1,6 +1,5 @@
 """`seed_books`, which adds the first books to a library."""
 
-import csv
 from collections.abc import Mapping
 
 import httpx
@@ -88,8 +87,3 @@ def test_a_large_seeding_restores_the_indexes(monkeypatch: pytest.MonkeyPatch) -
 def describe_indexes() -> Mapping[str, object]:
     with connection.cursor() as cursor:
         return connection.introspection.get_constraints(cursor, Book._meta.db_table)
-
-
-def test_the_data_file_names_its_columns() -> None:
-    with seeds.CLASSICS_FILE.open(encoding="utf-8", newline="") as file:
-        assert next(csv.reader(file)) == ["title", "author", "year", "isbn", "genre"]
