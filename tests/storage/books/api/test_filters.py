@@ -68,8 +68,9 @@ def test_a_filter_finds_a_part_in_any_case(api: httpx.Client) -> None:
 
 
 def test_a_filter_takes_every_character_as_itself(api: httpx.Client) -> None:
-    create_book(api, title="Jane Austen", author="Jane Austen", genre="Jane Austen")
-    texts = ["JaneAusten", " Jane", "Jané", "%", "J%n", "_", "\\", "' OR '1'='1"]
+    # Case folding takes the accents off the last letter, unless it is composed again.
+    create_book(api, **dict.fromkeys(TEXT_FILTERS, "Jane Austen \u0390"))
+    texts = ["\u03b9", "JaneAusten", " Jane", "Jané", "%", "J%n", "_", "\\", "' OR '1'='1"]
     assert [(text, name) for text in texts for name in TEXT_FILTERS if find_ids(api, **{name: text})] == []
 
 
