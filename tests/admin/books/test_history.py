@@ -14,7 +14,7 @@ from pytest_django import Settings
 from books.admin.book import history
 from books.history.actors import get_or_create_actor, record_operation
 from books.models import Actor, Change, Operation
-from tests.support.admin_pages import ODD_IDS, ODD_QUERIES, follow_link, read_text, read_words
+from tests.support.admin_pages import ODD_IDS, ODD_QUERIES, follow_link, read_text, read_words, submit_action
 from tests.support.books_admin import (
     DELETED_BOOKS,
     LIST,
@@ -69,6 +69,14 @@ def test_a_change_names_who_made_it_and_through_what(librarian: Client) -> None:
         assert (words in found, "through" in found) == (True, False)
     Operation.objects.all().delete()
     assert " through import" in read_words(librarian.get(history_address(book)))
+
+
+def test_a_list_action_links_its_other_changes(librarian: Client) -> None:
+    book, other_book = create_book(title="Emma"), create_book(title="Persuasion")
+    submit_action(librarian, LIST, "mark_lent", book, other_book)
+    operation_page = follow_link(librarian, librarian.get(history_address(book)), "2 books marked as lent")
+    changes = follow_link(librarian, operation_page, "All its changes")
+    assert list_entries(changes) == [("Persuasion", 2), ("Emma", 2)]
 
 
 def test_the_names_of_a_change_link_what_else_they_did(librarian: Client) -> None:

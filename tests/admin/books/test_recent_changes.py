@@ -15,7 +15,15 @@ from books.operations.selection_tasks import MarkTask, run_small_operation
 from books.writing import changes
 from tests.support.admin_pages import follow_link, list_badges, read_text, read_words
 from tests.support.books import build_book
-from tests.support.books_admin import RECENT_CHANGES, add_actor, change_book, create_book, delete_book, list_entries
+from tests.support.books_admin import (
+    RECENT_CHANGES,
+    add_actor,
+    change_book,
+    create_book,
+    delete_book,
+    history_address,
+    list_entries,
+)
 
 NIGHT = datetime(2026, 1, 31, 3, tzinfo=UTC)
 MORNING = datetime(2026, 1, 31, 9, tzinfo=UTC)
@@ -78,6 +86,12 @@ def test_what_no_filter_takes_is_explained(librarian: Client) -> None:
         assert list(response.context["form"].errors) == [query.partition("=")[0]]
         assert 'class="errorlist"' in read_text(response)
         assert list_entries(response) == []
+
+
+def test_a_change_links_the_history_of_its_book(librarian: Client) -> None:
+    book = create_book(title="Emma")
+    response = follow_link(librarian, librarian.get(RECENT_CHANGES), "Emma")
+    assert response.wsgi_request.path == history_address(book)
 
 
 def test_the_filters_of_a_page_are_in_its_form(librarian: Client) -> None:
