@@ -68,14 +68,13 @@ def install_fake_pip(bootstrap: Any, status: int) -> None:
 
 
 @pytest.mark.usefixtures("gnu_make")
-@pytest.mark.parametrize(
-    "target", sorted({*re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)} - STANDALONE_TARGETS)
-)
-def test_every_command_can_be_the_first(target: str) -> None:
-    commands = subprocess.check_output(
-        ["make", "-n", target], cwd=ROOT, text=True, timeout=PROCESS_TIMEOUT
-    ).splitlines()
-    assert re.fullmatch(r"python3 requirements/bootstrap.py (run|dev|test|clients|bench)", commands[0])
+def test_every_command_can_be_the_first() -> None:
+    targets = {*re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)} - STANDALONE_TARGETS
+    assert len(targets) > 5
+    for target in targets:
+        call = ["make", "-n", target]
+        commands = subprocess.check_output(call, cwd=ROOT, text=True, timeout=PROCESS_TIMEOUT).splitlines()
+        assert re.fullmatch(r"python3 requirements/bootstrap.py (run|dev|test|clients|bench)", commands[0]), target
 
 
 def test_a_second_make_waits_for_the_first(bootstrap: Any, capsys: pytest.CaptureFixture[str]) -> None:
