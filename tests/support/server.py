@@ -26,8 +26,8 @@ from tests.support.forked_commands import ForkedProcess, run_forked
 from tests.support.sql import count_rows, fetch_all
 
 SEEDED_BOOK_COUNT = 400
-# By Python, Prometheus' client, and the views of REST framework.
-READ_WHEN_LOADED = {"PYTHONPATH", "TZ", "METRICS_TOKEN", "API_RATE_LIMIT"}
+# By Python, Prometheus' client, the views of REST framework, and the signing keys.
+READ_WHEN_LOADED = {"PYTHONPATH", "TZ", "METRICS_TOKEN", "API_RATE_LIMIT", "OAUTH_JWKS_FILE"}
 # Loading the authorities of the system takes longer than most tests, and no test uses TLS here.
 EMPTY_TRUST_STORE = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 

@@ -92,10 +92,9 @@ def start_copied_reader() -> Iterator[Callable[[], AbstractContextManager[socket
             yield connection
 
     call = [sys.executable, "-c", COPIED_READER]
-    with theirs, subprocess.Popen(call, stdin=theirs, stderr=subprocess.DEVNULL, cwd=settings.BASE_DIR):
-        with ours:
-            theirs.close()
-            yield start
+    with theirs, subprocess.Popen(call, stdin=theirs.fileno(), stderr=subprocess.DEVNULL, cwd=settings.BASE_DIR), ours:
+        theirs.close()
+        yield start
 
 
 def test_the_process_holds_hostile_files_by_its_limits(

@@ -92,9 +92,9 @@ def test_a_deprecated_version_says_when_it_ends_and_what_follows(deprecated_clie
     assert re.fullmatch(r'299 - "[^"\\]*2026-12-01[^"\\]*2027-06-30[^"\\]*"', warning)
 
 
-@pytest.mark.parametrize("prefix", ["/api", "/api/v1"])
-def test_every_response_of_a_deprecated_version_announces_its_end(deprecated_client: httpx.Client, prefix: str) -> None:
-    book = deprecated_client.post(f"{prefix}/books", json=build_book(isbn=f"isbn of {prefix}"))
+def test_every_response_of_a_deprecated_version_announces_its_end(deprecated_client: httpx.Client) -> None:
+    prefix = "/api/v1"
+    book = deprecated_client.post("/api/books", json=build_book(isbn="deprecated"))
     address = f"{prefix}/books/{book.json()['id']}"
     responses = [
         book,

