@@ -92,8 +92,8 @@ def test_a_code_is_redeemed_for_tokens(api: httpx.Client, app: Application) -> N
         "exp": claims["iat"] + 3600,
     }
     # RFC 6749, 5.1: also Pragma, for proxies of HTTP/1.0.
-    for answer in (response, post(api, build_code_request(app, "nonsense"))):
-        headers = [answer.headers[name] for name in ("Cache-Control", "Pragma", "Content-Type")]
+    for one in (response, post(api, build_code_request(app, "nonsense"))):
+        headers = [one.headers[name] for name in ("Cache-Control", "Pragma", "Content-Type")]
         assert headers == ["no-store", "no-cache", "application/json"]
 
 
