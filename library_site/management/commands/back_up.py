@@ -6,7 +6,6 @@ import shlex
 import subprocess
 import urllib.request
 from argparse import ArgumentParser
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,9 +48,16 @@ class Command(BaseCommand):
         now = timezone.now()
         copy = file / name_backup(now) if folder else file
         try:
-            self.copy(copy, verify)
-            if settings.BACKUP_ENCRYPT_COMMAND:
-                encrypt_files(list_backup_files(copy))
+            for path in list_backup_files(copy):
+                if path.exists():
+                    raise CommandError(f"{path} exists already. Name another file.")
+            try:
+                self.copy(copy, verify)
+            except BaseException:
+                # The files contain secrets.
+                for path in [name_part(copy), *list_backup_files(copy)]:
+                    path.unlink(missing_ok=True)
+                raise
             record_backup(now)
             if folder:
                 retention = Retention(options["days"], options["weeks"], options["months"])
@@ -65,13 +71,10 @@ class Command(BaseCommand):
             self.stderr.write("BACKUP_PING_URL does not answer. The backup is made.")
 
     def copy(self, file: Path, verify: bool) -> None:
-        keys, environment, *_ = (Path(f"{file}{suffix}") for suffix in (KEYS, ENVIRONMENT, CONTENTS))
+        keys, environment, contents_file = (Path(f"{file}{suffix}") for suffix in (KEYS, ENVIRONMENT, CONTENTS))
         # An interrupted backup must not look like a complete one.
-        part = Path(f"{file}.part")
+        part = name_part(file)
         part.unlink(missing_ok=True)
-        for path in [*list_backup_files(file), *map(name_encrypted, list_backup_files(file))]:
-            if path.exists():
-                raise CommandError(f"{path} exists already. Name another file.")
         # `pg_dump` connects by itself. This connection says which database it is.
         connection.ensure_connection()
         write_private(part, b"")
@@ -80,7 +83,7 @@ class Command(BaseCommand):
             raise BackupFailed(f"The backup is not whole: {'; '.join(differences)}.")
         write_private(keys, settings.OAUTH_JWKS_FILE.read_bytes())
         write_private(environment, format_environment().encode())
-        write_private(Path(f"{file}{CONTENTS}"), json.dumps(contents, indent=1, sort_keys=True).encode())
+        write_private(contents_file, json.dumps(contents, indent=1, sort_keys=True).encode())
         part.rename(file)
         self.stdout.write(
             f"Copied the database to {file}, the signing keys to {keys}, the secret keys to {environment}."
@@ -88,31 +91,24 @@ class Command(BaseCommand):
         if verify:
             books, newest = contents.get("books_book", 0), contents["newest change"]
             self.stdout.write(f"Restored it elsewhere: it has all rows, {books} books, and the newest change {newest}.")
+        if settings.BACKUP_ENCRYPT_COMMAND:
+            for path in (file, keys, environment, contents_file):
+                encrypt_backup(path)
 
 
 def list_backup_files(file: Path) -> list[Path]:
-    return [file, *(Path(f"{file}{suffix}") for suffix in (KEYS, ENVIRONMENT, CONTENTS))]
+    """All files of a backup, encrypted or not."""
+    suffixes = ("", KEYS, ENVIRONMENT, CONTENTS)
+    return [Path(f"{file}{suffix}{ending}") for ending in ("", ENCRYPTED) for suffix in suffixes]
 
 
-def name_encrypted(path: Path) -> Path:
-    return Path(f"{path}{ENCRYPTED}")
-
-
-def encrypt_files(paths: Sequence[Path]) -> None:
-    """Replaces each file with an encrypted one. Raises BackupFailed after deleting all files: they contain secrets."""
-    try:
-        for path in paths:
-            encrypt_backup(path)
-    except BaseException:
-        for path in paths:
-            path.unlink(missing_ok=True)
-            name_encrypted(path).unlink(missing_ok=True)
-        raise
+def name_part(file: Path) -> Path:
+    return Path(f"{file}.part")
 
 
 def encrypt_backup(path: Path) -> None:
     """Raises BackupFailed, OSError."""
-    encrypted = name_encrypted(path)
+    encrypted = Path(f"{path}{ENCRYPTED}")
     write_private(encrypted, b"")
     with path.open("rb") as source, encrypted.open("wb") as target:
         command = shlex.split(settings.BACKUP_ENCRYPT_COMMAND)

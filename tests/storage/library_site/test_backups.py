@@ -143,7 +143,7 @@ def test_without_pg_dump_its_version_and_call_are_named(tmp_path: Path, monkeypa
     call = r"pg_dump --format=custom --file=FILE"
     with pytest.raises(CommandError, match=rf"of PostgreSQL {version} or later.* {call}"):
         call_command("back_up", tmp_path / "backup")
-    assert not (tmp_path / "backup").exists()
+    assert not list(tmp_path.glob("backup*"))
 
 
 @pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite counts no transactions")
@@ -193,7 +193,7 @@ def test_a_backup_is_proven_whole(
     monkeypatch.setattr(back_up, "restore_elsewhere", lambda _: {**found, "books_book": 7})
     with pytest.raises(CommandError, match="books_book: 7 instead of 1"):
         call_command("back_up", tmp_path / "other", verify=True)
-    assert not (tmp_path / "other").exists()
+    assert not list(tmp_path.glob("other*"))
 
 
 @request_dump_programs
