@@ -93,6 +93,10 @@ def check_addresses(app_configs: Any, **options: Any) -> Iterator[checks.CheckMe
             hint="Set EMAIL_FROM to an address such as library@library.example.",
             id="library_site.W016",
         )
+
+
+@checks.register
+def check_api_lifecycles(app_configs: Any, **options: Any) -> Iterator[checks.CheckMessage]:
     for number, lifecycle in settings.API_LIFECYCLES.items():
         deprecated_on, sunset_on = lifecycle["deprecated_on"], lifecycle["sunset_on"]
         if sunset_on and not (deprecated_on and deprecated_on <= sunset_on):
@@ -105,7 +109,7 @@ def check_addresses(app_configs: Any, **options: Any) -> Iterator[checks.CheckMe
 
 
 @checks.register
-def check_proxies(app_configs: Any, **options: Any) -> Iterator[checks.CheckMessage]:
+def check_proxy_count(app_configs: Any, **options: Any) -> Iterator[checks.CheckMessage]:
     if not settings.REST_FRAMEWORK["NUM_PROXIES"]:
         if settings.HTTPS or settings.PUBLIC_URL.startswith("https:"):
             yield checks.Warning(
@@ -121,6 +125,10 @@ def check_proxies(app_configs: Any, **options: Any) -> Iterator[checks.CheckMess
             hint="Set NUM_PROXIES=0, or PUBLIC_URL to the address of the proxy.",
             id="library_site.W012",
         )
+
+
+@checks.register
+def check_certificate_file(app_configs: Any, **options: Any) -> Iterator[checks.CheckMessage]:
     if settings.CERTIFICATE_FILE and not settings.CERTIFICATE_FILE.exists():
         yield checks.Warning(
             f"CERTIFICATE_FILE is {settings.CERTIFICATE_FILE}, which does not exist: nobody is told when it ends.",
@@ -130,7 +138,7 @@ def check_proxies(app_configs: Any, **options: Any) -> Iterator[checks.CheckMess
 
 
 @checks.register(deploy=True)
-def check_proxy(app_configs: Any, **options: Any) -> Iterator[checks.CheckMessage]:
+def check_proxy_headers(app_configs: Any, **options: Any) -> Iterator[checks.CheckMessage]:
     """Says what the library cannot see: the server gives `X_Forwarded_For` and `X-Forwarded-For` the same name."""
     if settings.REST_FRAMEWORK["NUM_PROXIES"]:
         yield checks.Info(
