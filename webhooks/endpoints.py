@@ -14,10 +14,9 @@ from django.db import connection, transaction
 from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
 from django.utils.translation import gettext, gettext_noop, override
-from rest_framework.exceptions import ErrorDetail, ValidationError
 
 from library_site.admin.stored_texts import translate_stored
-from library_site.http.api_errors import APIError
+from library_site.http.api_errors import APIError, ErrorContent, FieldError
 from oauth.accounts.languages import find_language
 from oauth.issuers import PERSON, Issuer
 from oauth.scopes import SCOPES, build_permission_condition
@@ -62,11 +61,15 @@ class EndpointDisabled(APIError):
     message = gettext_noop("The webhook is disabled: set its state to active first")
 
 
-class UnusableSecret(ValidationError):
+class UnusableSecret(APIError):
     """The secret that the owner brings has no key for the endpoint's form."""
 
-    def __init__(self) -> None:
-        super().__init__({"secret": [ErrorDetail(f"In form C, input should be {BASE64_SECRET_RULE}.", "invalid")]})
+    status = 422
+    message = "The request is not valid"
+
+    def get_content(self, request: object) -> ErrorContent:
+        message = f"In form C, input should be {BASE64_SECRET_RULE}."
+        return ErrorContent(self.status, self.message, [FieldError("body", "secret", message, "invalid")])
 
 
 class NewSecretNeeded(APIError):
