@@ -11,10 +11,10 @@ from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 
+from library_site.db.texts import describe_error
 from library_site.encryption import DecryptionError
 from library_site.http.api_errors import APIError
 from library_site.jobs import leases
-from library_site.jobs.errors import describe_error
 from library_site.jobs.leases import POISONED_REASON, finish_rows, has_due, lock_leased
 from library_site.jobs.retries import EVENT_RETRIES, retry_row
 from webhooks.encryption import decrypt_secret, encrypt_secret, generate_secret

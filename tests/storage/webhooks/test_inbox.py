@@ -12,7 +12,7 @@ from django.db import connection, connections
 from django.utils import timezone
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
-from library_site.jobs.errors import MAX_ERROR_LENGTH
+from library_site.db.texts import MAX_ERROR_LENGTH
 from library_site.jobs.leases import LEASE_TIME, MAX_LOST_WORKERS
 from tests.support.sources import create_source, make_all_due, store_received
 from webhooks import inbox
