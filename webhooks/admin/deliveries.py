@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy as _
 from library_site.admin.model_admins import OwnedAdmin, ReadOnlyAdmin
 from library_site.admin.moments import age_column, format_short_moment, moment_column
 from webhooks import endpoints
-from webhooks.admin.action_buttons import (
+from webhooks.admin.model_admins import (
     MAX_URL_SHOWN,
     ActionButtonsAdmin,
     decode_text,

@@ -24,15 +24,15 @@ from library_site.admin.moments import format_age, format_moment, moment_column
 from library_site.admin.stored_texts import translate_stored
 from library_site.http.api_errors import APIError
 from webhooks import endpoints
-from webhooks.admin.action_buttons import (
+from webhooks.admin.forms import EndpointForm, ReplayForm, describe_key
+from webhooks.admin.health import annotate_health
+from webhooks.admin.model_admins import (
     MAX_URL_SHOWN,
     ActionButtonsAdmin,
     get_change_url,
     require_one,
     require_selection,
 )
-from webhooks.admin.forms import EndpointForm, ReplayForm, describe_key
-from webhooks.admin.health import annotate_health
 from webhooks.models import EVENT_RETENTION, Endpoint, EndpointSecret
 from webhooks.registry import ALL_KINDS
 

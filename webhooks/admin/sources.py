@@ -18,14 +18,14 @@ from library_site.admin.badges import format_badge
 from library_site.admin.model_admins import ReadOnlyAdmin
 from library_site.admin.moments import age_column, format_date, format_short_moment, moment_column
 from webhooks import inbox
-from webhooks.admin.action_buttons import (
+from webhooks.admin.forms import SourceForm, describe_key
+from webhooks.admin.model_admins import (
     ActionButtonsAdmin,
     describe_waiting,
     format_json,
     require_one,
     require_selection,
 )
-from webhooks.admin.forms import SourceForm, describe_key
 from webhooks.models import Received, Source, SourceSecret
 
 # "Inbox" is no plural, and the list counts its rows.

@@ -11,7 +11,7 @@ from django.test import Client
 from tests.support.admin_pages import list_badges, list_rows, read_text, submit_action
 from tests.support.endpoints import SECRET, create_endpoint, create_owner, publish_event
 from tests.support.webhooks_admin import DELIVERIES, MOMENT, attempt_deliveries
-from webhooks.admin import action_buttons
+from webhooks.admin import model_admins
 from webhooks.models import Attempt, Delivery, Endpoint
 
 pytestmark = pytest.mark.usefixtures("db")
@@ -131,7 +131,7 @@ def test_developers_neither_see_nor_send_the_deliveries_of_others(developer: Cli
 def test_no_more_deliveries_than_the_limit_are_sent_again_at_once(
     root: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(action_buttons, "MAX_SELECTED", 1)
+    monkeypatch.setattr(model_admins, "MAX_SELECTED", 1)
     create_endpoint(), create_endpoint(create_owner("other"))
     publish_event()
     form = {"action": "redeliver", "_selected_action": "1", "select_across": "1", "index": "0"}

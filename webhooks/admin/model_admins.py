@@ -1,4 +1,4 @@
-"""The base of this app's admin pages: action buttons, selections of rows, and the display of bodies and times."""
+"""The base of this app's admin pages: buttons of actions, badges of states, selections, bodies and times."""
 
 from collections.abc import Sequence
 from datetime import datetime
