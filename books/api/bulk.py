@@ -126,20 +126,12 @@ def apply_items(
                 with transaction.atomic():
                     results.append({"op": item.op, **apply_item(item, rows, actor, now)})
             except (changes.BookNotFound, changes.IsbnInUse, VersionMismatch) as error:
-                drop_tracebacks(error)
                 failures[index] = error
         transaction.set_rollback(dry_run or bool(failures or errors))
     if failures or errors:
         raise BulkFailed(errors | describe_failures(failures, request))
     # The books that a dry run created do not exist, so their ids are not shown.
     return [{**result, "id": None} if dry_run and result["op"] == "create" else result for result in results]
-
-
-def drop_tracebacks(error: BaseException | None) -> None:
-    """Django's connection keeps its last error (`rollback_exc`), whose frames would keep all items in memory."""
-    while error:
-        error.__traceback__ = None
-        error = error.__cause__
 
 
 def describe_failures(failures: Mapping[int, Exception], request: Request) -> FieldErrors:
