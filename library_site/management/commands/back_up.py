@@ -1,11 +1,14 @@
 """Copies the database and the keys that belong to it, while the library runs."""
 
+import fcntl
 import json
 import os
 import shlex
 import subprocess
 import urllib.request
 from argparse import ArgumentParser
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -48,16 +51,19 @@ class Command(BaseCommand):
         now = timezone.now()
         copy = file / name_backup(now) if folder else file
         try:
-            for path in list_backup_files(copy):
-                if path.exists():
-                    raise CommandError(f"{path} exists already. Name another file.")
-            try:
-                self.copy(copy, verify)
-            except BaseException:
-                # The files contain secrets.
-                for path in [name_part(copy), *list_backup_files(copy)]:
-                    path.unlink(missing_ok=True)
-                raise
+            # An interrupted backup must not look like a complete one.
+            part = Path(f"{copy}.part")
+            with lock_file(part):
+                if found := next(filter(Path.exists, list_backup_files(copy)), None):
+                    part.unlink(missing_ok=True)
+                    raise CommandError(f"{found} exists already. Name another file.")
+                try:
+                    self.copy(part, copy, verify)
+                except BaseException:
+                    # The files contain secrets.
+                    for path in [part, *list_backup_files(copy)]:
+                        path.unlink(missing_ok=True)
+                    raise
             record_backup(now)
             if folder:
                 retention = Retention(options["days"], options["weeks"], options["months"])
@@ -70,14 +76,10 @@ class Command(BaseCommand):
         if settings.BACKUP_PING_URL and not ping_monitor(settings.BACKUP_PING_URL):
             self.stderr.write("BACKUP_PING_URL does not answer. The backup is made.")
 
-    def copy(self, file: Path, verify: bool) -> None:
+    def copy(self, part: Path, file: Path, verify: bool) -> None:
         keys, environment, contents_file = (Path(f"{file}{suffix}") for suffix in (KEYS, ENVIRONMENT, CONTENTS))
-        # An interrupted backup must not look like a complete one.
-        part = name_part(file)
-        part.unlink(missing_ok=True)
         # `pg_dump` connects by itself. This connection says which database it is.
         connection.ensure_connection()
-        write_private(part, b"")
         contents = copy_database(part)
         if verify and (differences := describe_differences(contents, restore_elsewhere(part))):
             raise BackupFailed(f"The backup is not whole: {'; '.join(differences)}.")
@@ -102,8 +104,18 @@ def list_backup_files(file: Path) -> list[Path]:
     return [Path(f"{file}{suffix}{ending}") for ending in ("", ENCRYPTED) for suffix in suffixes]
 
 
-def name_part(file: Path) -> Path:
-    return Path(f"{file}.part")
+@contextmanager
+def lock_file(path: Path) -> Iterator[None]:
+    """Empties or creates a file that only its owner can read. Raises BackupFailed if another process has it."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.ftruncate(descriptor, 0)
+        yield
+    except BlockingIOError as error:
+        raise BackupFailed(f"Another process writes {path}.") from error
+    finally:
+        os.close(descriptor)
 
 
 def encrypt_backup(path: Path) -> None:

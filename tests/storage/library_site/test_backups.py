@@ -136,6 +136,15 @@ def test_a_backup_replaces_nothing_and_names_what_cannot_be_written(tmp_path: Pa
         call_command("back_up", tmp_path / "nowhere" / "backup")
 
 
+def test_a_backup_waits_for_no_other_of_its_name_and_leaves_its_files(tmp_path: Path) -> None:
+    with (
+        back_up.lock_file(tmp_path / "backup.part"),
+        pytest.raises(CommandError, match=r"Another process writes .*\.part\."),
+    ):
+        call_command("back_up", tmp_path / "backup")
+    assert [path.name for path in tmp_path.iterdir()] == ["backup.part"]
+
+
 @pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite needs no pg_dump")
 def test_without_pg_dump_its_version_and_call_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
