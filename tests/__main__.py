@@ -26,7 +26,7 @@ NODE_MODULES = Path(__file__).parent / "clients" / "node_modules"
 # The folder of a test says on which databases it runs: what can differ runs on both.
 DIFFERENT = ["tests/storage"]
 # The runs on SQLite, the longest first: each has a file of its own.
-RUNS = [["tests/served"], ["tests/browser", "tests/clients"], ["tests/rules", "tests/api"], ["tests/admin", *DIFFERENT]]
+RUNS = [["tests/served"], ["tests/browser", "tests/clients"], ["tests/rules", "tests/api"], ["tests/admin"], DIFFERENT]
 SQLITE, POSTGRESQL = "SQLite", "PostgreSQL"
 # It takes as long as all others of its folder, and runs in CI alone: a whole suite in a tree with the recipes.
 RECIPES = "tests/served/library_site/test_recipes.py"

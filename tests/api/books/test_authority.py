@@ -164,12 +164,3 @@ def test_a_program_needs_no_access_to_the_admin(api: httpx.Client, ada: User) ->
     take_admin(ada)
     run_operations(operation)
     assert operation.state == "done"
-
-
-def test_an_operation_that_an_earlier_release_stored_needs_the_person_alone(ada: User) -> None:
-    operation = begin_edit(create_head_librarian(), Edit({"available": False}))
-    take_admin(User.objects.get(username="head"))
-    operation.parameters = {"filter": {"form": "v2", "values": {}}, "set": {"available": False}}
-    operation.save()
-    run_operations(operation)
-    assert operation.state == "done"
