@@ -141,7 +141,9 @@ def describe_changes(now: datetime) -> dict[str, Any]:
     actors = read_actor_names({int(pk) for counts in days.values() for pk in counts})
     names = {pk: name_actor(actor) for pk, actor in actors.items()}
     changes = [count_by_name(counts, names) for counts in days.values()]
-    totals = sum(changes, Counter[Name]())
+    totals = Counter[Name]()
+    for counts in changes:
+        totals.update(counts)
     people = sorted(totals, key=lambda name: (-totals[name], name))[:MAX_PEOPLE]
     series = list_series(totals, people)
     return {

@@ -15,10 +15,10 @@ from books.match_keys import MatchKey, Work, build_match_key, build_work, compil
 from books.models import Book, DistinctBooks
 from library_site.db.sql import fetch_all, id_list
 
-# So many pairs are counted. More appear when these are resolved.
-MAX_PAIRS = 1_000
+# So many pairs are counted, and compared again by each page with their number. More appear when these are resolved.
+MAX_PAIRS = 500
 # So many groups of books are compared to find them. Nearly all groups with the same match key are duplicates.
-MAX_GROUPS = 10 * MAX_PAIRS
+MAX_GROUPS = 20 * MAX_PAIRS
 # A larger group has more pairs than are counted.
 MAX_GROUP, GROUPS_AT_ONCE = 100, 100
 GROUPS_SQL = (

@@ -309,6 +309,12 @@ def test_private_addresses_are_not_reached(
     assert (result.error, result.is_permanent, receiver.requests) == (NOT_PUBLIC, True, [])
 
 
+def test_a_registered_url_without_tls_is_refused(settings: LazySettings) -> None:
+    settings.WEBHOOKS_ALLOW_PRIVATE = False
+    result = send_once("http://receiver.example/hook")
+    assert (result.error, result.is_permanent) == (NOT_PUBLIC, True)
+
+
 def test_a_poisoned_delivery_is_not_sent() -> None:
     with start_receiver(respond_with(200)) as receiver:
         result = send_once(receiver.url, is_poisoned=True)

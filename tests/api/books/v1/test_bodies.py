@@ -30,6 +30,29 @@ def test_the_first_failing_check_is_answered(api: httpx.Client) -> None:
     assert [response.status_code for response in responses] == [405, 413, 415, 415, 404, 422]
 
 
+def test_the_state_is_compared_after_the_body_and_before_the_isbn(api: httpx.Client, book: dict[str, Any]) -> None:
+    own, unknown, stale = f"/api/books/{book['id']}", "/api/books/987654321", {"If-Match": '"x"'}
+    isbn = api.post("/api/books", json=build_book()).json()["isbn"]
+    requests = [
+        (unknown, {"isbn": isbn}, {}),
+        (unknown, {}, stale),
+        (own, {"isbn": isbn, "year": "1"}, stale),
+        (own, {"isbn": isbn}, stale),
+        (own, {}, {"If-None-Match": "*"}),
+        (own, {"isbn": isbn}, {}),
+    ]
+    responses = [api.put(address, json=body, headers=headers) for address, body, headers in requests]
+    assert [response.status_code for response in responses] == [404, 404, 422, 412, 412, 409]
+
+
+def test_the_last_of_equal_members_counts_and_a_year_is_finite(api: httpx.Client, book: dict[str, Any]) -> None:
+    body = json.dumps(build_book(title="last")).replace("{", '{"title": 1, ', 1).encode()
+    assert api.post("/api/books", content=body.ljust(2**20)).json()["title"] == "last"
+    for year in ("1e400", "Infinity"):
+        response = api.put(f"/api/books/{book['id']}", content=f'{{"year": {year}}}')
+        assert response.status_code == 422, year
+
+
 def test_a_refusal_does_not_repeat_the_request(api: httpx.Client, book: dict[str, Any]) -> None:
     for body in (
         b'{"title": 1, "year": "Zanzibar"}',

@@ -24,15 +24,15 @@ def test_the_list_is_ordered_by_id_whatever_changes(api: httpx.Client) -> None:
 
 
 def test_skip_and_limit_select_a_part(api: httpx.Client) -> None:
-    titles = [f"Volume {number}" for number in range(102)]
+    titles = [f"Volume {number}" for number in range(501)]
     changes.create_books([build_book(title=title) for title in titles], ACTOR, datetime.now(UTC))
     parts = {
         "": slice(0, 100),
-        "limit=500": slice(0, 102),
+        "limit=500": slice(0, 500),
         "limit=007": slice(0, 7),
         "skip=-0": slice(0, 100),
-        "skip=100&limit=500": slice(100, 102),
-        "skip=102": slice(0, 0),
+        "skip=499&limit=500": slice(499, 501),
+        "skip=501": slice(0, 0),
         f"skip={2**63 - 1}": slice(0, 0),
         f"skip={2**63}": slice(0, 0),
         f"skip={'9' * 5000}": slice(0, 0),

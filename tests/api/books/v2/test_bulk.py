@@ -46,6 +46,11 @@ def list_books(api: httpx.Client) -> list[dict[str, Any]]:
     return stored
 
 
+def test_a_thousand_operations_are_one_bulk(api: httpx.Client) -> None:
+    assert len(send_bulk(api, *(build_create() for _ in range(1_000))).json()["results"]) == 1_000
+    assert api.get(f"{BOOKS}?count=true&limit=1").json()["count"] == 1_000
+
+
 def test_the_result_of_each_operation_is_answered_and_a_dry_run_changes_nothing(
     api: httpx.Client, books: list[dict[str, Any]]
 ) -> None:

@@ -86,6 +86,12 @@ def test_a_bulk_sent_again_is_answered_again(api: httpx.Client) -> None:
         assert Book.objects.count() == count
 
 
+def test_a_key_of_a_bulk_is_not_for_another_bulk(api: httpx.Client, librarian_key: dict[str, str]) -> None:
+    responses = [api.post(BULK, json=build_operations(build_book()), headers=librarian_key) for _ in range(2)]
+    assert [response.status_code for response in responses] == [200, 422]
+    assert Book.objects.count() == 1
+
+
 def test_different_keys_are_different_requests(api: httpx.Client, librarian_key: dict[str, str]) -> None:
     keys = ["a", "A", "a-", "~" * 255, "~" * 254, '"quoted"', "a,b"]
     responses = [api.post(BOOKS, json=build_book(), headers={**librarian_key, "Idempotency-Key": key}) for key in keys]

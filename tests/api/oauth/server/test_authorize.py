@@ -173,9 +173,11 @@ def test_the_app_receives_all_other_errors(api: httpx.Client, bookshop: Applicat
         (bookshop, {"scope": "webhooks"}, "invalid_scope"),
         (shelf, {"scope": "webhooks"}, "invalid_scope"),
         (bookshop, {**valid, "code_challenge_method": None}, "invalid_request"),
+        (bookshop, {**valid, "code_challenge_method": ""}, "invalid_request"),
         (bookshop, {**valid, "code_challenge_method": "plain"}, "invalid_request"),
         (bookshop, {**valid, "code_challenge_method": "s256"}, "invalid_request"),
         (bookshop, {**valid, "code_challenge": None}, "invalid_request"),
+        (bookshop, {**valid, "code_challenge": ""}, "invalid_request"),
         (bookshop, {**valid, "code_challenge": CHALLENGE[:-1]}, "invalid_request"),
         (bookshop, {**valid, "code_challenge": f"{CHALLENGE}\n"}, "invalid_request"),
         (bookshop, {**valid, "code_challenge": f"{CHALLENGE[:-1]}+"}, "invalid_request"),
@@ -183,6 +185,7 @@ def test_the_app_receives_all_other_errors(api: httpx.Client, bookshop: Applicat
         (shelf, {"code_challenge_method": None}, "invalid_request"),
         (shelf, {"code_challenge_method": "plain"}, "invalid_request"),
         (shelf, {"code_challenge": None}, "invalid_request"),
+        (shelf, {"code_challenge": ""}, "invalid_request"),
         (shelf, {"code_challenge": None, "code_challenge_method": None}, "invalid_request"),
     ]
     for app, changes, error in cases:

@@ -277,8 +277,13 @@ def test_only_the_verifier_of_the_challenge_is_accepted(api: httpx.Client, app: 
     assert post(api, build_code_request(app, code, code_verifier=VERIFIER)).status_code == 200
 
 
+def set_password(user: User) -> None:
+    user.set_password("a new one, long enough")
+    user.save()
+
+
 def test_a_code_ends_with_its_user(api: httpx.Client, bookshop: Application) -> None:
-    for change in (deactivate, deactivate_without_signal):
+    for change in (deactivate, deactivate_without_signal, set_password):
         user = create_reader(change.__name__)
         code = obtain_code(api, user, bookshop)
         change(user)
