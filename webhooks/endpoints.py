@@ -16,7 +16,7 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext, gettext_noop, override
 
 from library_site.admin.stored_texts import translate_stored
-from library_site.http.api_errors import APIError, ErrorContent, FieldError
+from library_site.http.api_errors import INVALID_MESSAGE, APIError, ErrorContent, FieldError
 from oauth.accounts.languages import find_language
 from oauth.issuers import PERSON, Issuer
 from oauth.scopes import SCOPES, build_permission_condition
@@ -65,7 +65,7 @@ class UnusableSecret(APIError):
     """The secret that the owner brings has no key for the endpoint's form."""
 
     status = 422
-    message = "The request is not valid"
+    message = INVALID_MESSAGE
 
     def get_content(self, request: object) -> ErrorContent:
         message = f"In form C, input should be {BASE64_SECRET_RULE}."

@@ -8,6 +8,7 @@ from rest_framework.request import Request
 
 # The environ's key of an exception from an outer layer. The view raises it, so that Django builds the response.
 ERROR_KEY = "library.failure"
+INVALID_MESSAGE = "The request is not valid"
 
 
 class FieldError(NamedTuple):

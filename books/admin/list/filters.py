@@ -96,7 +96,7 @@ class ListFilterForm(forms.Form):
         return text
 
     def build_condition(self) -> Q:
-        """Ignores invalid values of a validated form; it shows their errors."""
+        """Needs a valid form."""
         conditions: dict[str, Callable[[Any], Q]] = {
             "author": lambda text: Q(*(contains_condition(word, "author") for word in text.split()[:MAX_SEARCH_WORDS])),
             "genre": has_genre,

@@ -14,7 +14,7 @@ from rest_framework import serializers
 from library_site.api.query import MAX_PAGE_SIZE
 from library_site.api.suggestions import describe_nearest
 from library_site.http import versions
-from library_site.http.api_errors import APIError, ErrorContent, FieldError
+from library_site.http.api_errors import INVALID_MESSAGE, APIError, ErrorContent, FieldError
 from library_site.http.errors import (
     CODES_BY_DRF_CODE,
     CODES_BY_STATUS,
@@ -28,7 +28,6 @@ Operation = dict[str, Any]
 REQUEST_ID_EXAMPLE = "4c0e6a1f9b8d4e35"
 # An unknown parameter. The nearest known name differs between operations.
 UNKNOWN_NAME = "autor"
-INVALID_MESSAGE = "The request is not valid"
 
 
 @dataclass(frozen=True)

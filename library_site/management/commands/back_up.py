@@ -99,23 +99,32 @@ class Command(BaseCommand):
 
 
 def list_backup_files(file: Path) -> list[Path]:
-    """All files of a backup, encrypted or not."""
+    """Returns all files of a backup, encrypted or not."""
     suffixes = ("", KEYS, ENVIRONMENT, CONTENTS)
     return [Path(f"{file}{suffix}{ending}") for ending in ("", ENCRYPTED) for suffix in suffixes]
 
 
 @contextmanager
 def lock_file(path: Path) -> Iterator[None]:
-    """Empties or creates a file that only its owner can read. Raises BackupFailed if another process has it."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    """Creates or empties a file that only its owner can read. Raises BackupFailed if another process has it."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not lock_opened(descriptor, path):
+            raise BackupFailed(f"Another process writes {path}.")
+        os.fchmod(descriptor, 0o600)
         os.ftruncate(descriptor, 0)
         yield
-    except BlockingIOError as error:
-        raise BackupFailed(f"Another process writes {path}.") from error
     finally:
         os.close(descriptor)
+
+
+def lock_opened(descriptor: int, path: Path) -> bool:
+    """Locks the file. Returns false if another process has the lock, or has renamed or deleted the file."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except (BlockingIOError, FileNotFoundError):
+        return False
 
 
 def encrypt_backup(path: Path) -> None:

@@ -145,6 +145,20 @@ def test_a_backup_waits_for_no_other_of_its_name_and_leaves_its_files(tmp_path: 
     assert [path.name for path in tmp_path.iterdir()] == ["backup.part"]
 
 
+def test_a_backup_that_was_finished_meanwhile_is_not_emptied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other process renames its file between the opening and the lock."""
+    part, backup = tmp_path / "backup.part", tmp_path / "backup"
+
+    def finish_other(*_: object) -> None:
+        part.write_text("of the other process")
+        part.rename(backup)
+
+    monkeypatch.setattr("fcntl.flock", finish_other)
+    with pytest.raises(CommandError, match="Another process writes"):
+        call_command("back_up", backup)
+    assert backup.read_text() == "of the other process"
+
+
 @pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite needs no pg_dump")
 def test_without_pg_dump_its_version_and_call_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
