@@ -212,8 +212,7 @@ def build_decades(decades: Sequence[tuple[int, int]], this_year: int) -> list[Co
         text = _("before %(year)s") % {"year": first}
         columns.insert(0, (text, earlier, MIN_PROBABLE_YEAR, first - 1))
     labels, counts, starts, ends = zip(*columns, strict=True)
-    books = list_address()
-    addresses = [f"{books}?year_from={start}&year_to={end}" for start, end in zip(starts, ends, strict=True)]
+    addresses = [list_address(year_from=start, year_to=end) for start, end in zip(starts, ends, strict=True)]
     return build_chart_columns(labels, [(count,) for count in counts], addresses)
 
 

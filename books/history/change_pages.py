@@ -48,8 +48,9 @@ class ActorNames(NamedTuple):
     source: str | None
 
     @classmethod
-    def of(cls, actor: Actor) -> "ActorNames":
-        return cls(actor.channel, *(getattr(actor, column) or None for column in NAME_COLUMNS))
+    def build(cls, channel: str, *names: str) -> "ActorNames":
+        """Takes the values of NAME_COLUMNS, which are empty where there is no name."""
+        return cls(channel, *(name or None for name in names))
 
 
 # After a restored backup, a process may have cached actors that the database does not have.
@@ -188,7 +189,8 @@ def build_entry(row: Row, names: dict[int, ActorNames]) -> Entry:
 
 
 def read_actor_names(pks: Iterable[int]) -> dict[int, ActorNames]:
-    return {actor.pk: ActorNames.of(actor) for actor in Actor.objects.filter(pk__in=pks)}
+    rows = Actor.objects.filter(pk__in=pks).values_list("id", "channel", *NAME_COLUMNS)
+    return {pk: ActorNames.build(*names) for pk, *names in rows}
 
 
 def get_version_key(row: Row) -> Key:

@@ -40,7 +40,7 @@ from books.admin.views import (
     render_page,
 )
 from books.history.actors import get_or_create_actor
-from books.history.change_pages import ActorNames
+from books.history.change_pages import NAME_COLUMNS, ActorNames
 from books.models import Actor, Change, Operation
 from books.operations import lifecycle
 from books.operations.lifecycle import OperationNotFound
@@ -73,7 +73,9 @@ def describe_row(operation: Operation) -> dict[str, Any]:
     return {
         "operation": operation,
         "link": link_operation(operation),
-        "names": describe_names(ActorNames.of(operation.actor)),
+        "names": describe_names(
+            ActorNames.build(*(getattr(operation.actor, name) for name in ("channel", *NAME_COLUMNS)))
+        ),
         "badge": format_state(operation),
         "progress": describe_progress(operation, timezone.now()),
         "lines": list(describe_edit(operation.parameters or {})),
