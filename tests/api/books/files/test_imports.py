@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 import pytest
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError
 from django.db import connection
 from django.db.models.functions import Now
 from django.utils import timezone
@@ -27,6 +27,7 @@ from books.operations.lifecycle import begin_leased_operation, cancel_operation
 from books.writing.changes import ConcurrentChange
 from tests.support.book_files import build_exported_book, hostile_texts, write_books
 from tests.support.books_admin import find_anybody
+from tests.support.import_command import import_file
 from webhooks.models import Event
 
 OUT_OF_BOUNDS = (
@@ -42,11 +43,6 @@ FORMULA_SIGNS = "=+-@＝＋－＠"
 def write_csv(path: Path, *lines: str, header: str = HEADER) -> Path:
     path.write_text(header + "".join(f"{line}\n" for line in lines), encoding="utf-8")
     return path
-
-
-def import_file(file: Path, **options: Any) -> None:
-    """What is doubtful about the values is not looked at here."""
-    call_command("import_books", file, take_doubtful=True, **options)
 
 
 def list_books(api: httpx.Client) -> list[dict[str, Any]]:

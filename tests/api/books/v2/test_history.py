@@ -39,17 +39,6 @@ def require_nothing(book: BookValues) -> None:
 
 
 @pytest.fixture
-def librarian(db: None) -> User:
-    return create_librarian("ada")
-
-
-@pytest.fixture
-def key(librarian: User) -> dict[str, str]:
-    """The header of an API key that may change books."""
-    return create_key_header(librarian)
-
-
-@pytest.fixture
 def address(book: dict[str, Any]) -> str:
     return f"{BOOKS}/{book['id']}"
 

@@ -51,16 +51,6 @@ INVALID_BODIES: list[tuple[Any, list[str]]] = [
 ]  # fmt: skip
 
 
-@pytest.fixture
-def librarian(db: None) -> User:
-    return create_librarian("ada")
-
-
-@pytest.fixture
-def key(librarian: User) -> dict[str, str]:
-    return create_key_header(librarian)
-
-
 def begin(api: httpx.Client, key: dict[str, str], body: Any = SET_YEAR, **headers: str) -> httpx.Response:
     headers = {**key, "Content-Type": "application/json", **headers}
     return api.post(OPERATIONS, content=json.dumps(body), headers=headers)

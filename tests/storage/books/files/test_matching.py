@@ -4,36 +4,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError
 
 from books.models import Book, Change
 from tests.support.books_admin import create_book
+from tests.support.import_command import ISBN, create_emma, import_file, list_failures, write_file
 
 pytestmark = pytest.mark.usefixtures("db")
 
 SAME_ISBN = "0141439513"
-ISBN = "978-0-14-143951-8"
-HEADER = "id,title,author,year,isbn,genre,available\n"
-
-
-def write_file(tmp_path: Path, *rows: str, header: str = HEADER) -> Path:
-    file = tmp_path / "in.csv"
-    file.write_text(header + "".join(f"{row}\n" for row in rows), encoding="utf-8")
-    return file
-
-
-def import_file(file: Path, **options: Any) -> None:
-    """What is doubtful about the values is looked at where a test says so."""
-    call_command("import_books", file, **{"take_doubtful": True, **options})
-
-
-def list_failures(file: Path) -> list[str]:
-    return [line.rstrip() for line in file.with_name("in.failed.csv").read_text(encoding="utf-8").splitlines()[1:]]
 
 
 @pytest.fixture
 def emma() -> Book:
-    return create_book(title="Emma", isbn=ISBN, genre=" ", year=1)
+    return create_emma()
 
 
 @pytest.mark.parametrize(
