@@ -106,13 +106,13 @@ def test_one_of_many_deletions_succeeds(service: Service, address: str) -> None:
 
 
 def test_one_of_many_changes_of_one_state_succeeds(service: Service, address: str) -> None:
-    # The compiled path takes no coded body.
-    for others in ({}, {"Content-Encoding": "identity"}):
+    # The compiled path takes no coded body. A year that the book has already would leave its state as it is.
+    for years, others in ((range(12), {}), (range(12, 24), {"Content-Encoding": "identity"})):
         with service.open_client() as client:
             headers = {"If-Match": client.get(address).headers["ETag"], **others}
         responses = run_concurrently(
             service,
-            [partial(httpx.Client.put, url=address, json={"year": year}, headers=headers) for year in range(12)],
+            [partial(httpx.Client.put, url=address, json={"year": year}, headers=headers) for year in years],
         )
         assert count_statuses(responses) == {200: 1, 412: 11}
         assert [response.json() for response in responses if response.is_success] == [read_book(service, address)]
