@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
+from itertools import chain
 from typing import Any, NamedTuple
 
 from django.http import HttpRequest
@@ -26,7 +27,7 @@ from books.admin.operations.descriptions import find_changed_books
 from books.admin.operations.views import describe_row
 from books.admin.views import BULK_EDIT, CHANGE_BOOK, MERGE_BOOKS, SEE_BOOKS, VIEW_HISTORY, has_any_permission
 from books.history.activity import DAYS
-from books.history.change_pages import ActorNames, Filters, read_actor_names
+from books.history.change_pages import UNKNOWN_ACTOR, ActorNames, Filters, read_actor_names
 from books.history.feed import read_feed
 from books.history.loans import find_loan
 from books.models import Actor, Book
@@ -137,33 +138,37 @@ def describe_books(now: datetime, *, may_merge: bool) -> dict[str, Any]:
 
 
 def describe_changes(now: datetime) -> dict[str, Any]:
-    days = sum_days(read_summary(CHANGES, now).numbers.get("hours", {}), now)
-    actors = read_actor_names({int(pk) for counts in days.values() for pk in counts})
-    names = {pk: name_actor(actor) for pk, actor in actors.items()}
-    changes = [count_by_name(counts, names) for counts in days.values()]
+    days = group_hours(read_summary(CHANGES, now).numbers.get("hours", {}), now)
+    by_actor = Counter[str]()
+    for counts in chain.from_iterable(days.values()):
+        by_actor.update(counts)
+    names = name_actors(by_actor)
     totals = Counter[Name]()
-    for counts in changes:
-        totals.update(counts)
+    for pk, changes in by_actor.items():
+        totals[names[pk]] += changes
     people = sorted(totals, key=lambda name: (-totals[name], name))[:MAX_PEOPLE]
     series = list_series(totals, people)
+    numbers = {name: number for number, name in enumerate(people)}
+    series_of = {pk: numbers.get(name, len(people)) for pk, name in names.items()}
+    rows = [count_by_series(hours, series_of, len(series)) for hours in days.values()]
     return {
         "feed": list_feed(),
         "series": series,
-        "days": build_days(days, changes, people, with_others=len(series) > len(people)),
+        "days": build_chart_columns([format_day(day) for day in days], rows, [""] * len(days)),
         "changes_in_days": totals.total(),
-        "has_chart": sum(1 for counts in changes if counts) >= MIN_CHART_DAYS,
-        "busiest_day": max(map(Counter.total, changes)),
+        "has_chart": sum(map(any, rows)) >= MIN_CHART_DAYS,
+        "busiest_day": max(map(sum, rows)),
     }
 
 
-def sum_days(hours: Mapping[str, Mapping[str, int]], now: datetime) -> dict[str, Counter[str]]:
-    """Returns the changes of the last days by actor. Days are those of the user's time zone."""
+def group_hours(hours: Mapping[str, Mapping[str, int]], now: datetime) -> dict[date, list[Mapping[str, int]]]:
+    """Returns the changes by actor of the hours of each of the last days. Days are those of the user's time zone."""
     today, zone = timezone.localdate(now), timezone.get_current_timezone()
-    days = {(today - timedelta(days=age)).isoformat(): Counter[str]() for age in reversed(range(DAYS))}
+    days: dict[date, list[Mapping[str, int]]] = {today - timedelta(days=age): [] for age in reversed(range(DAYS))}
     for hour, counts in hours.items():
-        day = datetime.fromisoformat(hour).astimezone(zone).date().isoformat()
+        day = datetime.fromisoformat(hour).astimezone(zone).date()
         if day in days:
-            days[day].update(counts)
+            days[day].append(counts)
     return days
 
 
@@ -216,18 +221,16 @@ def build_decades(decades: Sequence[tuple[int, int]], this_year: int) -> list[Co
     return build_chart_columns(labels, [(count,) for count in counts], addresses)
 
 
+def name_actors(pks: Collection[str]) -> dict[str, Name]:
+    """A user is a separate actor in each channel, with the same name."""
+    actors = read_actor_names(map(int, pks))
+    return {pk: name_actor(actors.get(int(pk), UNKNOWN_ACTOR)) for pk in pks}
+
+
 def name_actor(actor: ActorNames) -> Name:
     """Returns the first name of the actor, or its channel if it has no name."""
     names = (Name(text, field) for field in ACTOR_LABELS if (text := getattr(actor, field)))
     return next(names, Name(actor.channel, CHANNEL))
-
-
-def count_by_name(counts: Mapping[str, int], names: Mapping[int, Name]) -> Counter[Name]:
-    """Adds up the changes of a user, who is a separate actor in each channel."""
-    counter = Counter[Name]()
-    for pk, changes in counts.items():
-        counter[names.get(int(pk)) or Name(Actor.Channel.COMMAND.value, CHANNEL)] += changes
-    return counter
 
 
 def link_name(name: Name) -> Link:
@@ -247,15 +250,13 @@ def list_series(totals: Counter[Name], people: Sequence[Name]) -> list[dict[str,
     return series
 
 
-def build_days(
-    days: Collection[str], changes: Sequence[Counter[Name]], people: Sequence[Name], *, with_others: bool
-) -> list[Column]:
-    """Returns a column for each day, with a value for each of the series."""
-    rows = []
-    for counts in changes:
-        known = [counts[name] for name in people]
-        rows.append([*known, counts.total() - sum(known)] if with_others else known)
-    return build_chart_columns([format_day(date.fromisoformat(day)) for day in days], rows, [""] * len(days))
+def count_by_series(hours: Iterable[Mapping[str, int]], series_of: Mapping[str, int], series: int) -> list[int]:
+    """Adds up the changes of a day. `series_of` has the series of each actor, counted from 0."""
+    values = [0] * series
+    for counts in hours:
+        for pk, changes in counts.items():
+            values[series_of[pk]] += changes
+    return values
 
 
 def format_day(day: date) -> str:

@@ -164,6 +164,8 @@ def test_changes_are_counted_by_day_and_person(librarian: Client, monkeypatch: p
         change_book(book, add_actor(channel, user_name="ben"), year=book.year - len(channel))
         book.refresh_from_db()
     change_book(book, year=1)
+    # After a restored backup, an actor can be unknown.
+    Actor.objects.filter(user_name="").delete()
     context = librarian.get(INDEX).context
     assert [(one["name"], one["changes"], one["address"]) for one in context["series"]] == [
         ("ben", 2, f"{RECENT_CHANGES}?user=ben"),
