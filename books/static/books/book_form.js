@@ -7,6 +7,17 @@
     const form = document.getElementById('book_form');
     const field = name => form.elements.namedItem(name);
     let latestCheck = 0;
+    let released = Promise.resolve();
+
+    // A warning moves the buttons: one that came while a button is pressed would lose the click.
+    const waitForRelease = () => {
+        released = new Promise(resolve => {
+            for (const end of ['pointerup', 'pointercancel']) {
+                // On a touch screen, the click comes a little later.
+                document.addEventListener(end, () => setTimeout(resolve, PAUSE), {once: true});
+            }
+        });
+    };
 
     // A scanner ends with Enter, which would send the form half empty.
     const moveOn = event => {
@@ -23,10 +34,12 @@
         values.delete('csrfmiddlewaretoken');
         values.set('book', warnings.dataset.book);
         const answer = await fetch(`${warnings.dataset.address}?${new URLSearchParams(values)}`).catch(() => null);
-        if (!answer || !answer.ok || number !== latestCheck) {
+        const text = answer && answer.ok ? await answer.text() : '';
+        await released;
+        if (!text || number !== latestCheck) {
             return;
         }
-        const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
+        const page = new DOMParser().parseFromString(text, 'text/html');
         const fresh = page.getElementById('book-warnings');
         const shown = '[name=shown_warnings]';
         warnings.querySelector(shown).value = fresh.querySelector(shown).value;
@@ -68,5 +81,6 @@
             field(name).addEventListener('change', () => check(name));
         }
         SUGGESTED.forEach(suggest);
+        document.addEventListener('pointerdown', waitForRelease);
     }
 }

@@ -211,6 +211,23 @@ def test_enter_in_the_isbn_moves_on_and_warnings_come_meanwhile(
         expect(page.locator("#suggested-genre option")).not_to_have_count(0)
 
 
+def test_a_warning_does_not_move_the_button_that_is_pressed(
+    browser: Browser, service: Service, prepared: tuple[str, int, int]
+) -> None:
+    session, pk, _ = prepared
+    with open_page(browser, service, session) as page:
+        page.goto(f"/admin/books/book/{pk}/change/")
+        page.get_by_label("Year").fill("12")
+        page.get_by_role("button", name="Save", exact=True).hover()
+        with page.expect_response("**/warnings/?*") as response:
+            page.mouse.down()
+        # When a second response is there, the page has read the first one.
+        page.evaluate("address => fetch(address).then(answer => answer.text())", response.value.url)
+        with page.expect_navigation():
+            page.mouse.up()
+        expect(page.locator(".field-year .errorlist")).to_contain_text("Save again to keep it")
+
+
 def test_a_digit_opens_a_numbered_book_and_a_scan_is_none(
     browser: Browser, service: Service, prepared: tuple[str, int, int]
 ) -> None:

@@ -170,9 +170,6 @@ def test_books_after_each_action(walk: Walk, prepared: tuple[str, dict[str, int]
     walk.press("Mark as lent")
     page.goto(f"{BOOKS}{book}/change/")
     page.get_by_label("Year").fill("12")
-    page.keyboard.press("Tab")
-    # It moves the button.
-    page.locator(".field-year .field-warnings").get_by_text("improbable").wait_for()
     walk.press("Save")
     page.goto(f"{BOOKS}lend/")
     page.keyboard.type(f"#{book}")
