@@ -6,6 +6,7 @@ from typing import Any
 from django.contrib import auth
 from django.contrib.auth.middleware import AuthenticationMiddleware as DjangoAuthenticationMiddleware
 from django.contrib.auth.models import AnonymousUser, User
+from django.contrib.sessions.models import Session
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
@@ -75,6 +76,18 @@ def get_session_user_id(session: Mapping[str, Any]) -> int | None:
     return int(user_id) if user_id else None
 
 
+def list_session_keys(user_id: int) -> list[str]:
+    """Decodes all sessions: the user's id is inside the encoded data."""
+    sessions = Session.objects.iterator()
+    return [session.pk for session in sessions if get_session_user_id(session.get_decoded()) == user_id]
+
+
+def end_other_sessions(request: HttpRequest, user: User) -> None:
+    """A session from before two-factor sign-in would be valid again once it is turned off."""
+    keys = set(list_session_keys(user.pk)) - {request.session.session_key}
+    Session.objects.filter(pk__in=keys).delete()
+
+
 def complete_sign_in(request: HttpRequest, user: User, factor: SecondFactor) -> None:
     pending = request.session.pop(PENDING_KEY)
     auth.login(request, user, pending["backend"])
@@ -82,7 +95,7 @@ def complete_sign_in(request: HttpRequest, user: User, factor: SecondFactor) -> 
 
 
 def remember_factor(request: HttpRequest, factor: SecondFactor) -> None:
-    """Keeps this session valid; the user's other sessions end."""
+    """Keeps this session valid, under another key."""
     request.session.cycle_key()
     request.session[FACTOR_KEY] = str(factor.pk)
 

@@ -73,6 +73,7 @@ def finish_setup(request: HttpRequest, user: User, secret: str, step: int) -> Ht
         sessions.remember_factor(request, factor)
     else:
         sessions.complete_sign_in(request, user, factor)
+    sessions.end_other_sessions(request, user)
     return render_codes(request, codes)
 
 

@@ -23,7 +23,7 @@ from oauth2_provider.models import AccessToken, Application, Grant, RefreshToken
 from library_site.admin.log_entries import list_entries, remove_titles
 from oauth import api_keys
 from oauth.accounts.mails import normalize_address
-from oauth.accounts.sessions import get_session_user_id
+from oauth.accounts.sessions import list_session_keys
 from oauth.issuers import revoke_issued
 from oauth.management.users import Person
 from oauth.models import AccountMail, APIKey, Authorization, ChangedRights, Profile, SecondFactor
@@ -111,12 +111,6 @@ def export_entry(entry: LogEntry) -> dict[str, Any]:
         "object": entry.object_repr,
         "message": entry.get_change_message(),
     }
-
-
-def list_session_keys(user_id: int) -> list[str]:
-    """Decodes all sessions: the user's id is inside the encoded data."""
-    sessions = Session.objects.iterator()
-    return [session.pk for session in sessions if get_session_user_id(session.get_decoded()) == user_id]
 
 
 def list_mails(user_id: int) -> QuerySet[AccountMail]:
