@@ -93,7 +93,7 @@ def test_a_list_in_german_means_the_same_to_the_worker(head: Client) -> None:
     add_around(datetime(2026, 1, 31, tzinfo=UTC))
     german = {"Accept-Language": "de"}
     page = head.post(f"{BULK_EDIT}?added_since=31.01.2026", {"change": "delete"}, headers=german)
-    assert "31. Jan 2026, 00:00 UTC" in read_text(page)
+    assert "31. Jan. 2026, 00:00 UTC" in read_text(page)
     head.post(f"{BULK_EDIT}?added_since=31.01.2026", read_inputs(read_text(page)), headers=german)
     run_operations()
     assert list_titles() == ["Before"]
