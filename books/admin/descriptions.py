@@ -21,9 +21,10 @@ from books.operations.lifecycle import UNDER_WAY
 from books.operations.tasks import get_kind, list_unlisted_kinds
 from library_site.admin.badges import Tone
 
-LABELS = {field.name: field.verbose_name for field in Book._meta.concrete_fields}
-# Labels for forms. The label of the checkbox does not describe both of its values.
-FORM_LABELS = {name: capfirst(LABELS[name]) for name in FIELDS} | {"available": _("Availability")}
+# The label of the checkbox does not describe both of its values.
+LABELS = {field.name: capfirst(field.verbose_name) for field in Book._meta.concrete_fields} | {
+    "available": _("Availability")
+}
 AVAILABLE, LENT_STATE = "available", "lent"
 STATES = {AVAILABLE: _("available"), LENT_STATE: _("lent")}
 ACTOR_LABELS = {"user": _("user"), "app": _("app"), "api_key": _("API key"), "source": _("source")}
@@ -159,7 +160,7 @@ def format_sentence(text: Any, number: int) -> str:
 
 
 def label_field(name: str) -> str:
-    return capfirst(str(LABELS.get(name, name)))
+    return str(LABELS.get(name) or capfirst(name))
 
 
 def compare_fields(left: Mapping[str, Any] | None, right: Mapping[str, Any] | None) -> list[ValueLine]:
@@ -170,7 +171,7 @@ def compare_fields(left: Mapping[str, Any] | None, right: Mapping[str, Any] | No
 
 
 def format_value(value: Any) -> str:
-    return (gettext("Yes") if value else gettext("No")) if isinstance(value, bool) else str(value)
+    return str(STATES[name_state(value)]) if isinstance(value, bool) else str(value)
 
 
 def name_state(available: bool) -> str:

@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_POST
 
-from books.admin.descriptions import FORM_LABELS
+from books.admin.descriptions import LABELS
 from books.admin.list.filters import change_query
 from books.book_fields import FIELDS
 from books.models import ListSettings, SavedView
@@ -22,8 +22,8 @@ from library_site.db.integers import BIGINT_MAX, parse_integer
 TEXT_COLUMNS = [name for name in FIELDS if name not in ("isbn", "available")]
 # The headings of the list's columns by their parameter names. The title is always visible.
 LIST_COLUMNS = {
-    **{name: FORM_LABELS[name] for name in (*TEXT_COLUMNS, "isbn")},
-    "availability": FORM_LABELS["available"],
+    **{name: LABELS[name] for name in (*TEXT_COLUMNS, "isbn")},
+    "availability": LABELS["available"],
     "created_at": gettext_lazy("Added"),
     "id": gettext_lazy("ID"),
 }

@@ -5,7 +5,7 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
-from books.admin.descriptions import AVAILABLE, FORM_LABELS, STATES
+from books.admin.descriptions import AVAILABLE, LABELS, STATES
 from books.book_fields import FIELDS, MAX_LENGTHS
 from books.models import YEAR_RANGE
 from books.operations.edits import Edit
@@ -33,8 +33,8 @@ class TextField(forms.CharField):
 def build_form_field(name: str) -> forms.Field:
     """Returns the form field for a new value. An empty input leaves the field unchanged."""
     if name in MAX_LENGTHS:
-        return TextField(label=FORM_LABELS[name], max_length=MAX_LENGTHS[name])
-    return forms.IntegerField(label=FORM_LABELS[name], required=False, min_value=YEAR_RANGE[0], max_value=YEAR_RANGE[1])
+        return TextField(label=LABELS[name], max_length=MAX_LENGTHS[name])
+    return forms.IntegerField(label=LABELS[name], required=False, min_value=YEAR_RANGE[0], max_value=YEAR_RANGE[1])
 
 
 class BulkEditForm(forms.Form):
@@ -52,7 +52,7 @@ class BulkEditForm(forms.Form):
         choices=[("", _("as it is")), *STATES.items()],
     )
     member = forms.ChoiceField(
-        label=_("In the field"), required=False, choices=[(name, FORM_LABELS[name]) for name in REPLACED_FIELDS]
+        label=_("In the field"), required=False, choices=[(name, LABELS[name]) for name in REPLACED_FIELDS]
     )
     find = forms.CharField(label=_("Find"), required=False, strip=False, max_length=MAX_LENGTHS["title"])
     replacement = forms.CharField(label=_("Replace with"), required=False, strip=False, max_length=MAX_LENGTHS["title"])

@@ -36,7 +36,8 @@ def test_each_change_has_its_values_side_by_side(librarian: Client) -> None:
     librarian.post(page_address(book), build_form(book, title="Emma <3", available=""))
     response: Any = librarian.get(history_address(book))
     (change, _), (creation, _) = response.context["changes"]
-    assert [tuple(line) for line in change.lines] == [("Title", "Ema", "Emma <3"), ("Available", "Yes", "No")]
+    lines = [tuple(line) for line in change.lines]
+    assert lines == [("Title", "Ema", "Emma <3"), ("Availability", "available", "lent")]
     assert creation.lines == []
     assert "Title: Ema → <strong>Emma &lt;3</strong>" in read_text(response)
     assert re.search(

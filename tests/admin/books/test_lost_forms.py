@@ -41,7 +41,7 @@ def test_what_was_typed_is_shown_with_the_ways_back(lost: Any) -> None:
     words = read_words(lost)
     assert lost.status_code == 409
     assert "Nothing is saved: somebody deleted the book" in words
-    for text in ("Title &lt;Emma&gt;", "Year 1816", "ISBN 978-0-14-143951-8", "Available Yes"):
+    for text in ("Title &lt;Emma&gt;", "Year 1816", "ISBN 978-0-14-143951-8", "Availability available"):
         assert text in words
     assert history_address(Book(pk=get_pk(lost))) in read_text(lost)
     assert not Book.objects.exists()

@@ -58,7 +58,7 @@ def test_a_state_is_shown_beside_the_present_one(librarian: Client, novel: Book)
     page = librarian.get(history_address(novel))
     response: Any = follow_link(librarian, page, "Version 3")
     assert list_columns(response) == [(3, True), (4, False)]
-    assert list_differences(response) == [("Available", "Yes", "No")]
+    assert list_differences(response) == [("Availability", "available", "lent")]
     assert "Version 4, now" in read_words(response)
     alone: Any = librarian.get(state_address(novel, version=4))
     assert (list_columns(alone), list_differences(alone)) == ([(4, False)], [])
@@ -90,7 +90,8 @@ def test_a_restored_state_is_saved_as_a_change_of_what_differs(librarian: Client
     form: Any = follow_link(librarian, comparison, "Restore this state")
     # The page is still that of the book as it is.
     assert form.context["original"].title == "Emma"
-    assert "Title: Emma → Ema Year: 1815 → 1816 Genre: Satire → Novel Available: No → Yes" in read_words(form)
+    lines = "Title: Emma → Ema Year: 1815 → 1816 Genre: Satire → Novel Availability: lent → available"
+    assert lines in read_words(form)
     librarian.post(page_address(novel), read_inputs(read_text(form)))
     change = Change.objects.get(book_id=novel.pk, version=5)
     assert change.after == {"title": "Ema", "year": 1816, "genre": "Novel", "available": True}
