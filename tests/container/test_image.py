@@ -69,6 +69,11 @@ class Container(NamedTuple):
         os.kill(self.find_pid(), number)
         return self.process.wait(PROCESS_TIMEOUT)
 
+    def kill(self) -> None:
+        """Ends it, if it still runs. The kernel forgets `unshare --kill-child` when the user changes."""
+        if self.process.poll() is None:
+            self.stop(signal.SIGKILL)
+
 
 class Image(NamedTuple):
     """Its root on this machine, and what it declares."""
@@ -82,7 +87,7 @@ class Image(NamedTuple):
         values = [*config["Env"], *(f"{name}={value}" for name, value in variables.items())]
         call = [f"--chdir={config['WorkingDir']}", *values, *config["Entrypoint"], *(command or config["Cmd"])]
         environment = os.environ | {"ROOT": str(self.root), "VOLUME": str(volume), "OWNER": config["User"]}
-        unshare = ["unshare", "--pid", "--mount", "--fork", "--kill-child", "sh", "-c", ENTER, "sh"]
+        unshare = ["unshare", "--pid", "--mount", "--fork", "sh", "-c", ENTER, "sh"]
         with log.open("w") as file:
             process = subprocess.Popen([*unshare, *call], env=environment, stdout=file, stderr=file)
         return Container(process, log, f"http://127.0.0.1:{variables['PORT']}")
@@ -101,8 +106,7 @@ class Image(NamedTuple):
                 container.wait_until_ready()
                 yield container
             finally:
-                container.process.kill()
-                container.process.wait()
+                container.kill()
 
     def create_volume(self, path: Path) -> Path:
         path.mkdir(mode=0o700)
@@ -193,8 +197,7 @@ def test_two_first_starts_agree(image: Image, tmp_path: Path) -> None:
         ports = [stack.enter_context(reserve_port()) for _ in range(2)]
         containers = [image.start(volume, tmp_path / str(port), PORT=str(port)) for port in ports]
         for container in containers:
-            stack.callback(container.process.wait)
-            stack.callback(container.process.kill)
+            stack.callback(container.kill)
             container.wait_until_ready()
         logs = [container.log.read_text() for container in containers]
     for created in ("Created the secret key", "Created the key that signs", "Creating the tables"):
