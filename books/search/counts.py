@@ -11,6 +11,8 @@ from library_site.db.sql import fetch_all
 
 # So many genres are counted; rarer ones do not appear in lists.
 MAX_GENRES = 50
+# So many genres are in the summary, by their folded text.
+MAX_COUNTED_GENRES = 10_000
 # Makes all years positive: databases round negative quotients up, but a decade begins at the lower year.
 YEAR_OFFSET = 10 * 2**28
 

@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 from msgspec import Meta
@@ -15,7 +17,8 @@ from books.admin.list.filters import MAX_GENRES, MAX_IDS_LENGTH, build_genre_fil
 from books.admin.pager import Pager
 from books.admin.views import BULK_EDIT, CHANGE_BOOK, render_page
 from books.book_fields import MAX_LENGTHS
-from books.search.counts import GenreCount, count_genres
+from books.search.counts import MAX_COUNTED_GENRES, GenreCount, count_genres
+from books.summaries import GENRES, find_count_time, read_summary
 from library_site.api.cursors import PageCursor
 from library_site.db.keyset import Page, Start
 
@@ -41,8 +44,10 @@ def show_genres(request: HttpRequest) -> HttpResponse:
             address = f"{reverse('admin:bulk_edit')}?{urlencode({'genres': text})}"
             return HttpResponseRedirect(address, preserve_request=True)
         messages.error(request, _("Tick the genres to rename.") if is_short else _("Tick fewer genres at once."))
-    pager = Pager(request.GET, GenreCursor)
-    genres = join_blank_genres(pager.read(read_genres, GENRES_OF_A_PAGE))
+    pager, now = Pager(request.GET, GenreCursor), timezone.now()
+    summary = read_summary(GENRES, now)
+    counted = [GenreCount(*row) for row in summary.numbers["genres"]]
+    genres = join_blank_genres(pager.read(partial(read_genres, counted), GENRES_OF_A_PAGE))
     return render_page(
         request,
         "genres",
@@ -50,6 +55,7 @@ def show_genres(request: HttpRequest) -> HttpResponse:
         page_help=_("Each book names its genre. Tick one to rename it in all its books, or several to make them one."),
         may_rename=request.user.has_perms([BULK_EDIT, CHANGE_BOOK]),
         most=max((genre.books for genre in genres), default=1),
+        counted_at=find_count_time(summary, now),
         genres=[(genre, urlencode(build_genre_filter(genre.name))) for genre in genres],
         pager=pager,
     )
@@ -62,8 +68,10 @@ def join_blank_genres(genres: Sequence[GenreCount]) -> list[GenreCount]:
     return [*([GenreCount("", "", 1, books)] if blank else []), *(genre for genre in genres if genre.name.strip())]
 
 
-def read_genres(start: Start, limit: int) -> Page[GenreCount]:
-    """Reads only forward."""
+def read_genres(counted: Sequence[GenreCount], start: Start, limit: int) -> Page[GenreCount]:
+    """Reads only forward. If there are more genres than the summary has, the next ones are counted now."""
     [folded] = start.key or ("",)
-    genres = count_genres(folded, limit + 1)
+    genres = [genre for genre in counted if not start.key or genre.folded > folded]
+    if len(genres) <= limit and len(counted) == MAX_COUNTED_GENRES:
+        genres = count_genres(folded, limit + 1)
     return Page(genres[:limit], next_key=(genres[limit - 1].folded,) if len(genres) > limit else None)

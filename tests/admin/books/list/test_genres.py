@@ -3,13 +3,16 @@
 import base64
 import html
 import json
+from datetime import timedelta
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
+from books import summaries
 from books.models import Book, Operation
 from tests.support.admin_pages import follow_link, read_inputs, read_text, read_words
 from tests.support.books_admin import LIST, create_book
@@ -24,7 +27,8 @@ def test_genres_are_counted_in_pages_whatever_their_capitals(
     monkeypatch.setattr("books.admin.list.genres.GENRES_OF_A_PAGE", 2)
     for genre in ("Poetry", "Novel", "NOVEL", "Novel", "Économie", "a&b=c"):
         create_book(genre=genre)
-    with django_assert_max_num_queries(6):
+    head.get(GENRES)
+    with django_assert_max_num_queries(7):
         page = head.get(GENRES)
     assert [(genre.name, genre.books, genre.spellings) for genre, _ in page.context["genres"]] == [
         ("a&b=c", 1, 1),
@@ -33,6 +37,36 @@ def test_genres_are_counted_in_pages_whatever_their_capitals(
     page = follow_link(head, page, "Next page")
     assert [genre.name for genre, _ in page.context["genres"]] == ["Poetry", "Économie"]
     assert "Next page" not in read_text(page)
+
+
+def test_a_large_library_reads_no_books_for_its_genres(
+    head: Client, monkeypatch: pytest.MonkeyPatch, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    monkeypatch.setattr(summaries, "LIVE_SECONDS", -1)
+    create_book(genre="Novel")
+    assert "The genres were counted" not in read_words(head.get(GENRES))
+    create_book(genre="Poetry")
+    with django_assert_max_num_queries(6) as queries:
+        page = head.get(GENRES)
+    assert not any("books_book" in query["sql"] for query in queries.captured_queries)
+    assert [genre.name for genre, _ in page.context["genres"]] == ["Novel"]
+    assert "The genres were counted" in read_words(page)
+    summaries.refresh_summaries(timezone.now() + timedelta(hours=1))
+    assert [genre.name for genre, _ in head.get(GENRES).context["genres"]] == ["Novel", "Poetry"]
+
+
+def test_more_genres_than_the_summary_has_are_counted_on_their_pages(
+    head: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("books.summaries.MAX_COUNTED_GENRES", 4)
+    monkeypatch.setattr("books.admin.list.genres.MAX_COUNTED_GENRES", 4)
+    monkeypatch.setattr("books.admin.list.genres.GENRES_OF_A_PAGE", 2)
+    for genre in "edcba":
+        create_book(genre=genre)
+    pages = [head.get(GENRES)]
+    for _ in range(2):
+        pages.append(follow_link(head, pages[-1], "Next page"))
+    assert [[genre.name for genre, _ in page.context["genres"]] for page in pages] == [["a", "b"], ["c", "d"], ["e"]]
 
 
 def test_books_without_a_genre_are_counted_first(head: Client, monkeypatch: pytest.MonkeyPatch) -> None:
