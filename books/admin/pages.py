@@ -122,8 +122,7 @@ class BookAdmin(ValidatingAdmin):
         context["catalogue_address"] = find_catalogue_address() if options.get("add") else ""
         if options.get("change"):
             context["last_changes"] = list_last_changes(request, options["obj"])
-        # Every save returns to the page of the book.
-        context["show_save_and_continue"] = False
+        context["show_save_and_add_another"] = True
         # The link to delete the book stands beside the form.
         context["show_delete"] = False
         if form.has_only_questions():

@@ -7,6 +7,7 @@ from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.models import CHANGE, LogEntry
+from django.contrib.admin.widgets import RelatedFieldWidgetWrapper
 from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.db.models import Field as Column
@@ -16,6 +17,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.utils.formats import number_format
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from library_site.admin.moments import require_utc
 from library_site.admin.paginator import MAX_COUNT, BoundedPaginator
@@ -31,6 +33,7 @@ class ValidatingAdmin(admin.ModelAdmin):
     # The page of an empty list says this, and leads to `add_label`, or else to the title and URL name of another page.
     empty_sentence: Any = ""
     empty_place: tuple[Any, str] | None = None
+    # The words of the button that leads to an empty form, of its heading, and of the button that sends it.
     add_label: Any = ""
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
@@ -38,10 +41,12 @@ class ValidatingAdmin(admin.ModelAdmin):
         return lookup in self.allowed_lookups and "\0" not in value
 
     def formfield_for_dbfield(self, db_field: "Column[Any, Any]", request: HttpRequest, **options: Any) -> Field | None:
-        """Labels the two inputs of a time for screen readers: their common label belongs to neither."""
         field = super().formfield_for_dbfield(db_field, request, **options)
+        if field and isinstance(field.widget, RelatedFieldWidgetWrapper):
+            # Without Django's links to forms in windows of their own.
+            field.widget = field.widget.widget
         if field and isinstance(field.widget, forms.SplitDateTimeWidget):
-            name_parts(field.widget, str(field.label))
+            field.widget = build_moment_widget(field.label)
             field.validators = [*field.validators, require_utc]
         return field
 
@@ -49,6 +54,11 @@ class ValidatingAdmin(admin.ModelAdmin):
         self, request: HttpRequest, context: dict[str, Any], *arguments: Any, **options: Any
     ) -> HttpResponse:
         context["adminform"].form.label_suffix = ""
+        # One way to save.
+        context["show_save_and_continue"] = False
+        context.setdefault("show_save_and_add_another", False)
+        if self.add_label and not context["original"]:
+            context["title"] = self.add_label
         return super().render_change_form(request, context, *arguments, **options)
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
@@ -161,6 +171,25 @@ class MomentFilter(admin.EmptyFieldListFilter):
             yield {**choice, "display": word}
 
 
+class UserField(forms.ModelChoiceField):
+    """Takes the username of a user who may sign in."""
+
+    widget = forms.TextInput(attrs={"class": "vTextField", "autocomplete": "off"})
+    default_error_messages: ClassVar[dict[str, Any]] = {
+        "invalid_choice": gettext_lazy("Nobody who may sign in has this username.")
+    }
+
+    def prepare_value(self, value: Any) -> Any:
+        """The initial value is the id of a user, who may be inactive by now."""
+        return User.objects.get(pk=value).get_username() if isinstance(value, int) else value
+
+    def to_python(self, value: Any) -> Any:
+        # PostgreSQL rejects NUL in a parameter.
+        if value and "\0" in value:
+            raise ValidationError(self.error_messages["invalid_choice"])
+        return super().to_python(value and value.strip())
+
+
 class OwnedAdmin(BaseAdmin):
     """Shows users only their own rows, and superusers all rows."""
 
@@ -175,13 +204,23 @@ class OwnedAdmin(BaseAdmin):
         self, db_field: "ForeignKey[Any, Any]", request: HttpRequest, **options: Any
     ) -> forms.ModelChoiceField | None:
         if db_field.name == self.owner_path:
-            options["queryset"] = User.objects.filter(is_active=True)
+            active = User.objects.filter(is_active=True)
+            options |= {"queryset": active, "to_field_name": "username", "form_class": UserField}
         return super().formfield_for_foreignkey(db_field, request, **options)
 
 
-def name_parts(widget: forms.SplitDateTimeWidget, label: str) -> None:
+def build_moment_widget(label: Any) -> forms.SplitDateTimeWidget:
+    """Returns the browser's own inputs for a date and a time, each with a name: the common label belongs to neither."""
+    # Inputs accept only ISO 8601, in every language.
+    widget = forms.SplitDateTimeWidget(
+        date_attrs={"type": "date"},
+        time_attrs={"type": "time", "step": "1"},
+        date_format="%Y-%m-%d",
+        time_format="%H:%M:%S",
+    )
     for part, name in zip(widget.widgets, (_("date"), _("time")), strict=True):
         part.attrs["aria-label"] = f"{label}: {name}"
+    return widget
 
 
 def is_delete_all(request: HttpRequest) -> bool:

@@ -39,7 +39,6 @@ class APIKeyAdmin(OwnedAdmin):
     list_select_related = ("owner",)
     search_fields = ("name", "prefix", "owner__username")
     ordering = ("-pk",)
-    raw_id_fields = ("owner",)
     actions = ("revoke",)
     last_use = age_column("last_used_at", _("last used"), _("never"))
 

@@ -54,7 +54,6 @@ class AppAdmin(DescribedDeletionMixin, OwnedAdmin):
     list_select_related = ("allowance", "user")
     search_fields = ("name", "client_id", "user__username")
     ordering = ("-pk",)
-    raw_id_fields = ("user",)
     radio_fields = {"client_type": admin.VERTICAL}
     actions = ("make_new_secret",)
     registration_age = age_column("created", _("registered"))

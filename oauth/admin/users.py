@@ -27,7 +27,6 @@ DJANGO_TEXTS = [
     gettext_noop("Password-based authentication"),
     gettext_noop("Raw passwords are not stored, so there is no way to see the user’s password."),
     gettext_noop("Reset password"),
-    *(gettext_noop("Save and add another"), gettext_noop("Save and continue editing")),
     gettext_noop("Set password"),
     gettext_noop("Set password: %s"),
     gettext_noop("This action will <strong>enable</strong> password-based authentication for this user."),
@@ -82,10 +81,6 @@ class LibraryUserAdmin(DelegatingAdmin, UserAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
         return super().get_queryset(request).prefetch_related("groups")
-
-    def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
-        context = {**(extra_context or {}), "title": gettext("Invite a person")}
-        return super().add_view(request, form_url, context)
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         """Only superusers can make superusers."""

@@ -79,7 +79,6 @@ class EndpointAdmin(DescribedDeletionMixin, ActionButtonsAdmin, OwnedAdmin):
     list_per_page = 50
     search_fields = ("url", "description", "owner__username")
     ordering = ("-pk",)
-    raw_id_fields = ("owner",)
     radio_fields = {"form": admin.VERTICAL}
     actions = ("ping", "disable", "enable", "rotate", "promote")
     end = moment_column("expires_at", _("ends"))
@@ -107,7 +106,7 @@ class EndpointAdmin(DescribedDeletionMixin, ActionButtonsAdmin, OwnedAdmin):
         return ("state_badge", *(name for name, value in optional.items() if value), "outcome", "secrets_note", "start")
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
-        return {"owner": str(request.user.pk)}
+        return {"owner": request.user.pk}
 
     @admin.display(description=_("reason"))
     def reason_text(self, endpoint: Endpoint) -> str:

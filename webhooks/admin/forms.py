@@ -10,7 +10,7 @@ from django.core.validators import RegexValidator
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from library_site.admin.model_admins import name_parts
+from library_site.admin.model_admins import build_moment_widget
 from library_site.admin.moments import require_utc
 from library_site.admin.stored_texts import translate_stored
 from library_site.outbound.addresses import ForbiddenAddress
@@ -97,15 +97,7 @@ class ReplayForm(forms.Form):
         super().__init__(*arguments, **options)
         self.label_suffix = ""
         for name in ("after", "before"):
-            # Inputs of type datetime-local accept only ISO 8601, in every language.
-            widget = forms.SplitDateTimeWidget(
-                date_attrs={"type": "date"},
-                time_attrs={"type": "time", "step": "1"},
-                date_format="%Y-%m-%d",
-                time_format="%H:%M:%S",
-            )
-            name_parts(widget, str(self.fields[name].label))
-            self.fields[name].widget = widget
+            self.fields[name].widget = build_moment_widget(self.fields[name].label)
 
     def clean(self) -> dict[str, Any]:
         after, before = self.cleaned_data.get("after"), self.cleaned_data.get("before")

@@ -119,15 +119,14 @@ def test_developers_do_not_reach_the_apps_of_others(developer: Client) -> None:
 
 
 def test_a_superuser_gives_an_app_to_a_developer(root: Client, ada: User) -> None:
-    root.post(f"{APPS}add/", build_app_form(user=ada.pk))
+    root.post(f"{APPS}add/", build_app_form(user="ada"))
     root.post(f"{APPS}add/", build_app_form(name="Nobody's", user=""))
     assert {app.name: app.user for app in Application.objects.all()} == {"Bookshop": ada, "Nobody's": None}
 
 
 def test_an_unknown_owner_is_explained(root: Client) -> None:
-    for owner in ("0", "abc", "9" * 5000):
-        response = root.post(f"{APPS}add/", build_app_form(user=owner))
-        assert list(response.context["adminform"].form.errors) == ["user"], owner
+    response = root.post(f"{APPS}add/", build_app_form(user="nobody"))
+    assert response.context["adminform"].form.errors == {"user": ["Nobody who may sign in has this username."]}
 
 
 def test_a_new_secret_is_shown_once_and_replaces_the_old(developer: Client, ada: User, api: httpx.Client) -> None:
@@ -192,13 +191,13 @@ def test_a_key_can_expire(developer: Client) -> None:
 
 def test_developers_make_keys_for_themselves_and_superusers_for_active_people(developer: Client, ada: User) -> None:
     astrid = oauth_flows.create_librarian("astrid")
-    developer.post(f"{KEYS}add/", build_key_form(owner=astrid.pk))
+    developer.post(f"{KEYS}add/", build_key_form(owner="astrid"))
     assert APIKey.objects.get().owner == ada
     developer.force_login(User.objects.create_superuser("root"))
-    developer.post(f"{KEYS}add/", build_key_form(owner=astrid.pk, scopes=["read", "write"]))
+    developer.post(f"{KEYS}add/", build_key_form(owner="astrid", scopes=["read", "write"]))
     assert APIKey.objects.latest("pk").owner == astrid
-    gone = User.objects.create_user("gone", is_active=False)
-    response = developer.post(f"{KEYS}add/", build_key_form(owner=gone.pk))
+    User.objects.create_user("gone", is_active=False)
+    response = developer.post(f"{KEYS}add/", build_key_form(owner="gone"))
     assert list(response.context["adminform"].form.errors) == ["owner"]
 
 
@@ -209,7 +208,7 @@ def test_a_key_is_offered_only_the_scopes_of_its_owner(developer: Client, ada: U
     assert list(response.context["adminform"].form.errors) == ["scopes"]
     # A superuser is told what the owner may not have.
     developer.force_login(User.objects.create_superuser("root"))
-    response = developer.post(f"{KEYS}add/", build_key_form(owner=ada.pk, scopes=["read", "write"]))
+    response = developer.post(f"{KEYS}add/", build_key_form(owner="ada", scopes=["read", "write"]))
     assert response.context["adminform"].form.errors == {"scopes": ["ada may not have: write."]}
     assert not APIKey.objects.exists()
 

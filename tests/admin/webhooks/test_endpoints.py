@@ -82,14 +82,14 @@ INVALID_VALUES: list[tuple[str, Any]] = [
     ("form", "D"),
     *(("description", text) for text in ("d" * 201, "a\0b")),
     *(("in_flight_limit", number) for number in ("0", "1001", "9" * 5000)),
-    *(("owner", pk) for pk in ("", "abc", "9" * 23)),
+    *(("owner", name) for name in ("", "nobody", "ada\0")),
 ]
 
 
 def test_the_form_names_the_invalid_field_of_an_endpoint(root: Client, ada: User) -> None:
     found = []
     for name, value in INVALID_VALUES:
-        response = root.post(f"{ENDPOINTS}add/", build_endpoint_form(**{"owner": ada.pk, name: value}))
+        response = root.post(f"{ENDPOINTS}add/", build_endpoint_form(**{"owner": "ada", name: value}))
         found.append((list(response.context["adminform"].form.errors), value))
     assert found == [([name], value) for name, value in INVALID_VALUES]
     assert not Endpoint.objects.exists()
@@ -117,10 +117,12 @@ def test_a_developer_changes_an_endpoint(developer: Client, ada: User) -> None:
 
 
 def test_a_superuser_gives_an_endpoint_to_a_developer(root: Client, ada: User) -> None:
-    root.post(f"{ENDPOINTS}add/", build_endpoint_form(owner=ada.pk))
+    root.post(f"{ENDPOINTS}add/", build_endpoint_form(owner="ada"))
     endpoint = Endpoint.objects.get()
     assert endpoint.owner == ada
-    root.post(f"{ENDPOINTS}{endpoint.pk}/change/", build_endpoint_form(owner=create_owner().pk))
+    page = f"{ENDPOINTS}{endpoint.pk}/change/"
+    assert 'name="owner" value="ada"' in read_text(root.get(page))
+    root.post(page, build_endpoint_form(owner=create_owner().username))
     assert Endpoint.objects.get().owner == User.objects.get(username="listener")
 
 

@@ -144,6 +144,6 @@ def test_a_longer_list_takes_no_more_queries(root: Client) -> None:
 
 
 def test_the_history_holds_plain_text(root: Client, ada: User) -> None:
-    root.post(f"{ENDPOINTS}add/", build_endpoint_form(owner=ada.pk))
+    root.post(f"{ENDPOINTS}add/", build_endpoint_form(owner="ada"))
     submit_action(root, ENDPOINTS, "ping", Endpoint.objects.get())
     assert [entry.get_change_message() for entry in LogEntry.objects.order_by("pk")] == ["Added.", "Pinged."]
