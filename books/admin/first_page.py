@@ -23,7 +23,7 @@ from books.admin.descriptions import (
     list_shown_operations,
 )
 from books.admin.list.filters import begin_day
-from books.admin.operations.descriptions import find_changed_books
+from books.admin.operations.descriptions import list_first_titles
 from books.admin.operations.views import describe_row
 from books.admin.views import BULK_EDIT, CHANGE_BOOK, MERGE_BOOKS, SEE_BOOKS, VIEW_HISTORY, has_any_permission
 from books.history.activity import DAYS
@@ -266,18 +266,18 @@ def format_day(day: date) -> str:
 
 def list_feed() -> list[dict[str, Any]]:
     entries = read_feed(Filters(), Start(), MAX_CHANGES).rows
-    books = find_changed_books({entry.operation_id for entry in entries if entry.operation_id})
+    titles = list_first_titles({entry.operation_id for entry in entries if entry.operation_id})
     return [
-        describe_item(change, books.get(change.entry.operation_id or 0, ())) for change in describe_entries(entries)
+        describe_item(change, titles.get(change.entry.operation_id or 0, "")) for change in describe_entries(entries)
     ]
 
 
-def describe_item(change: Description, books: Sequence[Link]) -> dict[str, Any]:
+def describe_item(change: Description, titles: str) -> dict[str, Any]:
     """Describes a single change, or all changes of an operation with the first of its books."""
     return {
         "change": change,
         "subject": change.operation or change.book,
-        "detail": ", ".join(book.text for book in books) if change.operation else describe_changed_values(change),
+        "detail": titles if change.operation else describe_changed_values(change),
         "who": change.names[0][1] if change.names else change.channel,
     }
 

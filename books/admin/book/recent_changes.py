@@ -9,7 +9,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from books.admin.descriptions import describe_entries
-from books.admin.operations.descriptions import find_changed_books
+from books.admin.operations.descriptions import list_first_titles
 from books.admin.pager import PAGE_SIZE, Pager
 from books.admin.views import render_page
 from books.history.change_pages import CHANGE_KINDS, Entry, Filters, TimeCursor, read_recent_page
@@ -66,8 +66,8 @@ def show_recent_changes(request: HttpRequest) -> HttpResponse:
         joins_operations = filters.operation is None
         entries = pager.read(partial(read_feed if joins_operations else read_recent_page, filters), PAGE_SIZE)
     changes = describe_entries(entries)
-    books = (
-        find_changed_books({entry.operation_id for entry in entries if entry.operation_id}) if joins_operations else {}
+    titles = (
+        list_first_titles({entry.operation_id for entry in entries if entry.operation_id}) if joins_operations else {}
     )
     return render_page(
         request,
@@ -80,6 +80,6 @@ def show_recent_changes(request: HttpRequest) -> HttpResponse:
         ),
         form=form,
         changes=changes,
-        lines=[(change, books.get(change.entry.operation_id or 0, ())) for change in changes],
+        lines=[(change, titles.get(change.entry.operation_id or 0, "")) for change in changes],
         pager=pager,
     )

@@ -1,6 +1,6 @@
 """Describes an operation as text: what it does, its progress and its result."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -67,7 +67,17 @@ def describe_outcome(operation: Operation) -> list[str]:
     return [format_sentence(kind.sentences[name], numbers.get(name) or 0) for name in names]
 
 
-def find_changed_books(operation_ids: Collection[int], limit: int = SHOWN_BOOKS) -> dict[int, list[Link]]:
+def list_first_titles(operation_ids: Collection[int]) -> dict[int, str]:
+    """Returns the titles of the first books that each operation changed, as one text."""
+    books = find_changed_books(operation_ids, SHOWN_BOOKS + 1)
+    return {pk: join_titles([book.text for book in found]) for pk, found in books.items()}
+
+
+def join_titles(titles: Sequence[str]) -> str:
+    return ", ".join(titles[:SHOWN_BOOKS]) + (", …" if len(titles) > SHOWN_BOOKS else "")
+
+
+def find_changed_books(operation_ids: Collection[int], limit: int) -> dict[int, list[Link]]:
     """Returns the first books that each operation changed, with links to their histories. Takes three queries."""
     changes = Change.objects.filter(operation=OuterRef("pk")).order_by("pk").values("book_id")
     firsts = [Subquery(changes[number : number + 1]) for number in range(limit)]

@@ -28,6 +28,7 @@ from books.admin.operations.descriptions import (
     find_changed_books,
     format_state,
     is_under_way,
+    list_first_titles,
     list_problems,
 )
 from books.admin.pager import PAGE_SIZE, Pager
@@ -55,7 +56,7 @@ MAX_BOOKS = 10
 def show_operations(request: HttpRequest) -> HttpResponse:
     pager = Pager(request.GET, is_newest_first=True)
     operations = pager.read_rows(list_shown_operations(), PAGE_SIZE)
-    books = find_changed_books([operation.pk for operation in operations])
+    titles = list_first_titles([operation.pk for operation in operations])
     return render_page(
         request,
         "operations/list",
@@ -64,7 +65,7 @@ def show_operations(request: HttpRequest) -> HttpResponse:
             "What is done with many books at once is done in the background, one book after the other. You can go on"
             " working, and close the page. It can be cancelled while it is under way, and undone afterwards."
         ),
-        operations=[{**describe_row(operation), "books": books[operation.pk]} for operation in operations],
+        operations=[{**describe_row(operation), "titles": titles[operation.pk]} for operation in operations],
         pager=pager,
     )
 

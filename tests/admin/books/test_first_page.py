@@ -67,8 +67,8 @@ def test_an_operation_is_one_line_however_many_books_it_changed(librarian: Clien
         librarian.post(LIST, {"action": action, "_selected_action": pks})
     items = librarian.get(INDEX).context["feed"]
     assert [(item["change"].kind, item["subject"].text, item["detail"]) for item in items[:3]] == [
-        ("taken back", "4 books marked as available", "Book 0, Book 1, Book 2"),
-        ("lent", "4 books marked as lent", "Book 0, Book 1, Book 2"),
+        ("taken back", "4 books marked as available", "Book 0, Book 1, Book 2, …"),
+        ("lent", "4 books marked as lent", "Book 0, Book 1, Book 2, …"),
         ("changed", "Book 0", items[2]["detail"]),
     ]
     assert [item["subject"].text for item in items[2:]] == ["Book 0", "Book 3", "Book 2", "Book 1", "Book 0"]

@@ -110,13 +110,14 @@ def test_the_next_single_change_after_large_operations_is_on_the_first_page(
     single = create_book(title="Emma")
     change_book(single, year=1816)
     actor = add_actor(Actor.Channel.ADMIN)
-    for available in (False, True, False):
+    for available, marked in ((False, pks), (True, pks), (False, pks[:3])):
         parameters = Edit({"available": available}).to_parameters()
-        run_small_operation(MarkTask(), parameters, pks, actor, timezone.now())
+        run_small_operation(MarkTask(), parameters, marked, actor, timezone.now())
     page = librarian.get(RECENT_CHANGES)
-    assert [title for title, _version in list_entries(page)] == [*["Sequel 5"] * 3, "Emma", "Emma"]
+    assert [title for title, _version in list_entries(page)] == ["Sequel 2", "Sequel 5", "Sequel 5", "Emma", "Emma"]
     words = read_words(page)
     assert "Lent 6 books marked as lent Sequel 0, Sequel 1, Sequel 2, …" in words
+    assert "Lent 3 books marked as lent Sequel 0, Sequel 1, Sequel 2 " in words
     assert "Taken back 6 books marked as available" in words
     operation_page = follow_link(librarian, page, "6 books marked as lent")
     assert "Sequel 5" in read_words(operation_page)
