@@ -218,7 +218,7 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 # The first hashes passwords, the last the toolkit's generated secrets.
 PASSWORD_HASHERS = ["oauth.passwords.hashers.BoundedPBKDF2Hasher", "oauth.passwords.hashers.GeneratedSecretHasher"]
-# Whether people with "Staff status" must have a second factor.
+# Whether people who see the pages of the library must have a second factor.
 TWO_FACTOR_FOR_STAFF = env.flag("TWO_FACTOR_FOR_STAFF", default=False)
 # Seconds for which the link for a forgotten password is valid.
 PASSWORD_RESET_TIMEOUT = 3600

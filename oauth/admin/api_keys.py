@@ -101,7 +101,7 @@ class APIKeyAdmin(OwnedAdmin):
             self.message_user(request, message % {"count": api_keys.MAX_KEYS_PER_USER}, messages.ERROR)
             return HttpResponseRedirect(request.get_full_path())
 
-    @admin.action(description=_("Revoke the selected keys"), permissions=["change"])
+    @admin.action(description=_("Revoke"), permissions=["change"])
     def revoke(self, request: HttpRequest, queryset: QuerySet[APIKey]) -> None:
         count = api_keys.revoke_keys(APIKey.objects.filter(pk__in=queryset.values("pk")), timezone.now())
         self.record_action(request, queryset, gettext_noop("Revoked."))

@@ -61,7 +61,7 @@ class AuthorizationAdmin(ReadOnlyAdmin, OwnedAdmin):
         is_expired = authorization.created_at <= timezone.now() - CONSENT_LIFETIME
         return format_badge(gettext("Expired"), "warning") if is_expired else format_badge(gettext("Active"), "good")
 
-    @admin.action(description=_("End the selected access"), permissions=["change"])
+    @admin.action(description=_("End access"), permissions=["change"])
     def end(self, request: HttpRequest, queryset: QuerySet[Authorization]) -> None:
         # A search joins other tables; their rows must not be locked.
         count = revocations.revoke_authorizations(

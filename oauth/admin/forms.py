@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 from django import forms
+from django.contrib.auth.forms import AdminPasswordChangeForm
 from django.contrib.auth.models import Group, User
 from django.core.exceptions import ValidationError
 from django.template.loader import render_to_string
@@ -205,3 +206,14 @@ class InvitationForm(forms.ModelForm):
         self.instance.is_staff = self.instance.is_superuser or bool(self.cleaned_data["groups"])
         user: User = super().save(commit)
         return user
+
+
+class PasswordForm(AdminPasswordChangeForm):
+    """Django's, without the choice to sign in by other means than a password: there are none."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.label_suffix = ""
+        self.fields.pop("usable_password", None)
+        for field in self.fields.values():
+            field.widget.attrs["class"] = "vTextField"

@@ -7,7 +7,9 @@ from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, User
 from django.db.models import Count, QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
 from django.utils import timezone
+from django.utils.html import format_html
 from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 
@@ -15,26 +17,10 @@ from library_site.admin.badges import format_badge
 from library_site.admin.moments import moment_column
 from oauth.accounts import mails, roles
 from oauth.admin.delegation import DelegatingAdmin, list_manageable
-from oauth.admin.forms import MAY_LABEL, InvitationForm
+from oauth.admin.forms import MAY_LABEL, InvitationForm, PasswordForm
 
-# Django's German translation lacks these texts or uses another term: our catalog translates them.
-DJANGO_TEXTS = [
-    gettext_noop("Conflicting form data submitted. Please try again."),
-    gettext_noop("Disable password-based authentication"),
-    gettext_noop("Enable password-based authentication for this user by setting a password."),
-    gettext_noop("Enable password-based authentication"),
-    gettext_noop("Password-based authentication was disabled."),
-    gettext_noop("Password-based authentication"),
-    gettext_noop("Raw passwords are not stored, so there is no way to see the user’s password."),
-    gettext_noop("Reset password"),
-    gettext_noop("Set password"),
-    gettext_noop("Set password: %s"),
-    gettext_noop("This action will <strong>enable</strong> password-based authentication for this user."),
-    gettext_noop(
-        "Whether the user will be able to authenticate using a password or not. If disabled, they may still be able to"
-        " authenticate using other backends, such as Single Sign-On or LDAP."
-    ),
-]
+# A title of Django without a German translation.
+SET_PASSWORD = gettext_noop("Set password: %s")
 
 LABELS = {
     "is_active": _("May sign in"),
@@ -45,6 +31,7 @@ HELP_TEXTS = {
     "is_active": _("Without it the person's apps, keys and webhooks stop, too."),
     "is_staff": _("Needed on these pages for all that the groups permit."),
     "is_superuser": _("Runs the library: invites people, and says what each may do."),
+    "groups": _("Who is in several may do what each of them permits."),
 }
 
 admin.site.unregister([User, Group])
@@ -62,13 +49,14 @@ class LibraryUserAdmin(DelegatingAdmin, UserAdmin):
         "groups__isnull",
     )
     add_form: Any = InvitationForm
+    change_password_form = PasswordForm
     add_fieldsets: Any = ((None, {"fields": ("username", "first_name", "last_name", "email", "groups")}),)
     add_label = _("Invite a person")
     list_display = ("username", "full_name", "email", "may", "state", "sign_in")
     list_filter = ("groups", "is_active")
     list_select_related = ("second_factor",)
     fieldsets = (
-        (None, {"fields": ("username", "password", "first_name", "last_name", "email")}),
+        (None, {"fields": ("username", "first_name", "last_name", "email", "password_link")}),
         (MAY_LABEL, {"fields": ("is_active", "is_superuser", "groups")}),
         (_("Further permissions"), {"fields": ("user_permissions",), "classes": ("collapse",)}),
         (_("Details"), {"fields": ("is_staff", "last_sign_in", "joining_time"), "classes": ("collapse",)}),
@@ -92,7 +80,7 @@ class LibraryUserAdmin(DelegatingAdmin, UserAdmin):
         return (*fieldsets, (None, {"fields": ("is_superuser",)}))
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        names = ("last_sign_in", "joining_time", "may_sentences")
+        names = ("password_link", "last_sign_in", "joining_time", "may_sentences")
         return names if request.user.is_superuser else (*names, "is_superuser")
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any) -> Any:
@@ -132,7 +120,13 @@ class LibraryUserAdmin(DelegatingAdmin, UserAdmin):
             return gettext("nothing yet")
         return gettext("password and code") if hasattr(user, "second_factor") else gettext("password")
 
-    @admin.action(description=_("Invite the selected people again"), permissions=["change"])
+    @admin.display(description=_("signs in with"))
+    def password_link(self, user: User) -> str:
+        words = gettext("Change password") if user.has_usable_password() else gettext("Set a password")
+        address = reverse("admin:auth_user_password_change", args=[user.pk])
+        return format_html('{} <a class="button small" href="{}">{}</a>', self.sign_in(user), address, words)
+
+    @admin.action(description=_("Invite again"), permissions=["change"])
     def invite_again(self, request: HttpRequest, users: QuerySet[User]) -> None:
         """Invites only users without a password: others can request a reset link."""
         invited = [user for user in users.filter(is_active=True) if user.email and not user.has_usable_password()]
@@ -148,10 +142,12 @@ class LibraryUserAdmin(DelegatingAdmin, UserAdmin):
     def state(self, user: User) -> str:
         if not user.is_active:
             return format_badge(gettext("Inactive"), "warning")
-        return format_badge(gettext("Staff"), "good") if user.is_staff else format_badge(gettext("Active"))
+        if not user.has_usable_password():
+            return format_badge(gettext("Invited"))
+        return format_badge(gettext("Active"), "good")
 
     def describe_deletion(self, obj: User) -> str:
-        return gettext("%(user)s, with the apps and API keys that are theirs") % {"user": obj}
+        return gettext("%(user)s: their apps and API keys are deleted, too") % {"user": obj}
 
 
 @admin.register(Group)

@@ -227,10 +227,11 @@ def test_keys_and_access_show_their_state_as_a_word(developer: Client, ada: User
 
 
 def test_people_show_their_state_as_a_word(root: Client) -> None:
-    User.objects.create_user("ada", is_staff=True)
-    User.objects.create_user("gone", is_staff=True, is_active=False)
+    User.objects.create_user("ada", password="correct horse battery staple")
+    User.objects.create_user("gone", is_active=False)
     User.objects.create_user("jane")
-    assert list_badges(root.get("/admin/auth/user/")) == ["Staff", "Inactive", "Active", "Staff"]
+    assert list_badges(root.get("/admin/auth/user/?q=a")) == ["Active", "Invited"]
+    assert list_badges(root.get("/admin/auth/user/?q=gone")) == ["Inactive"]
 
 
 def test_too_many_keys_are_explained(developer: Client, ada: User, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -351,7 +352,7 @@ def test_a_person_with_apps_and_keys_can_be_deleted(root: Client, ada: User) -> 
     oauth_flows.create_confidential_app(user=ada)
     create_key(ada)
     page = f"/admin/auth/user/{ada.pk}/delete/"
-    assert "ada, with the apps and API keys that are theirs" in read_text(root.get(page))
+    assert "ada: their apps and API keys are deleted, too." in read_text(root.get(page))
     root.post(page, {"post": "yes"})
     assert not User.objects.filter(pk=ada.pk).exists()
     assert not APIKey.objects.exists()

@@ -112,7 +112,7 @@ def root(ada: Scenario, client: Client) -> User:
     ]:
         submit_action(client, page, action, *rows)
     password = "a long one of the administrator"
-    form = {"usable_password": "true", "password1": password, "password2": password}
+    form = {"password1": password, "password2": password}
     client.post(f"/admin/auth/user/{ada.user.pk}/password/", form)
     return root
 
