@@ -128,3 +128,7 @@ def mark_distinct(pair: Pair) -> None:
     """Stores that these are different books."""
     row = DistinctBooks(first_id=pair.first, second_id=pair.second)
     DistinctBooks.objects.bulk_create([row], ignore_conflicts=True)
+
+
+def unmark_distinct(pair: Pair) -> None:
+    DistinctBooks.objects.filter(first_id=pair.first, second_id=pair.second).delete()

@@ -17,7 +17,7 @@ from books.admin.pager import Pager
 from books.admin.views import find_librarian, may_undo, render_page, report_done, report_rejected
 from books.book_fields import FIELDS
 from books.models import Book
-from books.search.duplicates import Pair, mark_distinct
+from books.search.duplicates import Pair, mark_distinct, unmark_distinct
 from books.summaries import read_duplicates
 from books.writing.merging import merge_books
 from library_site.api.cursors import CursorInteger, PageCursor
@@ -27,6 +27,8 @@ from library_site.http.api_errors import APIError
 
 PAIRS_OF_A_PAGE = 25
 SHOWN_FIELDS = [name for name in FIELDS if name != "available"]
+# The parameter of an address that takes a mark back.
+UNDO = "undo"
 CELL_KINDS = {"year": "number", "isbn": "isbn"}
 
 
@@ -57,7 +59,7 @@ def show_duplicates(request: HttpRequest) -> HttpResponse:
     """Lists pairs, sorted by id. A POST marks a pair as different books."""
     if request.method == "POST":
         if pair := read_pair(request.POST.get("pair", "")):
-            mark_distinct(pair)
+            mark_and_report(request, pair)
         return HttpResponseRedirect(request.get_full_path())
     duplicates = read_duplicates(timezone.now())
     pager = Pager(request.GET, PairCursor)
@@ -97,14 +99,20 @@ def describe_reason(books: Sequence[Book]) -> str:
 
 
 def merge(request: HttpRequest) -> HttpResponse:
-    """Shows two books side by side. A POST merges them, or marks them as different, and leads to the next pair."""
+    """Shows two books side by side. A POST merges them, or marks them as different, and leads to the next pair.
+
+    A POST to the address with UNDO takes the mark back.
+    """
     pair = read_pair(request.GET.get("pair", ""))
     books = Book.objects.in_bulk(pair or ())
     if pair is None or len(books) < len(pair):
         messages.error(request, _("One of the books is not there any more."))
         return HttpResponseRedirect(reverse("admin:duplicates"))
+    if request.method == "POST" and UNDO in request.GET:
+        unmark_distinct(pair)
+        return HttpResponseRedirect(merge_address(pair))
     if request.method == "POST" and "distinct" in request.POST:
-        mark_distinct(pair)
+        mark_and_report(request, pair)
         return HttpResponseRedirect(find_next_address(pair, read_duplicates(timezone.now()).pairs))
     if request.method == "POST":
         form = MergeForm(request.POST, pair)
@@ -122,6 +130,11 @@ def merge(request: HttpRequest) -> HttpResponse:
         duplicates=duplicates,
         next_address=find_next_address(pair, duplicates.pairs) if duplicates.pairs not in ([], [pair]) else "",
     )
+
+
+def mark_and_report(request: HttpRequest, pair: Pair) -> None:
+    mark_distinct(pair)
+    report_done(request, _("They are not listed as duplicates any more."), f"{merge_address(pair)}&{UNDO}=yes")
 
 
 def merge_and_report(request: HttpRequest, form: MergeForm) -> HttpResponse:

@@ -1,6 +1,8 @@
 """Possible duplicates: which pairs are listed, that others are forgotten, and how two books become one."""
 
+import re
 from datetime import timedelta
+from html import unescape
 from typing import Any
 
 import pytest
@@ -124,6 +126,23 @@ def test_each_pair_leads_to_the_next(head: Client) -> None:
     assert not page.context["next_address"]
     page = head.post(merge_address(first, fourth), {"distinct": "yes"}, follow=True)
     assert "No two books seem to be the same." in read_words(page)
+
+
+@pytest.mark.parametrize("is_in_list", [True, False])
+def test_the_message_takes_the_mark_of_a_pair_back(head: Client, is_in_list: bool) -> None:
+    first, second, third, fourth = (create_book(title="Emma") for _ in range(4))
+    address = DUPLICATES if is_in_list else merge_address(second, third)
+    page = head.post(address, {"pair": f"{second.pk}-{third.pk}", "distinct": "yes"}, follow=True)
+    [undo] = re.findall('formaction="([^"]+)"', read_text(page))
+    for pair in ((first, third), (second, fourth)):
+        head.post(merge_address(*pair), {"distinct": "yes"})
+    head.get(unescape(undo))
+    assert DistinctBooks.objects.count() == 3
+    assert head.post(unescape(undo), follow=True).context["books"] == [second, third]
+    assert set(DistinctBooks.objects.values_list("first_id", "second_id")) == {
+        (first.pk, third.pk),
+        (second.pk, fourth.pk),
+    }
 
 
 def test_the_values_of_the_older_book_are_chosen_first(head: Client) -> None:
