@@ -25,7 +25,7 @@ from library_site.admin.stored_texts import translate_stored
 
 
 class ValidatingAdmin(admin.ModelAdmin):
-    """Rejects input that makes Django's admin fail."""
+    """Rejects input that makes Django's admin fail. The page of a row has buttons for its actions."""
 
     empty_value_display = ""
     # Only the lookups of `list_filter`: Django would allow any lookup of any column, even regular expressions.
@@ -57,9 +57,29 @@ class ValidatingAdmin(admin.ModelAdmin):
         # One way to save.
         context["show_save_and_continue"] = False
         context.setdefault("show_save_and_add_another", False)
-        if self.add_label and not context["original"]:
+        row = context["original"]
+        if row:
+            context |= {"buttons": self.list_buttons(request, row), "pages": self.get_links(request, row)}
+            context["headline"] = self.get_headline(row)
+        elif self.add_label:
             context["title"] = self.add_label
         return super().render_change_form(request, context, *arguments, **options)
+
+    def list_buttons(self, request: HttpRequest, row: Any) -> dict[str, str]:
+        """The labels of the actions that are possible for the row now, by name."""
+        actions = self.get_action_choices(request, default_choices=[])
+        return {name: label for name, label in actions if name != "delete_selected" and self.is_possible(name, row)}
+
+    def is_possible(self, action: str, row: Any) -> bool:
+        """Whether the action would change anything for the row now."""
+        return True
+
+    def get_headline(self, row: Any) -> str:
+        return str(row)
+
+    def get_links(self, request: HttpRequest, row: Any) -> dict[str, str]:
+        """The titles of related pages of the row, by URL."""
+        return {}
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
         """An empty `_to_field` is not a field."""

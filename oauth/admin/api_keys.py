@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 from library_site.admin.badges import format_badge, format_badge_with_note
 from library_site.admin.model_admins import MomentFilter, OwnedAdmin
-from library_site.admin.moments import age_column, format_date
+from library_site.admin.moments import age_column, format_date, moment_column
 from oauth import api_keys
 from oauth.admin.forms import MAY_LABEL, APIKeyForm
 from oauth.models import APIKey
@@ -40,11 +40,12 @@ class APIKeyAdmin(OwnedAdmin):
     search_fields = ("name", "prefix", "owner__username")
     ordering = ("-pk",)
     actions = ("revoke",)
+    start = moment_column("created_at", _("made"))
     last_use = age_column("last_used_at", _("last used"), _("never"))
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
         if obj:
-            return ["name", "key_prefix", "owner", "scopes", "created_at", "last_used_at", "expires_at", "revoked_at"]
+            return ["state", "may", "owner", "key_prefix", "start", "last_use"]
         return ["name", "scopes", "expires_at", *(["owner"] if request.user.is_superuser else [])]
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any) -> Any:
@@ -54,6 +55,12 @@ class APIKeyAdmin(OwnedAdmin):
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         return {"scopes": [DEFAULT_SCOPE], "owner": request.user.pk}
+
+    def is_possible(self, action: str, row: APIKey) -> bool:
+        return row.revoked_at is None
+
+    def get_headline(self, row: APIKey) -> str:
+        return row.name
 
     @admin.display(description=_("state"))
     def state(self, key: APIKey) -> str:

@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 from oauth2_provider.models import AccessToken, Application, Grant, IDToken, RefreshToken
 
 from library_site.admin.model_admins import DescribedDeletionMixin, OwnedAdmin
-from library_site.admin.moments import age_column
+from library_site.admin.moments import age_column, moment_column
 from oauth.admin.forms import AppForm
 from oauth.models import Authorization
 from oauth.scopes import DEFAULT_SCOPE, format_scope_sentences
@@ -24,9 +24,8 @@ TOOLKIT_TEXTS = [
         gettext_noop("Confidential"),
         gettext_noop("Public"),
         gettext_noop("client ID"),
-        gettext_noop("user"),
     ),
-    *(gettext_noop("redirect URIs"), gettext_noop("name"), gettext_noop("created"), gettext_noop("updated")),
+    *(gettext_noop("redirect URIs"), gettext_noop("name")),
 ]
 
 Application._meta.verbose_name = _("app")
@@ -49,7 +48,7 @@ class AppAdmin(DescribedDeletionMixin, OwnedAdmin):
     allowed_lookups = ("client_type__exact",)
     empty_sentence = _("No app is registered yet.")
     add_label = _("Register an app")
-    list_display = ("name", "client_type", "may_ask", "user", "registration_age", "client_id")
+    list_display = ("name", "client_type", "may_ask", "owner", "registration_age", "client_id")
     list_filter = ("client_type",)
     list_select_related = ("allowance", "user")
     search_fields = ("name", "client_id", "user__username")
@@ -57,18 +56,29 @@ class AppAdmin(DescribedDeletionMixin, OwnedAdmin):
     radio_fields = {"client_type": admin.VERTICAL}
     actions = ("make_new_secret",)
     registration_age = age_column("created", _("registered"))
+    start = moment_column("created", _("registered"))
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
         fields = ["name", "client_type", "redirect_uris", "scopes", *(["user"] if request.user.is_superuser else [])]
-        return [*fields, "client_id", "secret_note", "created", "updated"] if obj else fields
+        return [*fields, "client_id", "secret_note", "start"] if obj else fields
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        return ("client_type", "client_id", "secret_note", "created", "updated") if obj else ()
+        return ("client_type", "client_id", "secret_note", "start") if obj else ()
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Nobody else limits the scopes of an app that acts for itself, so only superusers change them."""
         is_limited = obj is None or not registration.acts_for_itself(obj) or request.user.is_superuser
         return super().has_change_permission(request, obj) and is_limited
+
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any) -> Any:
+        return super().get_form(request, obj, change, labels={"user": _("Owner")}, **options)
+
+    def is_possible(self, action: str, row: Any) -> bool:
+        return registration.is_confidential(row)
+
+    @admin.display(description=_("owner"))
+    def owner(self, app: Any) -> str:
+        return str(app.user or "")
 
     @admin.display(description=_("may ask to"))
     def may_ask(self, app: Any) -> str:
@@ -79,7 +89,7 @@ class AppAdmin(DescribedDeletionMixin, OwnedAdmin):
     def secret_note(self, app: Any) -> str:
         if not registration.is_confidential(app):
             return gettext("A public app has none.")
-        return gettext("Only its hash is kept. “Make a new secret” in the list of apps replaces it.")
+        return gettext("Only its hash is kept. “Make a new secret” replaces it.")
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         scopes = form.cleaned_data["scopes"]

@@ -49,7 +49,7 @@ class AuthorizationAdmin(ReadOnlyAdmin, OwnedAdmin):
         }
         is_own = authorization.application and registration.acts_for_itself(authorization.application)
         return format_html(
-            '{} <span class="quiet">{}</span>',
+            '{}: <span class="quiet">{}</span>',
             (gettext("%(app)s has access of its own") if is_own else gettext("%(user)s gave %(app)s access")) % names,
             format_scope_sentences(authorization.scopes),
         )

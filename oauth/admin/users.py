@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
-from django.utils.translation import gettext, gettext_noop
+from django.utils.translation import gettext, gettext_noop, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from library_site.admin.badges import format_badge
@@ -128,8 +128,7 @@ class LibraryUserAdmin(DelegatingAdmin, UserAdmin):
 
     @admin.action(description=_("Invite again"), permissions=["change"])
     def invite_again(self, request: HttpRequest, users: QuerySet[User]) -> None:
-        """Invites only users without a password: others can request a reset link."""
-        invited = [user for user in users.filter(is_active=True) if user.email and not user.has_usable_password()]
+        invited = [user for user in users if may_be_invited(user)]
         for user in invited:
             mails.invite(user, timezone.now())
         count = users.count() - len(invited)
@@ -146,8 +145,16 @@ class LibraryUserAdmin(DelegatingAdmin, UserAdmin):
             return format_badge(gettext("Invited"))
         return format_badge(gettext("Active"), "good")
 
+    def is_possible(self, action: str, row: User) -> bool:
+        return may_be_invited(row)
+
     def describe_deletion(self, obj: User) -> str:
         return gettext("%(user)s: their apps and API keys are deleted, too") % {"user": obj}
+
+
+def may_be_invited(user: User) -> bool:
+    """Others can request a link to choose a new password."""
+    return bool(user.is_active and user.email and not user.has_usable_password())
 
 
 @admin.register(Group)
@@ -170,12 +177,8 @@ class LibraryGroupAdmin(DelegatingAdmin, GroupAdmin):
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         return ("name", "may") if obj and not self.has_change_permission(request, obj) else ("name", "permissions")
 
-    def render_change_form(
-        self, request: HttpRequest, context: dict[str, Any], *arguments: Any, **options: Any
-    ) -> HttpResponse:
-        group = context.get("original")
-        context["headline"] = gettext(group.name) if group else ""
-        return super().render_change_form(request, context, *arguments, **options)
+    def get_headline(self, row: Group) -> str:
+        return gettext(row.name)
 
     @admin.display(description=_("group"), ordering="name")
     def role(self, group: Group) -> str:
@@ -186,8 +189,8 @@ class LibraryGroupAdmin(DelegatingAdmin, GroupAdmin):
         return "; ".join(roles.describe_group(group))
 
     @admin.display(description=_("people"))
-    def people(self, group: Any) -> int:
-        return int(group.people)
+    def people(self, group: Any) -> str:
+        return ngettext("%(count)d person", "%(count)d people", group.people) % {"count": group.people}
 
     def describe_deletion(self, obj: Group) -> str:
         return gettext("%(group)s: who is in it may no longer do what it permits") % {"group": obj}

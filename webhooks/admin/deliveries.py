@@ -17,7 +17,7 @@ from library_site.admin.moments import age_column, format_short_moment, moment_c
 from webhooks import endpoints
 from webhooks.admin.model_admins import (
     MAX_URL_SHOWN,
-    ActionButtonsAdmin,
+    SelectionAdmin,
     decode_text,
     describe_waiting,
     format_json,
@@ -33,6 +33,7 @@ HEADLINES: dict[str, Any] = {
     Delivery.State.DELIVERED: _("%(kind)s delivered, %(time)s"),
     Delivery.State.DEAD: _("%(kind)s given up, %(time)s"),
 }
+FAILING = _("%(kind)s failing since %(time)s")
 
 
 class EndpointFilter(admin.RelatedFieldListFilter):
@@ -53,7 +54,7 @@ class EndpointFilter(admin.RelatedFieldListFilter):
 
 
 @admin.register(Delivery)
-class DeliveryAdmin(ReadOnlyAdmin, ActionButtonsAdmin, OwnedAdmin):
+class DeliveryAdmin(ReadOnlyAdmin, SelectionAdmin, OwnedAdmin):
     page_help = _(
         "A delivery is one event for one endpoint. If it fails, it is tried again after longer and longer times. "
         "After the last attempt it is dead: nothing more is sent unless you send it again."
@@ -82,7 +83,9 @@ class DeliveryAdmin(ReadOnlyAdmin, ActionButtonsAdmin, OwnedAdmin):
 
     def get_headline(self, row: Any) -> str:
         moment = row.finished_at or row.created_at
-        return str(HEADLINES[row.state]) % {"kind": row.event.kind, "time": format_short_moment(moment)}
+        is_failing = row.state == Delivery.State.WAITING and row.attempted
+        words = FAILING if is_failing else HEADLINES[row.state]
+        return str(words) % {"kind": row.event.kind, "time": format_short_moment(moment)}
 
     @admin.display(description=_("event"))
     def headline(self, delivery: Delivery) -> str:

@@ -28,7 +28,7 @@ from webhooks.admin.forms import EndpointForm, ReplayForm, describe_key
 from webhooks.admin.health import annotate_health
 from webhooks.admin.model_admins import (
     MAX_URL_SHOWN,
-    ActionButtonsAdmin,
+    SelectionAdmin,
     get_change_url,
     require_one,
     require_selection,
@@ -59,7 +59,7 @@ class StateFilter(admin.ChoicesFieldListFilter):
 
 
 @admin.register(Endpoint)
-class EndpointAdmin(DescribedDeletionMixin, ActionButtonsAdmin, OwnedAdmin):
+class EndpointAdmin(DescribedDeletionMixin, SelectionAdmin, OwnedAdmin):
     page_help = _(
         "An endpoint is the address of another program that is told what happens in the library. Each event is "
         "signed with the secret of the endpoint, so that the program knows that the library sent it. There are "
@@ -96,7 +96,9 @@ class EndpointAdmin(DescribedDeletionMixin, ActionButtonsAdmin, OwnedAdmin):
     def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
         owner = ["owner"] if request.user.is_superuser else []
         fields = ["url", "kinds", "form", "description", "in_flight_limit", *owner]
-        return [*fields, *self.get_readonly_fields(request, obj)]
+        readonly = self.get_readonly_fields(request, obj)
+        # What happens comes first.
+        return [*readonly[:-2], *fields, *readonly[-2:]]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         """Leaves out what has no value."""
@@ -153,14 +155,12 @@ class EndpointAdmin(DescribedDeletionMixin, ActionButtonsAdmin, OwnedAdmin):
         )
         return format_html("{}. {}", listed or gettext("None"), explanation)
 
-    def get_links(self, request: HttpRequest, obj: Any) -> dict[str, str]:
-        if not obj:
-            return {}
-        deliveries = f"{reverse('admin:webhooks_delivery_changelist')}?endpoint__id__exact={obj.pk}"
-        replay = reverse("admin:webhooks_endpoint_replay", args=[obj.pk])
+    def get_links(self, request: HttpRequest, row: Any) -> dict[str, str]:
+        deliveries = f"{reverse('admin:webhooks_delivery_changelist')}?endpoint__id__exact={row.pk}"
+        replay = reverse("admin:webhooks_endpoint_replay", args=[row.pk])
         return {
             deliveries: gettext("Deliveries"),
-            **({replay: gettext("Replay")} if self.has_change_permission(request, obj) else {}),
+            **({replay: gettext("Replay")} if self.has_change_permission(request, row) else {}),
         }
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:

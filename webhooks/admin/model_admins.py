@@ -1,4 +1,4 @@
-"""The base of this app's admin pages: buttons of actions, badges of states, selections, bodies and times."""
+"""The base of this app's admin pages: badges of states, selections, bodies and times."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -41,40 +41,14 @@ class SelectionRefused(Exception):
     """The action does not support this number of rows."""
 
 
-class ActionButtonsAdmin(BaseAdmin):
-    """Also shows the actions as buttons on the page of a row."""
+class SelectionAdmin(BaseAdmin):
+    """Explains why an action refuses a selection, and shows the row that it changed."""
 
-    change_form_template = "admin/webhooks/change_form.html"
     sortable_by = ()
-
-    def render_change_form(
-        self, request: HttpRequest, context: dict[str, Any], *arguments: Any, **options: Any
-    ) -> HttpResponse:
-        row = context.get("original")
-        if row:
-            context |= {"buttons": self.list_buttons(request, row), "headline": self.get_headline(row)}
-        context["pages"] = self.get_links(request, row)
-        return super().render_change_form(request, context, *arguments, **options)
 
     @admin.display(description=gettext_lazy("state"))
     def state_badge(self, row: Any) -> str:
         return format_badge(row.get_state_display(), TONES[row.state])
-
-    def list_buttons(self, request: HttpRequest, row: Any) -> dict[str, str]:
-        """The labels of the actions that are possible for the row now, by name."""
-        actions = self.get_action_choices(request, default_choices=[])
-        return {name: label for name, label in actions if name != "delete_selected" and self.is_possible(name, row)}
-
-    def is_possible(self, action: str, row: Any) -> bool:
-        """Whether the action would change anything for the row now."""
-        return True
-
-    def get_headline(self, row: Any) -> str:
-        return str(row)
-
-    def get_links(self, request: HttpRequest, obj: Any) -> dict[str, str]:
-        """The titles of related pages of the row, by URL."""
-        return {}
 
     def response_action(self, request: HttpRequest, queryset: QuerySet[Any], *others: Any) -> HttpResponse | None:
         try:

@@ -20,7 +20,7 @@ from library_site.admin.moments import age_column, format_date, format_short_mom
 from webhooks import inbox
 from webhooks.admin.forms import SourceForm, describe_key
 from webhooks.admin.model_admins import (
-    ActionButtonsAdmin,
+    SelectionAdmin,
     describe_waiting,
     format_json,
     require_one,
@@ -32,12 +32,12 @@ from webhooks.models import Received, Source, SourceSecret
 Received._meta.verbose_name_plural = _("received events")
 
 
-class SourceSecretInline(admin.StackedInline):
+class SourceSecretInline(admin.TabularInline):
     model = SourceSecret
     verbose_name_plural = _("secrets, each of which is accepted")
-    fields = ("created_at",)
-    readonly_fields = fields
+    fields = readonly_fields = ("start",)
     ordering = ("pk",)
+    start = moment_column("created_at", _("added"))
     extra = 0
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -54,7 +54,7 @@ class SourceSecretInline(admin.StackedInline):
 
 
 @admin.register(Source)
-class SourceAdmin(ActionButtonsAdmin):
+class SourceAdmin(SelectionAdmin):
     page_help = _(
         "A source is another service that sends events to the library, signed with a secret that both know. If "
         "the service is a library like this one, it can mirror its books: they are copied here, and stay as they "
@@ -72,6 +72,7 @@ class SourceAdmin(ActionButtonsAdmin):
     inlines = (SourceSecretInline,)
     actions = ("add_secret",)
     creation_date = moment_column("created_at", _("added"), format_date)
+    start = moment_column("created_at", _("added"))
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
         fields = ["name", "form", "enabled", "mirrors"]
@@ -79,7 +80,7 @@ class SourceAdmin(ActionButtonsAdmin):
         return [*fields, *secret, *self.get_readonly_fields(request, obj)]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        return ("address", "created_at") if obj else ()
+        return ("address", "start") if obj else ()
 
     @admin.display(description=_("state"))
     def state(self, source: Source) -> str:
@@ -134,7 +135,7 @@ class SourceAdmin(ActionButtonsAdmin):
 
 
 @admin.register(Received)
-class ReceivedAdmin(ReadOnlyAdmin, ActionButtonsAdmin):
+class ReceivedAdmin(ReadOnlyAdmin, SelectionAdmin):
     page_help = _(
         "These are the events that sources sent. If one cannot be worked off, it is tried again. After the last "
         "attempt it is dead: nothing more happens unless you let it be worked off again."

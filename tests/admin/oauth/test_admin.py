@@ -1,5 +1,6 @@
 """The admin of apps, granted access and API keys, through a browser."""
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -250,6 +251,23 @@ def test_a_developer_revokes_a_key(developer: Client, ada: User, api: httpx.Clie
     assert statuses == [401, 200]
     assert "Revoked." in read_text(developer.get(f"{KEYS}{revoked.pk}/history/"))
     assert list_rows(developer.get(f"{KEYS}?revoked_at__isempty=1")) == [active]
+
+
+def test_a_page_has_a_button_for_what_can_be_done_now(root: Client, ada: User) -> None:
+    (active, _), (revoked, _) = create_key(ada), create_key(ada)
+    api_keys.revoke_keys(APIKey.objects.filter(pk=revoked.pk), timezone.now())
+    guest = User.objects.create_user("guest", "guest@library.example")
+    member = User.objects.create_user("member", "member@library.example", "correct horse battery staple")
+    buttons = {
+        f"{KEYS}{active.pk}/change/": ["revoke"],
+        f"{KEYS}{revoked.pk}/change/": [],
+        f"{APPS}{oauth_flows.create_confidential_app(user=ada).pk}/change/": ["make_new_secret"],
+        f"{APPS}{oauth_flows.create_public_app(user=ada).pk}/change/": [],
+        f"/admin/auth/user/{guest.pk}/change/": ["invite_again"],
+        f"/admin/auth/user/{member.pk}/change/": [],
+    }
+    found = {page: re.findall(r'name="action" value="(\w+)"', read_text(root.get(page))) for page in buttons}
+    assert found == buttons
 
 
 def test_a_key_is_neither_changed_nor_deleted(root: Client) -> None:

@@ -51,7 +51,7 @@ def test_a_delivery_is_headed_by_what_happened(developer: Client, ada: User) -> 
     create_endpoint(ada)
     for status, heading, sentence in (
         (204, "book.created delivered, 31 Jan 2026, 09:30", "The receiver took it at the first attempt."),
-        (500, "book.created waiting since", "1 attempt failed. The next one is due"),
+        (500, "book.created failing since", "1 attempt failed. The next one is due"),
     ):
         publish_event()
         attempt_deliveries(status)
