@@ -138,7 +138,7 @@ class BaseAdmin(ValidatingAdmin):
         """Shows a new secret, which is not stored. The admin's no-store keeps it out of browser caches, too."""
         context = {
             **self.admin_site.each_context(request),
-            "title": str(obj),
+            "title": self.get_headline(obj),
             "opts": self.opts,
             "object": obj,
             "secrets": secrets,
@@ -174,10 +174,10 @@ class ReadOnlyAdmin(BaseAdmin):
         return obj is None and super().has_change_permission(request)
 
 
-class MomentFilter(admin.EmptyFieldListFilter):
-    """Filters by whether a time is set, with labels of its own instead of Django's "Empty"."""
+class WordsFilter(admin.FieldListFilter):
+    """A filter of states with labels of its own instead of Django's "Empty" or "Yes"."""
 
-    # The labels for rows without and with the time.
+    # The labels of the two states, in Django's order.
     words: ClassVar[tuple[Any, Any]]
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -189,6 +189,14 @@ class MomentFilter(admin.EmptyFieldListFilter):
         yield every
         for choice, word in zip(others, self.words, strict=True):
             yield {**choice, "display": word}
+
+
+class MomentFilter(WordsFilter, admin.EmptyFieldListFilter):
+    """Filters by whether a time is set: the first word is for rows without it."""
+
+
+class YesNoFilter(WordsFilter, admin.BooleanFieldListFilter):
+    """Filters by a column that is true or false."""
 
 
 class UserField(forms.ModelChoiceField):

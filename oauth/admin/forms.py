@@ -2,9 +2,11 @@
 
 from datetime import datetime
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from django import forms
+from django.contrib import admin
 from django.contrib.auth.forms import AdminPasswordChangeForm
 from django.contrib.auth.models import Group, User
 from django.core.exceptions import ValidationError
@@ -123,6 +125,8 @@ class RowsField(forms.ModelMultipleChoiceField):
 class PermissionsWidget(forms.CheckboxSelectMultiple):
     """Offers the sentences of `roles`, in groups, and then the permissions that no checked sentence contains.
 
+    Django has permissions for all tables: only those that permit something are offered, and those that are granted.
+
     The value of a sentence is the ids of its permissions, separated by commas.
     """
 
@@ -149,8 +153,15 @@ class PermissionsWidget(forms.CheckboxSelectMultiple):
                 described |= pks if pks <= checked else set()
                 options = groups.setdefault(roles.get_group_name(needed), [])
                 options.append((",".join(sorted(pks)), sentence, pks <= checked))
-        singles = [(str(one.pk), roles.describe_permission(one)) for one in permissions.values()]
-        rest = [(pk, label, pk in checked) for pk, label in singles if pk not in described]
+        effective = {*chain(*roles.ROLE_SENTENCES.values())}
+        rest = [
+            (str(one.pk), roles.describe_permission(one), str(one.pk) in checked)
+            for codename, one in permissions.items()
+            if str(one.pk) in checked
+            or codename in effective
+            or admin.site.is_registered(one.content_type.model_class())
+            if str(one.pk) not in described
+        ]
         return [*groups.items(), (gettext("Single permissions"), rest)]
 
 

@@ -14,6 +14,7 @@ from django.utils.translation import gettext, gettext_noop, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from library_site.admin.badges import format_badge
+from library_site.admin.model_admins import YesNoFilter
 from library_site.admin.moments import moment_column
 from oauth.accounts import mails, roles
 from oauth.admin.delegation import DelegatingAdmin, list_manageable
@@ -32,9 +33,14 @@ HELP_TEXTS = {
     "is_staff": _("Needed on these pages for all that the groups permit."),
     "is_superuser": _("Runs the library: invites people, and says what each may do."),
     "groups": _("Who is in several may do what each of them permits."),
+    "user_permissions": _("Beside what the groups permit."),
 }
 
 admin.site.unregister([User, Group])
+
+
+class ActiveFilter(YesNoFilter):
+    words = (_("active"), _("inactive"))
 
 
 @admin.register(User)
@@ -53,7 +59,7 @@ class LibraryUserAdmin(DelegatingAdmin, UserAdmin):
     add_fieldsets: Any = ((None, {"fields": ("username", "first_name", "last_name", "email", "groups")}),)
     add_label = _("Invite a person")
     list_display = ("username", "full_name", "email", "may", "state", "sign_in")
-    list_filter = ("groups", "is_active")
+    list_filter = ("groups", ("is_active", ActiveFilter))
     list_select_related = ("second_factor",)
     fieldsets = (
         (None, {"fields": ("username", "first_name", "last_name", "email", "password_link")}),

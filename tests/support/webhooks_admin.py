@@ -32,7 +32,7 @@ def build_endpoint_form(**changes: Any) -> dict[str, Any]:
 def build_replay_form(**changes: Any) -> dict[str, Any]:
     yesterday = timezone.now() - timedelta(days=1)
     start = {"after_0": f"{yesterday:%Y-%m-%d}", "after_1": "00:00", "before_0": "", "before_1": ""}
-    return {"kinds": ["*"], **start, "until_now": "on", **changes}
+    return {"kinds": ["*"], **start, **changes}
 
 
 def confirm_replay(client: Client, page: str, form: Mapping[str, Any]) -> Any:

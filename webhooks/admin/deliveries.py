@@ -68,9 +68,9 @@ class DeliveryAdmin(ReadOnlyAdmin, SelectionAdmin, OwnedAdmin):
     ordering = ("-pk",)
     fieldsets = (
         (None, {"fields": ("attempts", "outcome", "receiver", "body")}),
-        (_("Details"), {"fields": ("uuid", "written", "replay"), "classes": ("collapse",)}),
+        (_("Details"), {"fields": ("uuid", "written"), "classes": ("collapse",)}),
     )
-    readonly_fields = ("attempts", "outcome", "receiver", "body", "uuid", "written", "replay")
+    readonly_fields = ("attempts", "outcome", "receiver", "body", "uuid", "written")
     actions = ("redeliver",)
     age = age_column("created_at", _("when"))
     written = moment_column("created_at", _("written"))
@@ -100,8 +100,9 @@ class DeliveryAdmin(ReadOnlyAdmin, SelectionAdmin, OwnedAdmin):
             )
             return words % {"count": count}
         if delivery.state == Delivery.State.DEAD:
-            words = gettext("Given up after %(count)d attempts. Nothing more is sent, unless you send it again.")
-            return words % {"count": count}
+            words = ngettext("Given up after %(count)d attempt.", "Given up after %(count)d attempts.", count)
+            nothing = gettext("Nothing more is sent, unless you send it again.")
+            return f"{words % {'count': count}} {nothing}"
         return describe_waiting(count, delivery.next_at)
 
     @admin.display(description=_("attempts"))

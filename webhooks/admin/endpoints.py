@@ -252,7 +252,7 @@ class EndpointAdmin(DescribedDeletionMixin, SelectionAdmin, OwnedAdmin):
             self.message_user(request, gettext("The endpoint does not exist."), messages.WARNING)
             return HttpResponseRedirect(reverse("admin:webhooks_endpoint_changelist"))
         now = timezone.now()
-        form = ReplayForm(request.POST or None, initial={"after": now - timedelta(days=1), "until_now": True})
+        form = ReplayForm(request.POST or None, initial={"after": now - timedelta(days=1)})
         question = None
         if form.is_valid():
             span = form.read_span(now)

@@ -91,7 +91,6 @@ class ReplayForm(forms.Form):
     before = forms.SplitDateTimeField(
         label=_("To"), required=False, validators=[require_utc], help_text=_("Empty for until now.")
     )
-    until_now = forms.BooleanField(label=_("Until now"), required=False)
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -103,9 +102,6 @@ class ReplayForm(forms.Form):
         after, before = self.cleaned_data.get("after"), self.cleaned_data.get("before")
         if after and before and before <= after:
             raise ValidationError(gettext(EMPTY_SPAN_MESSAGE))
-        # The form requires an end or "until now": an end left empty by mistake would replay everything.
-        if "before" in self.cleaned_data and not before and not self.cleaned_data["until_now"]:
-            self.add_error("before", gettext("Give an end or choose “until now”."))
         return self.cleaned_data
 
     def read_span(self, now: datetime) -> dict[str, Any]:

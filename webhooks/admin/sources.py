@@ -10,12 +10,12 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.decorators import method_decorator
-from django.utils.translation import gettext, gettext_noop
+from django.utils.translation import gettext, gettext_noop, ngettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.debug import sensitive_post_parameters
 
 from library_site.admin.badges import format_badge
-from library_site.admin.model_admins import ReadOnlyAdmin
+from library_site.admin.model_admins import ReadOnlyAdmin, YesNoFilter
 from library_site.admin.moments import age_column, format_date, format_short_moment, moment_column
 from webhooks import inbox
 from webhooks.admin.forms import SourceForm, describe_key
@@ -53,6 +53,10 @@ class SourceSecretInline(admin.TabularInline):
         return request.user.has_perm("webhooks.change_source")
 
 
+class EnabledFilter(YesNoFilter):
+    words = (_("enabled"), _("disabled"))
+
+
 @admin.register(Source)
 class SourceAdmin(SelectionAdmin):
     page_help = _(
@@ -65,7 +69,7 @@ class SourceAdmin(SelectionAdmin):
     empty_sentence = _("No other service sends its events here yet.")
     add_label = _("Add a source")
     list_display = ("name", "state", "mirroring", "form", "creation_date")
-    list_filter = ("enabled",)
+    list_filter = (("enabled", EnabledFilter),)
     search_fields = ("name",)
     ordering = ("name",)
     radio_fields = {"form": admin.VERTICAL}
@@ -176,7 +180,8 @@ class ReceivedAdmin(ReadOnlyAdmin, SelectionAdmin):
         if event.state == Received.State.DONE:
             return gettext("The library has processed it.")
         if event.state == Received.State.DEAD:
-            return gettext("Given up after %(count)d attempts.") % {"count": event.attempted}
+            words = ngettext("Given up after %(count)d attempt.", "Given up after %(count)d attempts.", event.attempted)
+            return words % {"count": event.attempted}
         return describe_waiting(event.attempted, event.next_at)
 
     @admin.display(description=_("body"))

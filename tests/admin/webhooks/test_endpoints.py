@@ -308,7 +308,7 @@ def test_a_replay_says_how_many_events_it_sends_and_waits_for_a_yes(developer: C
     assert not Delivery.objects.exists()
     confirmation = read_inputs(read_text(question))
     # The end is fixed by now: what comes since is delivered anyway, and is not asked about.
-    assert "until_now" not in confirmation
+    assert confirmation["before_0"]
     assert developer.post(page, confirmation).status_code == 302
     assert Delivery.objects.count() == 1
 
@@ -321,12 +321,6 @@ def test_a_replay_until_now_is_asked_about_once_and_is_what_the_page_offers(deve
     assert "1 event is of this time" in read_text(question)
     assert developer.post(page, read_inputs(read_text(question))).status_code == 302
     assert Delivery.objects.count() == 1
-
-
-def test_an_end_that_is_given_counts_also_beside_until_now(developer: Client, ada: User) -> None:
-    page, form = f"{ENDPOINTS}{create_endpoint(ada).pk}/replay/", build_replay_form(before_0="2100-01-01")
-    confirmation = read_inputs(read_text(developer.post(page, {**form, "before_1": "00:00"})))
-    assert (confirmation["before_0"], "until_now" in confirmation) == ("2100-01-01", False)
 
 
 def read_error(response: Any, form: dict[str, Any]) -> str:
@@ -369,8 +363,6 @@ def test_an_invalid_replay_is_explained(developer: Client, ada: User) -> None:
         ("after", {"after_0": "0000-00-00"}),
         ("__all__", {"before_0": "0001-01-01", "before_1": "00:00"}),
         ("before", {"before_0": "0001-01-01T00:00+23:59", "before_1": "00:00"}),
-        # An end that is left empty by mistake sends nothing.
-        ("before", {"until_now": ""}),
     ]
     for field, change in changes:
         response = developer.post(page, build_replay_form(**change))
@@ -382,7 +374,6 @@ def test_a_replay_may_begin_or_end_at_any_date(developer: Client, ada: User) -> 
     page = f"{ENDPOINTS}{create_endpoint(ada).pk}/replay/"
     for after, before in (("0001-01-01", "9999-12-31"), ("9999-12-30", "9999-12-31")):
         form = build_replay_form(after_0=after, before_0=before, before_1="23:59:59")
-        del form["until_now"]
         assert "Events on their way again: 0." in read_text(confirm_replay(developer, page, form))
 
 
