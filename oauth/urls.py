@@ -46,5 +46,6 @@ urlpatterns = [
     path("accounts/", include((account_patterns, "accounts"))),
     # These come before the admin's own pages.
     path("admin/login/", sign_in.sign_in_to_admin),
+    path("admin/logout/", sign_in.SignOutView.as_view()),
     path("admin/password_change/", RedirectView.as_view(pattern_name="accounts:password")),
 ]

@@ -106,6 +106,9 @@ class CodeForm(AutofocusMixin, forms.Form):
 class SetUpForm(AutofocusMixin, forms.Form):
     """Accepts the first code of a new app. A person who signed in long ago also enters the password."""
 
+    # The steps above it would leave the screen.
+    focuses_first_field = False
+
     code = AppCodeField()
     password = PasswordField()
 

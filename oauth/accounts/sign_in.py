@@ -8,14 +8,14 @@ from django.contrib import admin
 from django.contrib.auth.views import LoginView, LogoutView
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.http.response import HttpResponseBase
-from django.shortcuts import render
+from django.shortcuts import render, resolve_url
 from django.urls import reverse
 from oauth2_provider.models import Application
 
 from oauth.accounts import sessions, totp
 from oauth.accounts.forms import CodeForm
 from oauth.accounts.granted_apps import find_application
-from oauth.accounts.next_page import redirect_with_next
+from oauth.accounts.next_page import get_home, redirect_with_next
 from oauth.passwords import lockout
 from oauth.server import redirect_uris
 
@@ -30,6 +30,9 @@ class SignInView(LoginView):
         url = super().get_redirect_url()
         # Django fails on a redirect to this page itself.
         return "" if url == self.request.path else url
+
+    def get_default_redirect_url(self) -> str:
+        return resolve_url(self.next_page) if self.next_page else get_home(self.request.user)
 
     def form_valid(self, form: Any) -> HttpResponse:
         """A user with a second factor is redirected to the form for the code."""

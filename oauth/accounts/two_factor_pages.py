@@ -91,7 +91,7 @@ def change_factor(request: HttpRequest, user: User, factor: SecondFactor) -> Htt
     totp.turn_off(user)
     sessions.forget_factor(request)
     messages.success(request, gettext("Two-factor sign-in is turned off."))
-    return HttpResponseRedirect(resolve_url("accounts:two-factor"))
+    return HttpResponseRedirect(resolve_url("accounts:profile"))
 
 
 def render_factor(request: HttpRequest, user: User, factor: SecondFactor, form: CodeForm) -> HttpResponse:

@@ -63,9 +63,9 @@ class LibraryUserAdmin(DelegatingAdmin, UserAdmin):
     list_select_related = ("second_factor",)
     fieldsets = (
         (None, {"fields": ("username", "first_name", "last_name", "email", "password_link")}),
-        (MAY_LABEL, {"fields": ("is_active", "is_superuser", "groups")}),
+        (MAY_LABEL, {"fields": ("is_active", "is_staff", "is_superuser", "groups")}),
         (_("Further permissions"), {"fields": ("user_permissions",), "classes": ("collapse",)}),
-        (_("Details"), {"fields": ("is_staff", "last_sign_in", "joining_time"), "classes": ("collapse",)}),
+        (_("Details"), {"fields": ("last_sign_in", "joining_time"), "classes": ("collapse",)}),
     )
     # For those who may see people and not change them.
     view_fields = ("username", "first_name", "last_name", "email", "is_active", "may_sentences")
@@ -103,8 +103,7 @@ class LibraryUserAdmin(DelegatingAdmin, UserAdmin):
 
     def response_add(self, request: HttpRequest, obj: User, post_url_continue: str | None = None) -> HttpResponse:
         self.message_user(request, gettext("An invitation goes to %(address)s.") % {"address": obj.email})
-        # Not the response of Django's UserAdmin, which redirects to a second page.
-        return super(UserAdmin, self).response_add(request, obj, post_url_continue)
+        return self.response_post_save_add(request, obj)
 
     @admin.display(description=_("name"))
     def full_name(self, user: User) -> str:

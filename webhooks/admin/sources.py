@@ -32,7 +32,7 @@ from webhooks.models import Received, Source, SourceSecret
 Received._meta.verbose_name_plural = _("received events")
 
 
-class SourceSecretInline(admin.TabularInline):
+class SourceSecretInline(admin.StackedInline):
     model = SourceSecret
     verbose_name_plural = _("secrets, each of which is accepted")
     fields = readonly_fields = ("start",)

@@ -155,6 +155,8 @@ def test_a_user_sets_a_phone_up_and_signs_in_with_it_by_the_keyboard(
     with open_page(browser, service, sessions["phoneless"], java_script_enabled=False) as page:
         page.goto("/accounts/two-factor")
         secret = (page.locator("code").text_content() or "").replace(" ", "")
+        assert page.evaluate("scrollY") == 0
+        page.get_by_label("Code from your app").focus()
         type_and_submit(page, compute_code(secret, timezone.now()), PASSWORD)
         assert page.get_by_role("status").inner_text() == "Two-factor sign-in is on."
         recovery_codes = page.locator(".codes code").all_inner_texts()

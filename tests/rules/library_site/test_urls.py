@@ -71,6 +71,7 @@ accounts/^password/set/?$ accounts:password-set
 accounts/^invitation/?$ accounts:invitation
 accounts/^two-factor/?$ accounts:two-factor
 admin/login/ None
+admin/logout/ None
 admin/password_change/ None
 webhooks/receive/<slug:source> webhooks:receive
 ^admin/r/ None

@@ -258,7 +258,7 @@ def test_an_invited_person_chooses_a_password_and_signs_in(api: httpx.Client, ne
     assert "Your username is newcomer." in read_text(page)
     mails.invite(newcomer, timezone.now())
     choose_password(api, get_invitation())
-    assert submit_sign_in(api, "newcomer", NEW_PASSWORD).headers["Location"] == "/accounts/apps"
+    assert submit_sign_in(api, "newcomer", NEW_PASSWORD).headers["Location"] == "/admin/"
 
 
 def test_who_is_deactivated_meanwhile_gets_no_invitation(newcomer: User) -> None:
