@@ -14,6 +14,7 @@ from django.utils.translation import gettext_lazy as _
 
 from library_site.admin.model_admins import OwnedAdmin, ReadOnlyAdmin
 from library_site.admin.moments import age_column, format_short_moment, moment_column
+from library_site.admin.stored_texts import translate_stored
 from webhooks import endpoints
 from webhooks.admin.model_admins import (
     MAX_URL_SHOWN,
@@ -150,5 +151,6 @@ def describe_attempt(attempt: Attempt, delivery: Delivery) -> dict[str, Any]:
         "attempt": attempt,
         "is_success": attempt.status is not None and attempt.status // 100 == 2,
         "headers": [(EVENT, delivery.event.kind), *signed],
+        "outcome": attempt.status or translate_stored(attempt.error),
         "answer": decode_text(attempt.answer),
     }

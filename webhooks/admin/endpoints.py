@@ -138,8 +138,8 @@ class EndpointAdmin(DescribedDeletionMixin, SelectionAdmin, OwnedAdmin):
         if not endpoint.last_answer_at:
             return text
         last = endpoint.last_answer
-        if last.isdecimal():
-            last = gettext("The last answer was %(status)s.") % {"status": last}
+        is_status = last.isdecimal()
+        last = gettext("The last answer was %(status)s.") % {"status": last} if is_status else translate_stored(last)
         age = format_age(endpoint.last_answer_at, timezone.now())
         return format_html('{} {} <span class="quiet">{}</span>', text, last, age)
 

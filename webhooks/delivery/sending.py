@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import aiohttp
 from django.conf import settings
+from django.utils.translation import gettext_noop
 from yarl import URL
 
 from library_site.jobs.leases import POISONED_REASON
@@ -31,14 +32,14 @@ HEADERS = {"Content-Type": "application/json"}
 
 # The texts of errors for the endpoint's owner; the first match is used.
 ERROR_MESSAGES: list[tuple[type[Exception], str]] = [
-    (TimeoutError, "No whole answer came in time."),
-    (ForbiddenAddress, "Not a public address with https, and WEBHOOKS_ALLOW_PRIVATE is off."),
-    (EndlessHead, "Too much came before the final status and its headers ended."),
-    (aiohttp.ClientConnectorDNSError, "The host is not known."),
-    (ssl.SSLError, "The certificate or the TLS connection is not good."),
-    (aiohttp.ClientSSLError, "The certificate or the TLS connection is not good."),
-    (aiohttp.ClientConnectorError, "Nobody answers at the address."),
-    (Exception, "The connection broke, or the answer was no HTTP."),
+    (TimeoutError, gettext_noop("No whole answer came in time.")),
+    (ForbiddenAddress, gettext_noop("Not a public address with https, and WEBHOOKS_ALLOW_PRIVATE is off.")),
+    (EndlessHead, gettext_noop("Too much came before the final status and its headers ended.")),
+    (aiohttp.ClientConnectorDNSError, gettext_noop("The host is not known.")),
+    (ssl.SSLError, gettext_noop("The certificate or the TLS connection is not good.")),
+    (aiohttp.ClientSSLError, gettext_noop("The certificate or the TLS connection is not good.")),
+    (aiohttp.ClientConnectorError, gettext_noop("Nobody answers at the address.")),
+    (Exception, gettext_noop("The connection broke, or the answer was no HTTP.")),
 ]
 
 

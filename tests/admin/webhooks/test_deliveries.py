@@ -65,6 +65,14 @@ def test_a_delivery_is_headed_by_what_happened(developer: Client, ada: User) -> 
         assert places == sorted(places)
 
 
+def test_why_an_attempt_failed_is_in_the_language_of_the_reader(developer: Client, ada: User) -> None:
+    endpoint = create_endpoint(ada)
+    publish_event()
+    attempt_deliveries(None, error="Nobody answers at the address.")
+    for page in (f"{DELIVERIES}{Delivery.objects.get().pk}/change/", f"/admin/webhooks/endpoint/{endpoint.pk}/change/"):
+        assert "An der Adresse antwortet niemand." in read_text(developer.get(page, headers={"accept-language": "de"}))
+
+
 def test_a_delivery_has_a_button_while_its_endpoint_is_active(developer: Client, ada: User) -> None:
     create_endpoint(ada)
     publish_event()
