@@ -80,6 +80,7 @@ def test_a_delivery_has_a_button_while_its_endpoint_is_active(developer: Client,
         Endpoint.objects.update(state=state)
         page = read_text(developer.get(f"{DELIVERIES}{Delivery.objects.get().pk}/change/"))
         assert page.count('value="redeliver"') == count
+        assert "<h1>book.created waiting since" in page
     assert list_badges(developer.get(DELIVERIES)) == ["Waiting"]
 
 

@@ -226,5 +226,15 @@ def test_pages_of_people_and_developers_after_each_action(walk: Walk, prepared: 
     walk.press("Make a new secret")
     page.goto(f"{WEBHOOKS}endpoint/{ids['endpoint']}/replay/")
     walk.press("Go on")
+    page.goto(f"/admin/oauth2_provider/application/{ids['app']}/change/")
+    walk.press("Make a new secret")
+    page.goto("/admin/auth/user/?q=berta")
+    page.locator(".action-select").first.check()
+    walk.press("Delete")
     page.goto("/accounts/profile")
     walk.press("Save")
+    for name, button in (("password", "Save the password"), ("two-factor", "Turn on")):
+        page.goto(f"/accounts/{name}")
+        for field in page.locator("main input:visible").all():
+            field.fill("wrong")
+        walk.press(button)
