@@ -211,12 +211,6 @@ class UserField(forms.ModelChoiceField):
         """The initial value is the id of a user, who may be inactive by now."""
         return User.objects.get(pk=value).get_username() if isinstance(value, int) else value
 
-    def to_python(self, value: Any) -> Any:
-        # PostgreSQL rejects NUL in a parameter.
-        if value and "\0" in value:
-            raise ValidationError(self.error_messages["invalid_choice"])
-        return super().to_python(value and value.strip())
-
 
 class OwnedAdmin(BaseAdmin):
     """Shows users only their own rows, and superusers all rows."""

@@ -259,10 +259,13 @@ class EndpointAdmin(DescribedDeletionMixin, SelectionAdmin, OwnedAdmin):
             try:
                 with transaction.atomic():
                     _events, total = endpoints.lock_for_replay(endpoint, **span, now=now)
-                    question = build_question(total, span)
-                    if request.POST.get("confirmed") == question["token"]:
+                    question = build_question(total, span) if total else None
+                    if question and request.POST.get("confirmed") == question["token"]:
                         return self.replay(request, endpoint, span, now)
-                form = ReplayForm(initial={**span, "kinds": span["kinds"].split()})
+                if question:
+                    form = ReplayForm(initial={**span, "kinds": span["kinds"].split()})
+                else:
+                    form.add_error(None, gettext("Nothing was replayed. No event is of this time and kind."))
             except APIError as error:
                 form.add_error(None, describe_refusal(error))
         context = {
