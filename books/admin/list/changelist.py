@@ -126,6 +126,9 @@ class BookList(ChangeList):
 
     def read_page(self, request: HttpRequest) -> Page[Book]:
         sections = self.list_sections()
+        if self.is_narrowed and len(self.facet_rows) <= MAX_LISTED_COUNT:
+            # In the order of the list, the database would read an index past all other books.
+            self.filtered_books = self.root_queryset.filter(pk__in=[row[0] for row in self.facet_rows])
         return read_sections(self.filtered_books, sections, self.rows, self.find_start(request, sections))
 
     def find_start(self, request: HttpRequest, sections: Sequence[Section]) -> Start:

@@ -17,7 +17,7 @@ from books.search.quality import NO_GENRE, QUALITIES, is_probable_year
 # So many genres and decades are shown, those with the most books first.
 MAX_CHOICES = 20
 BuildAddress = Callable[..., str]
-FacetRow = tuple[str, str, int, bool, str | None]
+FacetRow = tuple[int, str, str, int, bool, str | None]
 
 
 class Choice(NamedTuple):
@@ -62,15 +62,17 @@ def find_known_count(counts: FacetCounts, values: Mapping[str, Any]) -> int | No
 
 
 def read_facet_rows(books: QuerySet[Book], limit: int) -> list[FacetRow]:
-    """Returns the columns that the facets count, for at most so many books. The same statement counts the list."""
-    return list(books.order_by().values_list("genre_folded", "genre", "year", "available", "isbn13")[:limit])
+    """Returns the ids and the columns that the facets count, for at most so many books, in no order. The same statement
+    counts the list.
+    """
+    return list(books.order_by().values_list("pk", "genre_folded", "genre", "year", "available", "isbn13")[:limit])
 
 
 def count_facets(rows: Iterable[FacetRow], today: date) -> FacetCounts:
     spellings: dict[str, str] = {}
     genres, decades, availability = Counter[str](), Counter[int](), Counter[str]()
     qualities = dict.fromkeys(QUALITIES, 0)
-    for folded, genre, year, available, isbn13 in rows:
+    for _pk, folded, genre, year, available, isbn13 in rows:
         if folded.strip():
             genres[spellings.setdefault(folded, genre)] += 1
         decades[year // 10 * 10] += 1

@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from books.admin.list import changelist, settings
 from books.models import Book, ListSettings, Operation, SavedView
@@ -96,6 +98,21 @@ def test_the_best_matches_of_a_search_come_first(librarian: Client) -> None:
         create_book(title=title)
     assert list_titles(librarian, q="emma") == ["Emma", "Emmaus", "Dear Emma"]
     assert list_titles(librarian, q="emma", sort="title") == ["Dear Emma", "Emma", "Emmaus"]
+
+
+@pytest.mark.parametrize(("counted", "reads_ids"), [(3, True), (2, False)])
+def test_few_books_are_read_by_their_ids_whatever_the_order(
+    librarian: Client, monkeypatch: pytest.MonkeyPatch, counted: int, reads_ids: bool
+) -> None:
+    """Along the index of the order, a million other books come before them."""
+    monkeypatch.setattr("books.admin.list.changelist.MAX_LISTED_COUNT", counted)
+    for title in ("Emma", "Ada", "Emmaus"):
+        create_book(title=title, year=12)
+    for query, is_narrowed in (({"quality": "year"}, True), ({}, False)):
+        with CaptureQueriesContext(connection) as queries:
+            assert list_titles(librarian, sort="-title", **query) == ["Emmaus", "Emma", "Ada"]
+        [statement] = [row["sql"] for row in queries if '"sort_key"' in row["sql"]]
+        assert ('"id" IN (' in statement) is (reads_ids and is_narrowed)
 
 
 def test_an_invalid_filter_is_explained(librarian: Client) -> None:
