@@ -76,7 +76,6 @@ class EndpointAdmin(DescribedDeletionMixin, SelectionAdmin, OwnedAdmin):
     list_display = ("address", "state_badge", "outcome", "events", "owner", "made_by", "description")
     list_filter = (("state", StateFilter),)
     list_select_related = ("owner", "creator", "authorization__application")
-    list_per_page = 50
     search_fields = ("url", "description", "owner__username")
     ordering = ("-pk",)
     radio_fields = {"form": admin.VERTICAL}

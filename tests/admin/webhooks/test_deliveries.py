@@ -147,3 +147,11 @@ def test_no_more_deliveries_than_the_limit_are_sent_again_at_once(
     response: Any = root.post(DELIVERIES, form, follow=True)
     assert "Nothing was changed: select 1 at most." in read_text(response)
     assert Delivery.objects.count() == 2
+
+
+def test_a_page_of_the_list_has_fifty_deliveries(developer: Client, ada: User) -> None:
+    endpoint = create_endpoint(ada)
+    publish_event()
+    event = Delivery.objects.get().event
+    Delivery.objects.bulk_create(Delivery(event=event, endpoint=endpoint, replay=number) for number in range(1, 51))
+    assert [len(list_rows(developer.get(f"{DELIVERIES}?p={page}"))) for page in (1, 2)] == [50, 1]
