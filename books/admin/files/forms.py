@@ -12,7 +12,7 @@ from books.book_fields import MAX_LENGTHS
 from books.files.columns.tables import COLUMN_NAMES, FIELDS_BY_PLACE, find_dialect, guess_mapping, list_ignored
 from books.files.parsing import ImportRules, MissingColumns, require_mapped_fields
 
-FIELD_LABELS = {"id": _("ID"), **LABELS}
+FIELD_LABELS = {**LABELS, "id": _("ID")}
 # Many files have a second column of ISBNs, with any name.
 ALWAYS_SHOWN = ("isbn_2",)
 # The fields that the form can fill in for all records.
