@@ -50,16 +50,19 @@ def preview_deletion(books: QuerySet[Book]) -> Preview:
 
 
 def preview_edit(books: QuerySet[Book], edit: Edit) -> Preview:
-    differing = annotate_replaced(books, edit) if edit.member else books.exclude(**edit.values)
-    is_invalid = (Q(length__gt=MAX_LENGTHS[edit.member]) | Q(stripped="")) if edit.member else Q(pk__in=[])
-    valid = differing.exclude(is_invalid)
+    if edit.member:
+        differing = annotate_replaced(books, edit)
+        valid = differing.exclude(Q(length__gt=MAX_LENGTHS[edit.member]) | Q(stripped=""))
+    else:
+        # Values of whole fields were checked before.
+        differing = valid = books.exclude(**edit.values)
     conflicts = count_conflicts(valid, edit) if "isbn" in edit.list_fields() else 0
     valid_count = valid.count()
     return Preview(
         books.count(),
         valid_count - conflicts,
         conflicts,
-        differing.count() - valid_count,
+        0 if valid is differing else differing.count() - valid_count,
         find_samples(valid, edit),
     )
 

@@ -7,6 +7,7 @@ import pytest
 from django.contrib.auth.models import User
 from hypothesis import given
 from hypothesis import strategies as st
+from pytest_django import DjangoAssertNumQueries
 
 from books.book_fields import MAX_LENGTHS
 from books.history.actors import ActorRef, get_or_create_actor
@@ -38,6 +39,15 @@ def test_the_numbers_are_those_of_the_operation(db: None, edit: Edit) -> None:
     operation = do_edit(create_head_librarian(), edit)
     assert (preview.matched, preview.would_change) == (operation.matched, operation.changed)
     assert preview.conflicts + preview.invalid == operation.refused
+
+
+def test_a_preview_of_whole_fields_counts_all_books_and_those_that_change(
+    db: None, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    """Each count can read a million books. The third statement reads the samples."""
+    create_book(genre="Novel")
+    with django_assert_num_queries(3):
+        preview_edit(Book.objects.all(), Edit({"genre": "Novels"}))
 
 
 # What `str.strip` takes off, and what looks like it but is a character.
