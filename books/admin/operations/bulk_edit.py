@@ -27,7 +27,7 @@ from books.operations.lifecycle import store_operation
 from books.operations.previews import Preview
 from books.operations.selection_tasks import DELETE, MAX_ANNOUNCED_ALWAYS, DeleteTask, EditTask, OperationRequest
 from books.operations.selections import StoredFilter, read_stored_filter
-from library_site.admin.paginator import format_total
+from library_site.admin.paginator import count_rows, format_total
 
 SIGNING_SALT = "books.bulk_edit"
 
@@ -75,7 +75,8 @@ def show_bulk_edit(request: HttpRequest) -> HttpResponse:
         "operations/bulk_edit",
         _("Edit many books"),
         form=form,
-        matched=selection.list_books().count(),
+        # The preview has the exact number.
+        matched=count_rows(selection.list_books()),
         filter=describe_selection(selection),
         list_address=selected_list_address(request.GET),
     )

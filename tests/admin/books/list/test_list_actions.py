@@ -13,7 +13,7 @@ from books.admin.operations import list_actions
 from books.admin.operations.list_actions import DELETE_ACTION, MARK_LENT, ListAction
 from books.models import Book, Change, Operation
 from books.operations.selection_tasks import run_small_operation
-from tests.support.admin_pages import read_inputs, read_text
+from tests.support.admin_pages import read_inputs, read_text, read_words
 from tests.support.books_admin import LIST, change_book, create_book, find_anybody
 from tests.support.concurrency import start_concurrently
 
@@ -128,3 +128,12 @@ def test_a_list_action_waits_for_a_change_and_finds_what_it_left(action: ListAct
     else:
         assert (last.before or {})["title"] == "Emma"
         assert not Book.objects.exists()
+
+
+def test_the_form_counts_up_to_a_limit_and_the_preview_all(head: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("library_site.admin.paginator.MAX_COUNT", 2)
+    for _ in range(3):
+        create_book(genre="Novel")
+    address = f"{LIST}bulk_edit/?genre=novel"
+    assert "over 2 books" in read_words(head.get(address))
+    assert "Edit 3 books" in read_words(head.post(address, {"change": "set", "genre": "Tale"}))
