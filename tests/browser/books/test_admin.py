@@ -83,6 +83,9 @@ def test_pages_fit_the_screen(
     pages = [
         "",
         "?quality=year&author=e",
+        "?q=nothing-like-this",
+        "lend/",
+        "import/",
         "add/",
         "scan/?code=e",
         "changes/",
