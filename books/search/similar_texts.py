@@ -1,8 +1,8 @@
 """Finds titles and authors that are similar to a search without matches: "Did you mean …?"
 
-A misspelled word nearly always has one half that is right, so the trigram indexes find books with either half and with
-another word of the search. Python compares their texts by trigrams, as PostgreSQL's pg_trgm does: comparing whole texts
-by its index takes seconds in a large library.
+A misspelled word nearly always has one half that is right, or both ends, so the trigram indexes find books with these
+and with another word of the search. Python compares their words by trigrams, as PostgreSQL's pg_trgm does: comparing
+whole texts by its index takes seconds in a large library.
 """
 
 import re
@@ -23,8 +23,8 @@ MIN_WORD, MIN_HALF = 4, 3
 MAX_TEXT, MAX_WORDS = 100, 3
 # So many books are compared for each half of a word.
 MAX_COMPARED = 60
-# The share of the trigrams of each word that a suggestion has. Two letters that changed places cost half of them.
-MIN_SIMILARITY = 0.4
+# How similar each word is to one of a suggestion. Two letters that changed places in a short word leave a quarter.
+MIN_SIMILARITY = 0.25
 MAX_SUGGESTIONS = 2
 
 
@@ -32,17 +32,19 @@ def find_similar_texts(text: str) -> list[str]:
     """Returns the titles and authors that are most similar to a search, as books write them."""
     searched = fold(text[:MAX_TEXT])
     words = [list_trigrams(word) for word in WORD.findall(searched) if len(word) >= MIN_WORD]
-    scores: dict[tuple[float, str], str] = {}
+    scores: dict[tuple[float, float, str], str] = {}
     for found in set(iter_candidates(searched)):
         folded_text = fold(found)
-        trigrams = list_trigrams(folded_text)
-        if all(len(word & trigrams) >= MIN_SIMILARITY * len(word) for word in words):
-            scores[-compare(set().union(*words), trigrams), folded_text] = found
+        others = [list_trigrams(word) for word in WORD.findall(folded_text)]
+        similarities = [max(compare(word, other) for other in others) for word in words]
+        if min(similarities, default=0) >= MIN_SIMILARITY:
+            whole = compare(set().union(*words), set().union(*others))
+            scores[-sum(similarities), -whole, folded_text] = found
     return [scores[key] for key in sorted(scores)[:MAX_SUGGESTIONS]]
 
 
 def compare(first: set[str], second: set[str]) -> float:
-    """Returns the share of all trigrams that both texts have."""
+    """Returns the share of all trigrams that both have."""
     return len(first & second) / len(first | second)
 
 
@@ -61,11 +63,11 @@ def iter_candidates(searched: str) -> Iterator[str]:
 
 
 def iter_half_matches(word: str, *others: str) -> Iterator[str]:
-    """Yields titles and authors with the first or the last half of the word, and with the others."""
-    length = max(MIN_HALF, (len(word) + 1) // 2)
+    """Yields titles and authors with the first half of the word, the last, or both ends, and with the others."""
+    half, end = (max(MIN_HALF, length) for length in ((len(word) + 1) // 2, len(word) // 2 - 1))
     for field in SEARCHED_FIELDS:
-        for half in (word[:length], word[-length:]):
-            condition = contains_all(FOLDED_COLUMNS[field], half, *others)
+        for parts in ([word[:half]], [word[-half:]], [word[:end], word[-end:]]):
+            condition = contains_all(FOLDED_COLUMNS[field], *parts, *others)
             yield from Book.objects.filter(condition).values_list(field, flat=True)[:MAX_COMPARED]
 
 

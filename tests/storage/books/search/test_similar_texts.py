@@ -13,6 +13,9 @@ BOOKS = [
     ("Pride and Prejudice", "Jane Austen"),
     ("Emma", "Jane Austen"),
     ("Émile", "Émile Zola"),
+    ("Middlemarch", "George Eliot"),
+    ("Frankenstein; or, The Modern Prometheus", "Mary Shelley"),
+    ("The Late Archive of Delmas", "Hilma Franke"),
     ("Преступление и наказание", "Фёдор Достоевский"),
 ]
 SEARCHES = {
@@ -23,6 +26,10 @@ SEARCHES = {
     "jaen austen": ["Jane Austen"],
     "predjudice": ["Pride and Prejudice"],
     "Emmile": ["Emma", "Émile"],
+    # No half is right, and the words of another title have most of it together.
+    "Middelmarch": ["Middlemarch"],
+    # The more similar word comes first, not the shorter text.
+    "Frankenstien": ["Frankenstein; or, The Modern Prometheus", "Hilma Franke"],
     "достоевски преступление": [],
     "Достаевский": ["Фёдор Достоевский"],
     "zola tolkien": [],
