@@ -160,7 +160,7 @@ def find_known_book(object_id: str) -> KnownBook | None:
 
 
 def redirect_unknown(request: HttpRequest) -> HttpResponse:
-    messages.warning(request, gettext("There is no book with this id, and the history has none."))
+    messages.warning(request, gettext("No book has this ID, and the history knows none."))
     return HttpResponseRedirect(reverse("admin:index"))
 
 

@@ -57,7 +57,7 @@ def explain_absence(scan: Scan, may_add: bool) -> Absence:
         explanation = gettext("No book has the ISBN %(isbn)s.") % {"isbn": isbn}
         return Absence(explanation, build_add_address(isbn=isbn) if may_add else None)
     if scan.kind is ScanKind.ID:
-        return Absence(gettext("No book has the id %(number)d.") % {"number": scan.number})
+        return Absence(gettext("No book has the ID %(number)d.") % {"number": scan.number})
     return Absence(
         gettext("No book has all these words in title, author and genre."),
         build_add_address(title=scan.text) if may_add else None,

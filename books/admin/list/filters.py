@@ -92,7 +92,7 @@ class ListFilterForm(forms.Form):
         """Parses the ids of the checked books, separated by commas."""
         text: str = self.cleaned_data["ids"]
         if any(number is None or abs(number) > BIGINT_MAX for number in map(parse_integer, split_ids(text))):
-            raise forms.ValidationError(gettext("Enter numbers of books, with commas between them."), "ids")
+            raise forms.ValidationError(gettext("Enter IDs of books, with commas between them."), "ids")
         return text
 
     def build_condition(self) -> Q:

@@ -59,7 +59,7 @@ def test_what_is_no_new_book_is_explained_and_not_added(librarian: Client) -> No
     explanations = {
         "9780141439519": "In this ISBN a digit is wrong",
         "9790260000438": "the code of printed music",
-        "#17": "No book has the id 17",
+        "#17": "No book has the ID 17",
     }
     for code, explanation in explanations.items():
         page = read_text(scan(librarian, code))

@@ -94,7 +94,7 @@ def test_ids_match_only_if_that_is_asked_for(emma: Book, tmp_path: Path) -> None
     assert [row.partition(",")[2].partition(",")[0] for row in list_failures(file)] == [
         "isbn: The book on line 2 has it.",
         "id: The book on line 2 has it.",
-        "id: It is no number of a book.",
+        "id: It is no ID of a book.",
     ]
     with pytest.raises(CommandError, match="1 record not imported"):
         import_file(write_file(tmp_path, f"{emma.pk},E,A,1,taken,G,"), match_by="id", on_match="replace")
@@ -108,7 +108,7 @@ def test_an_id_beyond_64_bits_is_no_id(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="3 records not imported"):
         import_file(file, match_by="id")
     assert [row.partition(",")[0] for row in list_failures(file)] == ["4", "5", "6"]
-    assert all("id: It is no number of a book." in row for row in list_failures(file))
+    assert all("id: It is no ID of a book." in row for row in list_failures(file))
     assert Book.objects.count() == 2
 
 
