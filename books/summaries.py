@@ -14,16 +14,15 @@ from django.db import DatabaseError, transaction
 
 from books.history.activity import count_changes
 from books.models import Summary
-from books.search.counts import MAX_COUNTED_GENRES, count_books, count_genres
+from books.search.counts import count_books
 from books.search.duplicates import MAX_PAIRS, Pair, check_pairs, count_pairs
 from library_site.admin.paginator import BoundedCount
 
-# The last name is that of an earlier release, whose worker may still run.
-BOOKS, CHANGES, GENRES, DUPLICATES = "books", "changes", "genres", "same_title"
+# The names are those of the release before, whose worker may still run, and ends if it does not know one.
+BOOKS, CHANGES, DUPLICATES = "books", "changes", "same_title"
 COUNTERS: Mapping[str, Callable[[datetime], dict[str, Any]]] = {
     BOOKS: lambda now: count_books(now.astimezone(UTC)),
     CHANGES: lambda now: count_changes(now.astimezone(UTC)),
-    GENRES: lambda _: {"genres": count_genres("", MAX_COUNTED_GENRES)},
     DUPLICATES: lambda _: count_pairs(),
 }
 # A count that took fewer seconds is repeated by each page that shows it, and stored once a minute.

@@ -18,7 +18,7 @@ from books.admin.pager import Pager
 from books.admin.views import BULK_EDIT, CHANGE_BOOK, render_page
 from books.book_fields import MAX_LENGTHS
 from books.search.counts import MAX_COUNTED_GENRES, GenreCount, count_genres
-from books.summaries import GENRES, find_count_time, read_summary
+from books.summaries import BOOKS, find_count_time, read_summary
 from library_site.api.cursors import PageCursor
 from library_site.db.keyset import Page, Start
 
@@ -45,8 +45,8 @@ def show_genres(request: HttpRequest) -> HttpResponse:
             return HttpResponseRedirect(address, preserve_request=True)
         messages.error(request, _("Tick the genres to rename.") if is_short else _("Tick fewer genres at once."))
     pager, now = Pager(request.GET, GenreCursor), timezone.now()
-    summary = read_summary(GENRES, now)
-    counted = [GenreCount(*row) for row in summary.numbers["genres"]]
+    summary = read_summary(BOOKS, now)
+    counted = [GenreCount(*row) for row in summary.numbers.get("first_genres", ())]
     genres = join_blank_genres(pager.read(partial(read_genres, counted), GENRES_OF_A_PAGE))
     return render_page(
         request,
@@ -69,9 +69,11 @@ def join_blank_genres(genres: Sequence[GenreCount]) -> list[GenreCount]:
 
 
 def read_genres(counted: Sequence[GenreCount], start: Start, limit: int) -> Page[GenreCount]:
-    """Reads only forward. If there are more genres than the summary has, the next ones are counted now."""
+    """Reads only forward. If there are more genres than the summary has, or the release before counted, the next ones
+    are counted now.
+    """
     [folded] = start.key or ("",)
     genres = [genre for genre in counted if not start.key or genre.folded > folded]
-    if len(genres) <= limit and len(counted) == MAX_COUNTED_GENRES:
+    if len(genres) <= limit and len(counted) in (0, MAX_COUNTED_GENRES):
         genres = count_genres(folded, limit + 1)
     return Page(genres[:limit], next_key=(genres[limit - 1].folded,) if len(genres) > limit else None)
