@@ -161,7 +161,9 @@ def find_format(stream: BinaryIO, file_name: str = "") -> Format:
     if leader[:5].isdigit() and leader[20:22] == b"45":
         return FORMATS["marc"]
     is_utf_16 = head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    text = head.decode("utf-16" if is_utf_16 else "utf-8-sig", "replace").strip("\0\ufeff").lstrip()
+    # A replacement character in a book is no sign of bytes that are not UTF-8.
+    known = head if is_utf_16 else head.replace("\ufffd".encode(), b"?")
+    text = known.decode("utf-16" if is_utf_16 else "utf-8-sig", "replace").strip("\0\ufeff").lstrip()
     extension = PurePath(file_name).suffix.lower()
     if not text:
         raise UnreadableFile(_("The file is empty."))

@@ -65,7 +65,7 @@ def test_other_codes_are_explained(librarian: Client) -> None:
     messages = {
         "Emma": "Words lend no book",
         "9780141439519": "In this ISBN a digit is wrong",
-        "#" + "9" * 30: "No book has the id",
+        "#" + "9" * 30: "No book has the ID",
         "\0": "Scan a code first",
     }
     for code, message in messages.items():

@@ -189,7 +189,7 @@ def test_an_endpoint_that_gets_another_owner_is_theirs(api: httpx.Client, root: 
     headers = obtain_token_header(api, owner)
     endpoint = create_webhook(api, headers)
     other = create_owner("other")
-    root.post(f"{ENDPOINTS}{endpoint.pk}/change/", build_endpoint_form(owner=other.pk))
+    root.post(f"{ENDPOINTS}{endpoint.pk}/change/", build_endpoint_form(owner=other.username))
     end_access(owner)
     endpoint.refresh_from_db()
     assert (endpoint.owner, endpoint.authorization, endpoint.state) == (other, None, "active")
