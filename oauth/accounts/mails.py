@@ -19,6 +19,7 @@ from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
 from django.utils.translation import get_language, override
 
+from library_site.admin.moments import localize_moment, write_moment
 from library_site.jobs.retries import RetrySchedule
 from oauth.accounts.languages import find_language
 from oauth.accounts.tokens import INVITATION_DAYS, invitation_tokens, reset_tokens
@@ -140,7 +141,7 @@ def write_account_mail(kind: MailKind, user: User, at: datetime) -> tuple[str, s
         link += f"?{urlencode(query)}"
     context = {
         "user": user,
-        "at": at,
+        "at": write_moment(localize_moment(at)),
         "link": link,
         "library": settings.PUBLIC_URL,
         "sign_in": f"{settings.PUBLIC_URL}{reverse('accounts:login')}",

@@ -8,6 +8,7 @@ from django.contrib.auth.models import User
 from django.core import mail
 from django.utils import timezone
 
+from library_site.admin.moments import write_moment
 from oauth.accounts import mails, totp
 from oauth.models import AccountMail
 from tests.support.account_pages import PASSWORD, submit
@@ -34,6 +35,7 @@ def test_a_new_password_is_announced(api: httpx.Client, jane: User) -> None:
     assert list_mails() == [([OLD], "Your password for the library was changed")]
     [message] = mail.outbox
     assert "The password of your account jane at http://" in message.body
+    assert f" was changed on {write_moment(AccountMail.objects.get().created_at)}." in message.body
     assert "choose a new password here:\n\nhttp://127.0.0.1:8000/accounts/password/forgotten\n" in message.body
 
 
