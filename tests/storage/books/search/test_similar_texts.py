@@ -33,6 +33,8 @@ SEARCHES = {
     "достоевски преступление": [],
     "Достаевский": ["Фёдор Достоевский"],
     "zola tolkien": [],
+    # "jane" is not "james" misspelled.
+    "james austen": [],
     "xyzxyz": [],
     "emm": [],
     "": [],
