@@ -52,7 +52,7 @@ REASONS_BY_CODE = {
     "max_length": gettext_noop("It is longer than %(count)s characters."),
     "max_value": gettext_noop("It is too large."),
     "min_value": gettext_noop("It is too small."),
-    "null_characters_not_allowed": gettext_noop("It has a NUL character."),
+    "null_characters_not_allowed": gettext_noop("It has a character that cannot be stored."),
     "surrogate_characters_not_allowed": UNDECODABLE,
 }
 # The parts that differ within a group of reasons: quoted texts, and numbers that do not belong to a field's name.

@@ -48,7 +48,7 @@ def begin_upload(user_id: int, name: str, size: int, fingerprint: str, now: date
     if not 0 < size <= MAX_UPLOAD_BYTES:
         raise UnreadableFile(_("The file is empty.") if size <= 0 else _("The file is too large."))
     if "\0" in name + fingerprint:
-        raise UnreadableFile(_("The name of the file has a NUL character."))
+        raise UnreadableFile(_("The name of the file has a character that cannot be stored."))
     unfinished = find_unfinished(user_id, size, fingerprint)
     if unfinished:
         return unfinished

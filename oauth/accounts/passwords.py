@@ -104,5 +104,5 @@ class PasswordChangeView(views.PasswordChangeView):
         return self.form_valid(form) if is_valid else self.form_invalid(form)
 
     def form_valid(self, form: Any) -> HttpResponse:
-        messages.success(self.request, gettext("Your password is changed. Your other sessions have ended."))
+        messages.success(self.request, gettext("Your password is changed. You are signed out everywhere else."))
         return super().form_valid(form)

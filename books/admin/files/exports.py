@@ -36,7 +36,7 @@ def export_list(request: HttpRequest) -> HttpResponseBase:
     parameters = {name: request.GET[name] for name in LIST_PARAMETERS if name in request.GET}
     if any("\0" in text for text in parameters.values()):
         # PostgreSQL cannot store NUL in the operation.
-        raise BadRequest(_("A filter has a NUL character."))
+        raise BadRequest(_("A filter has a character that cannot be stored."))
     selection = StoredFilter(LIST_FORM, resolve_filters(request.GET, timezone.now()))
     if format is XLSX:
         return begin_export(request, selection)

@@ -63,7 +63,7 @@ def show_bulk_edit(request: HttpRequest) -> HttpResponse:
         return begin_or_ask_again(request, question)
     selection = read_selected_books(request.GET)
     if selection is None:
-        messages.error(request, _("Nothing was changed: a filter of the list is not valid."))
+        messages.error(request, _("Nothing was changed: the library cannot read a filter of the list."))
         return redirect_to_list(request.GET)
     form = BulkEditForm(request.POST if request.method == "POST" else None, label_suffix="")
     if form.is_valid():

@@ -103,7 +103,10 @@ def describe_wait(operation: Operation, now: datetime) -> str:
         waiting_since = operation.created_at.replace(tzinfo=UTC)
         if now - waiting_since < LONG_WAIT:
             return _("It begins in a moment.")
-        return _("No worker has begun it. Another change is under way, or “run_operations” does not run.")
+        return _(
+            "It has not begun: another change is under way, or the library's work in the background has stopped. "
+            "If it does not begin, tell the people who run the library."
+        )
     seconds = estimate_seconds_left(operation, now)
     if seconds is None:
         return ""

@@ -77,7 +77,7 @@ def ask_as_operation(request: HttpRequest, action: ListAction) -> HttpResponse |
     selection = read_selected_books(request.GET)
     if selection:
         return ask(request, OperationRequest(action.task, selection, action.parameters))
-    messages.error(request, gettext("Nothing was changed: a filter of the list is not valid."))
+    messages.error(request, gettext("Nothing was changed: the library cannot read a filter of the list."))
     return None
 
 

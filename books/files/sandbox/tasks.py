@@ -85,7 +85,7 @@ class PartSource:
 def require_storable_columns(table: Table) -> None:
     """Raises UnreadableFile if the rules, which contain the names of columns, could not be stored."""
     if any("\0" in column for column in table.columns):
-        raise UnreadableFile(_("The name of a column has a NUL character."))
+        raise UnreadableFile(_("The name of a column has a character that cannot be stored."))
     if len(table.columns) > MAX_COLUMNS:
         raise UnreadableFile(_("The file has more than %(count)s columns.") % {"count": format_count(MAX_COLUMNS)})
     if sum(map(len, table.columns)) > MAX_COLUMN_CHARACTERS:

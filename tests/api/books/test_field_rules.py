@@ -189,7 +189,7 @@ def test_a_decoder_reads_what_is_right_and_nothing_else(version: type[Any], acti
 IMPORT_REASONS = {
     NOT_TEXT: "It is no text.",
     BLANK: "It is missing.",
-    NUL: "It has a NUL character.",
+    NUL: "It has a character that cannot be stored.",
     SURROGATE: "It has bytes that the encoding of the file does not know.",
     NOT_INTEGER: "It is no whole number.",
     FRACTION: "It is no whole number.",

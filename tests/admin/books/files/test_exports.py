@@ -51,7 +51,7 @@ def test_an_unknown_format_leads_back_to_the_list(librarian: Client) -> None:
 def test_a_filter_with_nul_is_refused_in_words(librarian: Client) -> None:
     response = librarian.post(f"{EXPORT}?format=xlsx&q=a%00b", headers={"Accept": "text/html"})
     assert response.status_code == 400
-    assert "A filter has a NUL character." in response.content.decode()
+    assert "A filter has a character that cannot be stored." in response.content.decode()
     assert not Operation.objects.exists()
 
 

@@ -77,7 +77,10 @@ def test_a_file_that_is_not_read_or_has_no_record_is_refused_by_its_preview(head
     for content, reason in (
         (b"<mods/>", "This is MODS, which the library cannot read. Save it as MARCXML or RIS."),
         (b"<collection/>", "No record was found in the file. It was read as MARCXML."),
-        (b"title,author,year,isbn,genre,a\0b\nA,B,1,1,C,D\n", "The name of a column has a NUL character."),
+        (
+            b"title,author,year,isbn,genre,a\0b\nA,B,1,1,C,D\n",
+            "The name of a column has a character that cannot be stored.",
+        ),
     ):
         file = upload(head, content)
         assert f'role="alert">{reason}' in head.get(page(file, "mapping")).content.decode()
@@ -576,8 +579,11 @@ def test_bad_uploads_are_refused(head: Client, monkeypatch: pytest.MonkeyPatch) 
     for form, message in (
         ({"name": "a", "size": "11"}, "too large"),
         ({"size": "x"}, "Choose a file"),
-        ({"name": "a\0b", "size": "10"}, "The name of the file has a NUL character."),
-        ({"name": "a", "size": "10", "fingerprint": "a\0b"}, "The name of the file has a NUL character."),
+        ({"name": "a\0b", "size": "10"}, "The name of the file has a character that cannot be stored."),
+        (
+            {"name": "a", "size": "10", "fingerprint": "a\0b"},
+            "The name of the file has a character that cannot be stored.",
+        ),
     ):
         response = head.post(IMPORT, form, headers={"Accept": "application/json"})
         assert (response.status_code, message in response.json()["message"]) == (422, True)

@@ -64,7 +64,7 @@ def test_what_is_wrong_with_values_is_said_in_german(db: None) -> None:
         "T,A,1900,9.78014E+12,G,,": (
             "isbn: Eine Tabellenkalkulation hat die Zahl gerundet. isbn: Das ist keine gültige ISBN."
         ),
-        "T,A,1,\0,G,,": "isbn: Nullzeichen sind nicht erlaubt.",
+        "T,A,1,\0,G,,": "isbn: Das Feld enthält ein Zeichen, das nicht gespeichert werden kann.",
         "T,A,1,2,G,perhaps,": "available: Das ist weder true (verfügbar) noch false (ausgeliehen).",
         "T,A,1,2,G,,x": "id: Das ist keine ID eines Buchs.",
         "T,A,1,\udcff,G,,": "isbn: Hier stehen Bytes, die die Zeichenkodierung der Datei nicht kennt.",

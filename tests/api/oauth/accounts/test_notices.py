@@ -41,7 +41,7 @@ def test_a_new_password_is_announced(api: httpx.Client, jane: User) -> None:
 
 def test_a_new_address_is_announced_to_the_old_one(api: httpx.Client, jane: User) -> None:
     submit(api, "/accounts/profile", first_name="", last_name="", email=NEW, password=PASSWORD)
-    assert list_mails() == [([OLD], "Your mail address at the library was changed")]
+    assert list_mails() == [([OLD], "Your email address at the library was changed")]
 
 
 def test_a_second_factor_is_announced_when_it_is_turned_on_and_off(jane: User) -> None:
