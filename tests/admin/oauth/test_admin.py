@@ -235,6 +235,10 @@ def test_people_show_their_state_as_a_word(root: Client) -> None:
     assert list_badges(root.get("/admin/auth/user/?q=gone")) == ["Inactive"]
 
 
+def test_the_button_of_a_filter_names_what_is_chosen(root: Client) -> None:
+    assert "Groups: none" in read_text(root.get("/admin/auth/user/?groups__isnull=True"))
+
+
 def test_too_many_keys_are_explained(developer: Client, ada: User, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(api_keys, "MAX_KEYS_PER_USER", 1)
     create_key(ada)
