@@ -41,6 +41,9 @@ class AuthorizationAdmin(ReadOnlyAdmin, OwnedAdmin):
     consent_age = age_column("created_at", _("given"))
     last_refresh = age_column("refreshed_at", _("last refreshed"), _("never"))
 
+    def is_possible(self, action: str, row: Authorization) -> bool:
+        return row.ended_at is None
+
     @admin.display(description=_("access"))
     def sentence(self, authorization: Authorization) -> str:
         names = {

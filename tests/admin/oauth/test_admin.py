@@ -260,11 +260,17 @@ def test_a_developer_revokes_a_key(developer: Client, ada: User, api: httpx.Clie
 def test_a_page_has_a_button_for_what_can_be_done_now(root: Client, ada: User) -> None:
     (active, _), (revoked, _) = create_key(ada), create_key(ada)
     api_keys.revoke_keys(APIKey.objects.filter(pk=revoked.pk), timezone.now())
+    access, ended = (
+        Authorization.objects.create(scopes="read", created_at=timezone.now(), ended_at=ended_at)
+        for ended_at in (None, timezone.now())
+    )
     guest = User.objects.create_user("guest", "guest@library.example")
     member = User.objects.create_user("member", "member@library.example", "correct horse battery staple")
     buttons = {
         f"{KEYS}{active.pk}/change/": ["revoke"],
         f"{KEYS}{revoked.pk}/change/": [],
+        f"{ACCESS}{access.pk}/change/": ["end"],
+        f"{ACCESS}{ended.pk}/change/": [],
         f"{APPS}{oauth_flows.create_confidential_app(user=ada).pk}/change/": ["make_new_secret"],
         f"{APPS}{oauth_flows.create_public_app(user=ada).pk}/change/": [],
         f"/admin/auth/user/{guest.pk}/change/": ["invite_again"],
