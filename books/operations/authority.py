@@ -19,10 +19,10 @@ def require_authority(operation: Operation, now: datetime) -> None:
     if parameters.get("by_command"):
         return
     if not is_person_permitted(operation.actor.user_id, parameters):
-        raise OperationFailed(_("Who began the operation may not do so any more."))
+        raise OperationFailed(_("Who began this may not do so any more."))
     credential = parameters.get("credential")
     if credential and not is_still_valid(**credential, now=now):
-        raise OperationFailed(_("The API key or app that began the operation may not do so any more."))
+        raise OperationFailed(_("The API key or app that began this may not do so any more."))
 
 
 def is_person_permitted(user_id: int | None, parameters: Mapping[str, Any]) -> bool:

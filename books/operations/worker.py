@@ -128,7 +128,7 @@ def run_operation(operation: Operation, stop: Event, write_line: Callable[[str],
     runner = OperationRunner(operation, stop)
     try:
         if (operation.parameters or {}).get("by_command"):
-            runner.fail(OperationFailed(_("The command that began the operation has ended before its end.")))
+            runner.fail(OperationFailed(_("The command that began this ended before it was done.")))
         while not stop.is_set() and not runner.result and runner.advance():
             stop.wait(PAUSES[connection.vendor])
         if not runner.result:

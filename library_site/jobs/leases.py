@@ -21,7 +21,7 @@ from library_site.db.sql import Row, fetch_all, id_list, now_plus
 LEASE_TIME = timedelta(seconds=30)
 # If more workers than this die during a lease of a row, the row is not leased again.
 MAX_LOST_WORKERS = 10
-POISON_TEXT = gettext_noop("Poison: more than %(count)s workers did not come back from it.")
+POISON_TEXT = gettext_noop("Given up: more than %(count)s workers ended during it.")
 POISONED_REASON = POISON_TEXT % {"count": MAX_LOST_WORKERS}
 LEASE_SQL = (
     "UPDATE {} SET next_at = {}, lease = %s, claimed = claimed + 1 WHERE id IN ({}) AND next_at <= {} RETURNING {}"

@@ -20,8 +20,8 @@ from tests.support.operations import begin_edit, claim_runner, create_head_libra
 
 OPERATIONS = "/api/v2/operations"
 LEND_ALL = {"kind": "edit", "filter": {}, "set": {"available": False}}
-PERSON_REASON = "Who began the operation may not do so any more."
-CREDENTIAL_REASON = "The API key or app that began the operation may not do so any more."
+PERSON_REASON = "Who began this may not do so any more."
+CREDENTIAL_REASON = "The API key or app that began this may not do so any more."
 
 # SQLite's clock shows whole milliseconds, and may be that much behind.
 TICK = timedelta(milliseconds=1)

@@ -226,7 +226,7 @@ def test_an_event_that_kills_workers_is_given_up(branch: Source) -> None:
     assert claims == [1] * MAX_LOST_WORKERS + [0, 0]
     row.refresh_from_db()
     assert (row.state, row.attempted, row.next_at, row.lease) == ("dead", 0, None, None)
-    assert row.error.startswith("Poison")
+    assert row.error.startswith("Given up")
 
 
 def close_connections_after(call: Callable[[], Any]) -> Callable[[], Any]:

@@ -101,7 +101,7 @@ def test_no_workbook_is_written_for_who_may_not_see_the_books_any_more(
     astrid.groups.clear()
     assert not runner.advance()
     operation = Operation.objects.get(kind="export")
-    assert (operation.state, operation.error) == ("failed", "Who began the operation may not do so any more.")
+    assert (operation.state, operation.error) == ("failed", "Who began this may not do so any more.")
 
 
 def test_who_may_see_the_books_alone_gets_a_workbook(client: Client, db: None) -> None:

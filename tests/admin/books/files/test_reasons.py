@@ -84,7 +84,7 @@ def test_an_operation_fails_in_the_language_of_who_began_it(head: Client, berta:
     head.post("/admin/books/book/bulk_edit/?genre=none", read_inputs(read_text(question)))
     berta.groups.clear()
     run_operations()
-    assert Operation.objects.get().error == "Wer den Vorgang begonnen hat, darf das nicht mehr."
+    assert Operation.objects.get().error == "Wer das begonnen hat, darf es nicht mehr."
 
 
 def test_the_page_of_a_check_counts_the_reasons_and_names_the_fields(head: Client) -> None:

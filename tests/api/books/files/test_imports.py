@@ -253,7 +253,7 @@ def test_no_worker_goes_on_with_an_import_whose_command_has_died(transactional_d
     worker.run(once=True, write_line=print)
     operation.refresh_from_db()
     assert operation.state == Operation.State.FAILED
-    assert operation.error == "The command that began the operation has ended before its end."
+    assert operation.error == "The command that began this ended before it was done."
 
 
 def test_a_format_that_is_named_counts_more_than_the_first_bytes(db: None, tmp_path: Path) -> None:

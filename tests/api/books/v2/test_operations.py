@@ -75,7 +75,7 @@ def test_an_operation_of_a_program_has_no_language_and_fails_in_english(
         run_operations()
     operation = Operation.objects.get()
     assert "language" not in (operation.parameters or {})
-    assert operation.error == "Who began the operation may not do so any more."
+    assert operation.error == "Who began this may not do so any more."
 
 
 def test_an_operation_is_accepted_done_and_undone(api: httpx.Client, key: dict[str, str]) -> None:
