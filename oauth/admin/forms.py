@@ -2,7 +2,6 @@
 
 from datetime import datetime
 from functools import partial
-from itertools import chain
 from typing import Any
 
 from django import forms
@@ -153,14 +152,16 @@ class PermissionsWidget(forms.CheckboxSelectMultiple):
                 described |= pks if pks <= checked else set()
                 options = groups.setdefault(roles.get_group_name(needed), [])
                 options.append((",".join(sorted(pks)), sentence, pks <= checked))
-        effective = {*chain(*roles.ROLE_SENTENCES.values())}
+        effective = frozenset().union(*roles.ROLE_SENTENCES.values())
         rest = [
             (str(one.pk), roles.describe_permission(one), str(one.pk) in checked)
             for codename, one in permissions.items()
-            if str(one.pk) in checked
-            or codename in effective
-            or admin.site.is_registered(one.content_type.model_class())
             if str(one.pk) not in described
+            and (
+                str(one.pk) in checked
+                or codename in effective
+                or admin.site.is_registered(one.content_type.model_class())
+            )
         ]
         return [*groups.items(), (gettext("Single permissions"), rest)]
 
