@@ -23,6 +23,7 @@ from tests.support.oauth_flows import (
     build_authorization_request,
     create_confidential_app,
     create_key_header,
+    create_reader,
     parse_redirect,
     post_form,
     read_hidden_fields,
@@ -286,10 +287,11 @@ def use_session(client: httpx.Client, key: str) -> None:
 
 def test_to_turn_it_on_or_off_ends_the_other_sessions(api: httpx.Client, margaret: User) -> None:
     other_sessions = []
-    for _ in range(2):
+    for user in (margaret, margaret, create_reader("someone else")):
         api.cookies.clear()
-        sign_in(api, margaret)
+        sign_in(api, user)
         other_sessions.append(api.cookies["sessionid"])
+    session_of_another = other_sessions.pop()
     api.cookies.clear()
     enter_password(api)
     submit_setup(api, password=PASSWORD)
@@ -302,6 +304,8 @@ def test_to_turn_it_on_or_off_ends_the_other_sessions(api: httpx.Client, margare
     for key in (session_with_factor, *other_sessions):
         use_session(api, key)
         assert not is_signed_in(api)
+    use_session(api, session_of_another)
+    assert is_signed_in(api)
 
 
 def test_a_stolen_session_ends_when_it_is_turned_on_or_off(api: httpx.Client, margaret: User) -> None:
