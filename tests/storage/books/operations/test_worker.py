@@ -168,7 +168,7 @@ def test_an_operation_that_workers_die_of_fails_in_the_language_of_who_began_it(
         claim_runner()
         end_lease(operation)
     run_operations(operation)
-    german = "Gift: Mehr als 10 Arbeitsprozesse sind davon nicht zurückgekommen."
+    german = "Aufgegeben: Mehr als 10 Arbeitsprozesse endeten dabei."
     assert (operation.state, operation.error) == ("failed", german)
 
 
