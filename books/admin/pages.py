@@ -146,6 +146,9 @@ class BookAdmin(ValidatingAdmin):
     def delete_model(self, request: HttpRequest, obj: Book) -> None:
         changes.delete_book(obj.pk, None, find_librarian(request), timezone.now())
 
+    def render_delete_form(self, request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
+        return super().render_delete_form(request, {**context, "books": [context["object"]]})
+
     def response_delete(self, request: HttpRequest, obj_display: str, obj_id: int) -> HttpResponse:
         """Replaces Django's message by one that undoes."""
         may_restore = request.user.has_perm(ADD_BOOK)

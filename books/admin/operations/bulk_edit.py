@@ -12,9 +12,9 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDi
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import ngettext_lazy
 
-from books.admin.descriptions import compare_fields, operation_address
+from books.admin.descriptions import compare_fields, format_sentence, operation_address
 from books.admin.list.filters import LIST_FORM, ListFilterForm, change_query, list_unknown_names, resolve_filters
 from books.admin.list.settings import redirect_to_list
 from books.admin.list.words import describe_selection
@@ -22,14 +22,16 @@ from books.admin.operations.descriptions import describe_edit
 from books.admin.operations.forms import BulkEditForm
 from books.admin.views import render_page
 from books.history.actors import get_or_create_actor
-from books.models import Actor
+from books.models import Actor, Book
 from books.operations.lifecycle import store_operation
 from books.operations.previews import Preview
 from books.operations.selection_tasks import DELETE, MAX_ANNOUNCED_ALWAYS, DeleteTask, EditTask, OperationRequest
 from books.operations.selections import StoredFilter, read_stored_filter
-from library_site.admin.paginator import count_rows, format_total
+from library_site.admin.paginator import count_rows
 
 SIGNING_SALT = "books.bulk_edit"
+EDIT_BUTTON = ngettext_lazy("Edit %(count)s book", "Edit %(count)s books", "number")
+DELETE_BUTTON = ngettext_lazy("Delete %(count)s book", "Delete %(count)s books", "number")
 
 
 class Question(NamedTuple):
@@ -103,17 +105,12 @@ def begin_or_ask_again(request: HttpRequest, question: Question) -> HttpResponse
 
 
 def ask(request: HttpRequest, change: OperationRequest, error: str = "") -> HttpResponse:
-    preview, title = change.preview(), _("Edit many books")
-    button = ngettext("Edit %(count)s book", "Edit %(count)s books", preview.matched)
-    if change.kind is DeleteTask:
-        title = _("Delete many books")
-        button = ngettext("Delete %(count)s book", "Delete %(count)s books", preview.matched)
+    preview = change.preview()
     return render_preview(
         request,
-        title,
+        DELETE_BUTTON if change.kind is DeleteTask else EDIT_BUTTON,
         change.parameters,
         preview,
-        button=button % {"count": format_total(preview.matched)},
         error=error,
         is_large=preview.matched > MAX_ANNOUNCED_ALWAYS,
         filter=describe_selection(change.selection),
@@ -124,15 +121,17 @@ def ask(request: HttpRequest, change: OperationRequest, error: str = "") -> Http
 
 
 def render_preview(
-    request: HttpRequest, title: str, parameters: Mapping[str, Any], preview: Preview, **context: Any
+    request: HttpRequest, words: Any, parameters: Mapping[str, Any], preview: Preview, **context: Any
 ) -> HttpResponse:
-    """Renders the preview. The form's `inputs` confirm it."""
+    """Renders the preview. `words` are lazily translated and take the number of books; the form's `inputs` confirm."""
+    button = format_sentence(words, preview.matched)
     return render_page(
         request,
         "operations/preview",
-        title,
+        f"{button}?",
+        button=button,
         preview=preview,
-        is_deletion=not parameters,
+        books=[Book(pk=sample.id, **sample.before) for sample in preview.samples if not parameters],
         lines=list(describe_edit(parameters)),
         samples=[(sample, compare_fields(sample.before, sample.after)) for sample in preview.samples],
         unchanged=preview.matched - preview.would_change - preview.conflicts - preview.invalid,

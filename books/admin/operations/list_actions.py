@@ -10,10 +10,10 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.formats import number_format
-from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext, ngettext_lazy
 from django.utils.translation import gettext_lazy as _
 
-from books.admin.operations.bulk_edit import ask, is_across, read_selected_books, render_preview
+from books.admin.operations.bulk_edit import DELETE_BUTTON, ask, is_across, read_selected_books, render_preview
 from books.admin.views import BULK_EDIT, find_librarian, may_undo, report_done
 from books.models import Book
 from books.operations.edits import Edit
@@ -45,10 +45,18 @@ def build_mark(name: str, question: Any, result: Any, *, available: bool) -> Lis
 
 
 MARK_AVAILABLE = build_mark(
-    "mark_available", _("Mark as available"), _("Books now available: %(count)d."), available=True
+    "mark_available",
+    ngettext_lazy("Mark %(count)s book as available", "Mark %(count)s books as available", "number"),
+    _("Books now available: %(count)d."),
+    available=True,
 )
-MARK_LENT = build_mark("mark_lent", _("Mark as lent"), _("Books now lent: %(count)d."), available=False)
-DELETE_ACTION = ListAction("delete_books", _("Delete"), _("Books deleted: %(count)d."), DeleteTask, {})
+MARK_LENT = build_mark(
+    "mark_lent",
+    ngettext_lazy("Mark %(count)s book as lent", "Mark %(count)s books as lent", "number"),
+    _("Books now lent: %(count)d."),
+    available=False,
+)
+DELETE_ACTION = ListAction("delete_books", DELETE_BUTTON, _("Books deleted: %(count)d."), DeleteTask, {})
 
 
 def run_list_action(request: HttpRequest, books: QuerySet[Book], action: ListAction) -> HttpResponse | None:
@@ -82,19 +90,15 @@ def ask_as_operation(request: HttpRequest, action: ListAction) -> HttpResponse |
 
 
 def ask_at_once(request: HttpRequest, action: ListAction, pks: Sequence[int]) -> HttpResponse:
-    count = len(pks)
-    title = ngettext("%(question)s: %(count)d book?", "%(question)s: %(count)d books?", count)
-    button = ngettext("%(question)s: %(count)s book", "%(question)s: %(count)s books", count)
-    words = {"question": action.question, "count": count}
-    inputs = {"action": action.name, "select_across": request.POST.get("select_across", "0"), "confirmed": count}
+    across = request.POST.get("select_across", "0")
+    inputs = {"action": action.name, "select_across": across, "confirmed": len(pks)}
     # The user confirmed another number of books.
     error = gettext("Meanwhile the number of books has changed.") if "confirmed" in request.POST else ""
     return render_preview(
         request,
-        title % words,
+        action.question,
         action.parameters,
         action.task.preview(Book.objects.filter(pk__in=pks), action.parameters),
-        button=button % words,
         error=error,
         is_at_once=True,
         inputs=[*inputs.items(), *((ACTION_CHECKBOX_NAME, pk) for pk in request.POST.getlist(ACTION_CHECKBOX_NAME))],

@@ -1,5 +1,6 @@
 """Actions on many books: which ask first, what the question shows, and that no more books are changed than it said."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -56,6 +57,16 @@ def test_a_deletion_always_asks_and_shows_isbns(librarian: Client) -> None:
     assert "Books deleted: 1." in read_text(answer_question(librarian, question))
     assert not Book.objects.filter(pk=book.pk).exists()
     assert Book.objects.count() == 1
+
+
+def test_one_book_and_several_are_shown_in_the_same_table_before_their_deletion(librarian: Client) -> None:
+    book = create_book(title="<Emma>", available=False)
+    pages = librarian.get(f"{LIST}{book.pk}/delete/"), submit(librarian, "delete_books", book, index="0")
+    one, several = [re.findall("<table.*?</table>", read_text(page), re.DOTALL) for page in pages]
+    assert one == several
+    assert "&lt;Emma&gt;</a>" in one[0]
+    assert "lent" in one[0]
+    assert read_text(pages[1]).count("button primary") == 1
 
 
 def test_it_asks_again_if_the_list_has_other_books_by_then(librarian: Client) -> None:
