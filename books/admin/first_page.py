@@ -10,9 +10,9 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.formats import date_format
-from django.utils.html import format_html
 from django.utils.translation import gettext as _
 
+from books.admin.charts import Chart, build_chart
 from books.admin.descriptions import (
     ACTOR_LABELS,
     Description,
@@ -45,12 +45,8 @@ MAX_DECADES = 28
 MIN_CHART_DAYS = 3
 # So many users have a colour of their own in the chart. All others share the last colour.
 MAX_PEOPLE = 4
-# Templates draw charts as SVG, in a box of 100 by 100 units.
-SIZE = 100.0
 # The filter of Recent changes for actors without a name.
 CHANNEL = "channel"
-# The share of its space that a column fills.
-FILLED = 0.76
 
 
 class Number(NamedTuple):
@@ -61,42 +57,11 @@ class Number(NamedTuple):
     address: str
 
 
-class Part(NamedTuple):
-    """A rectangle in units of the box. `series` counts from 1; `title` is its tooltip."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-    series: int
-    title: str
-
-    def __str__(self) -> str:
-        """Returns SVG, so templates render the object as a rectangle."""
-        box = (f"{number:.2f}" for number in (self.x, self.y, self.width, self.height))
-        return format_html(
-            '<rect class="series-{}" x="{}" y="{}" width="{}" height="{}"><title>{}</title></rect>',
-            self.series,
-            *box,
-            self.title,
-        )
-
-
 class Name(NamedTuple):
     """A name of actors, and the filter of Recent changes that selects their changes by it."""
 
     text: str
     filter: str
-
-
-class Column(NamedTuple):
-    """A column of the chart, and a row of its table."""
-
-    label: str
-    total: int
-    values: Sequence[int]
-    parts: Sequence[Part]
-    address: str = ""
 
 
 def describe_first_page(request: HttpRequest) -> dict[str, Any]:
@@ -121,7 +86,6 @@ def describe_books(now: datetime, *, may_merge: bool) -> dict[str, Any]:
     if may_merge:
         duplicates = read_duplicates(now).number
         qualities.append(Number(_("possible duplicates"), duplicates, reverse("admin:duplicates")))
-    decades = build_decades(numbers["decades"], now.year)
     return {
         "numbers": [
             Number(_("Books"), numbers["books"], list_address()),
@@ -131,8 +95,7 @@ def describe_books(now: datetime, *, may_merge: bool) -> dict[str, Any]:
         "counts": qualities,
         "to_look_at": sum_counts([quality.books for quality in qualities]),
         "genres": build_genre_bars(numbers["genres"], numbers["books"]),
-        "decades": decades,
-        "fullest_decade": max((column.total for column in decades), default=0),
+        "decades": build_decades(numbers["decades"], now.year),
         "counted_at": find_count_time(summary, now),
     }
 
@@ -154,10 +117,8 @@ def describe_changes(now: datetime) -> dict[str, Any]:
     return {
         "feed": list_feed(),
         "series": series,
-        "days": build_chart_columns([format_day(day) for day in days], rows, [""] * len(days)),
-        "changes_in_days": totals.total(),
+        "days": build_chart([format_day(day) for day in days], rows, [""] * len(days), can_cut=True),
         "has_chart": sum(map(any, rows)) >= MIN_CHART_DAYS,
-        "busiest_day": max(map(sum, rows)),
     }
 
 
@@ -202,13 +163,13 @@ def build_genre_bars(genres: Sequence[tuple[str, int]], books: int) -> list[dict
     return bars
 
 
-def build_decades(decades: Sequence[tuple[int, int]], this_year: int) -> list[Column]:
+def build_decades(decades: Sequence[tuple[int, int]], this_year: int) -> Chart | None:
     """Returns the decades of probable years. Improbable years appear under "needs attention"."""
     probable = {
         decade: books for decade, books in decades if MIN_PROBABLE_YEAR <= decade <= this_year + 1 and books > 0
     }
     if not probable:
-        return []
+        return None
     last = max(probable)
     first = max(min(probable), last - 10 * (MAX_DECADES - 1))
     shown = range(first, last + 10, 10)
@@ -218,7 +179,7 @@ def build_decades(decades: Sequence[tuple[int, int]], this_year: int) -> list[Co
         columns.insert(0, (text, earlier, MIN_PROBABLE_YEAR, first - 1))
     labels, counts, starts, ends = zip(*columns, strict=True)
     addresses = [list_address(year_from=start, year_to=end) for start, end in zip(starts, ends, strict=True)]
-    return build_chart_columns(labels, [(count,) for count in counts], addresses)
+    return build_chart(labels, [(count,) for count in counts], addresses)
 
 
 def name_actors(pks: Collection[str]) -> dict[str, Name]:
@@ -293,22 +254,3 @@ def describe_changed_values(change: Description) -> str:
 def list_running_operations() -> list[dict[str, Any]]:
     operations = list_shown_operations().exclude(next_at=None).order_by("pk")
     return [describe_row(operation) for operation in operations[:MAX_SHOWN_OPERATIONS]]
-
-
-def build_chart_columns(labels: Sequence[str], rows: Sequence[Sequence[int]], addresses: Sequence[str]) -> list[Column]:
-    """Returns a column for each label. Its values are stacked, the first at the bottom."""
-    highest = max(map(sum, rows), default=0) or 1
-    place = SIZE / (len(rows) or 1)
-    return [
-        Column(label, sum(values), values, list(stack(number * place, place, label, values, highest)), address)
-        for number, (label, values, address) in enumerate(zip(labels, rows, addresses, strict=True))
-    ]
-
-
-def stack(x: float, place: float, label: str, values: Sequence[int], highest: int) -> Iterable[Part]:
-    bottom = SIZE
-    for series, value in enumerate(values, 1):
-        if value:
-            height = SIZE * value / highest
-            bottom -= height
-            yield Part(x + place * (1 - FILLED) / 2, bottom, place * FILLED, height, series, f"{label}: {value}")

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from books import summaries
 from books.admin import first_page
-from books.admin.first_page import build_chart_columns
+from books.admin.charts import build_chart
 from books.models import Actor, Book, Change, Summary
 from library_site.admin import paginator
 from tests.support.admin_pages import read_text, read_words
@@ -136,24 +136,47 @@ def test_genres_and_decades_are_charts_with_their_numbers(librarian: Client, mon
         ("Novel", 4, f"{LIST}?genre=Novel"),
         ("Others", 1, "/admin/books/book/genres/"),
     ]
-    assert [(column.label, column.total, column.address) for column in context["decades"]] == [
+    assert [(column.label, column.total, column.address) for column in context["decades"].columns] == [
         ("before 1920", 1, f"{LIST}?year_from=1400&year_to=1919"),
         ("1920–1929", 2, f"{LIST}?year_from=1920&year_to=1929"),
         ("1930–1939", 1, f"{LIST}?year_from=1930&year_to=1939"),
     ]
     counts = [(bar["address"], bar["books"]) for bar in context["genres"][:1]]
-    for address, count in [*counts, *((column.address, column.total) for column in context["decades"])]:
+    for address, count in [*counts, *((column.address, column.total) for column in context["decades"].columns)]:
         assert librarian.get(address).context["cl"].result_count == count
 
 
 def test_the_parts_of_a_column_lie_on_each_other() -> None:
-    columns = build_chart_columns(["a", "b"], [(1, 3), (0, 2)], ["", ""])
+    columns = build_chart(["a", "b"], [(1, 3), (0, 2)], ["", ""]).columns
     assert [[(part.series, part.y, part.height) for part in column.parts] for column in columns] == [
         [(1, 75, 25), (2, 0, 75)],
         [(2, 50, 50)],
     ]
     assert all(part.x + part.width <= 50 for part in columns[0].parts)
     assert all(part.x >= 50 for part in columns[1].parts)
+
+
+def test_the_lines_of_a_chart_have_round_numbers() -> None:
+    for highest, numbers in ((0, "0 1"), (1, "0 1"), (8, "0 2 4 6 8"), (12, "0 5 10 15"), (2_540, "0 1000 2000 3000")):
+        ticks = build_chart(["a"], [(highest,)], [""]).ticks
+        assert " ".join(str(tick.number) for tick in reversed(ticks)) == numbers
+        assert (ticks[0].y, ticks[-1].y) == (0, 100)
+
+
+def test_days_far_above_all_others_are_cut_and_named() -> None:
+    def build(*totals: int, can_cut: bool = True) -> tuple[list[str], int]:
+        rows = [(total, 1) for total in totals]
+        chart = build_chart([*"abcde"], rows, [""] * 5, can_cut=can_cut)
+        assert {part.y + part.height for column in chart.columns for part in column.parts if part.series == 1} == {100}
+        return [column.label for column in chart.cut], chart.ticks[0].number
+
+    assert build(9, 2_000, 11, 500, 3) == (["b", "d"], 15)
+    assert build(9, 44, 11, 12, 3) == ([], 60)
+    assert build(9, 2_000, 11, 500, 3, can_cut=False) == ([], 3_000)
+    chart = build_chart([*"abcde"], [(2_000,), (1_900,), (10,), (0,), (0,)], [""] * 5, can_cut=True)
+    assert chart.ticks[0].number == 10
+    column = build_chart([*"abcd"], [(1,), (1,), (1,), (60,)], [""] * 4, can_cut=True).columns[-1]
+    assert [(part.series, part.y, part.height) for part in column.parts] == [(1, 0, 100), (0, 8, 4)]
 
 
 def test_changes_are_counted_by_day_and_person(librarian: Client, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,10 +195,10 @@ def test_changes_are_counted_by_day_and_person(librarian: Client, monkeypatch: p
         ("ada", 1, f"{RECENT_CHANGES}?user=ada"),
         ("Others", 1, ""),
     ]
-    days = context["days"]
+    days = context["days"].columns
     assert len(days) == 30
     assert [list(day.values) for day in days[-2:]] == [[0, 0, 0], [2, 1, 1]]
-    assert (context["changes_in_days"], context["busiest_day"], context["has_chart"]) == (4, 4, False)
+    assert not context["has_chart"]
 
 
 def test_days_are_those_of_the_readers_zone(librarian: Client, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,7 +208,7 @@ def test_days_are_those_of_the_readers_zone(librarian: Client, monkeypatch: pyte
     monkeypatch.setattr("django.utils.timezone.now", lambda: now + timedelta(hours=12))
     for zone, age in (("UTC", 0), ("America/New_York", 1)):
         librarian.cookies["time_zone"] = zone
-        days = librarian.get(INDEX).context["days"]
+        days = librarian.get(INDEX).context["days"].columns
         assert [place for place, day in enumerate(reversed(days)) if day.total] == [age], zone
 
 
@@ -201,7 +224,7 @@ def test_changes_before_thirty_days_are_not_counted(librarian: Client) -> None:
     for days, year in ((29, 1), (30, 2)):
         change_book(book, year=year)
         move_last_change(days)
-    assert [sum(day.values) for day in librarian.get(INDEX).context["days"]] == [1, *[0] * 28, 1]
+    assert [sum(day.values) for day in librarian.get(INDEX).context["days"].columns] == [1, *[0] * 28, 1]
 
 
 def move_last_change(days: int) -> None:
