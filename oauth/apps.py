@@ -9,7 +9,7 @@ from oauth2_provider.apps import DOTConfig
 class ToolkitConfig(DOTConfig):
     """The toolkit, with a name that librarians understand."""
 
-    verbose_name = _("Apps")  # type: ignore[assignment]  # the toolkit's is a plain text
+    verbose_name = _("Apps and keys")  # type: ignore[assignment]  # the toolkit's is a plain text
 
 
 class OAuthConfig(AppConfig):

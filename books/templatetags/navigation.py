@@ -1,6 +1,7 @@
-"""The navigation bar of all pages: the user's pages, administration, and the account."""
+"""The navigation bar of all pages: the user's pages, administration, and the account; and its links as a list."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from itertools import chain
 from typing import Any, NamedTuple
 
 from django import template
@@ -9,9 +10,11 @@ from django.http import HttpRequest
 from django.template import Context
 from django.urls import reverse
 from django.utils.functional import Promise
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from books.admin.views import (
+    ADD_BOOK,
     BULK_EDIT,
     CHANGE_BOOK,
     IMPORT_BOOKS,
@@ -71,9 +74,7 @@ def show_bar(context: Context) -> dict[str, Any]:
         "is_member": is_member,
         "places": [(link, number < PHONE_PLACES) for number, link in enumerate(places)],
         "more": more,
-        "apps": list(iter_administered(request, admin.site.get_app_list(request) if apps is None else apps))
-        if is_member
-        else [],
+        "apps": group_administered(request, apps or admin.site.get_app_list(request)).items() if is_member else (),
         # Only the pages of the admin include Django's script for it.
         "has_scheme_choice": apps is not None,
     }
@@ -94,8 +95,9 @@ def find_current(path: str) -> str:
     return addresses.get(longest, "")
 
 
-def iter_administered(request: HttpRequest, apps: Iterable[dict[str, Any]]) -> Iterator[tuple[str, list[BarLink]]]:
-    """Yields the other models that a user may see, by app name."""
+def group_administered(request: HttpRequest, apps: Iterable[dict[str, Any]]) -> dict[str, list[BarLink]]:
+    """Returns the other models that a user may see, by the name of their apps, which two may share."""
+    groups: dict[str, list[BarLink]] = {}
     for app in apps:
         links = [
             BarLink(str(model["name"]), model["admin_url"], request.path.startswith(model["admin_url"]))
@@ -103,4 +105,18 @@ def iter_administered(request: HttpRequest, apps: Iterable[dict[str, Any]]) -> I
             if model["admin_url"] and app["app_label"] != "books"
         ]
         if links:
-            yield app["name"], links
+            groups.setdefault(str(app["name"]), []).extend(links)
+    return groups
+
+
+@register.simple_tag(takes_context=True)
+def list_open_pages(context: Context) -> list[BarLink]:
+    """Returns what a person may open who sees no books: the links of the bar, and the empty form."""
+    bar, address = show_bar(context), reverse("admin:books_book_add")
+    form = (
+        [BarLink(gettext("Add book"), address, is_current=False)]
+        if has_any_permission(bar["request"], (ADD_BOOK,))
+        else []
+    )
+    links = chain.from_iterable(links for _name, links in bar["apps"])
+    return [*form, *(link for link, _is_on_phone in bar["places"]), *bar["more"], *links]

@@ -16,6 +16,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext, gettext_noop, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
+from library_site.admin.badges import format_lines
 from oauth.accounts import roles
 from oauth.scopes import ALL_SCOPES, DEFAULT_SCOPE, NO_SCOPES, SCOPES, ScopeSet, format_scopes, get_user_scopes
 from oauth.server import redirect_uris, registration
@@ -163,7 +164,8 @@ class PermissionsWidget(forms.CheckboxSelectMultiple):
                 or admin.site.is_registered(one.content_type.model_class())
             )
         ]
-        return [*groups.items(), (gettext("Single permissions"), rest)]
+        # The books' app is the last to register its sentences, and permits what most people need.
+        return [*reversed(groups.items()), (gettext("Single permissions"), rest)]
 
 
 class RolesField(RowsField):
@@ -174,8 +176,8 @@ class RolesField(RowsField):
         super().__init__(groups.order_by("name").prefetch_related(roles.GROUP_PERMISSIONS), **options)
 
     def label_from_instance(self, group: Any) -> str:
-        sentences = "; ".join(roles.describe_group(group))
-        return format_html("<span><strong>{}</strong>: {}</span>", gettext(group.name), sentences)
+        lines = format_lines(roles.describe_group(group))
+        return format_html('<span class="role"><strong>{}</strong> {}</span>', gettext(group.name), lines)
 
 
 class InvitationForm(forms.ModelForm):

@@ -13,7 +13,7 @@ from django.utils.html import format_html
 from django.utils.translation import gettext, gettext_noop, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from library_site.admin.badges import format_badge
+from library_site.admin.badges import format_badge, format_lines
 from library_site.admin.model_admins import YesNoFilter
 from library_site.admin.moments import moment_column
 from oauth.accounts import mails, roles
@@ -30,7 +30,7 @@ LABELS = {
 }
 HELP_TEXTS = {
     "is_active": _("Without it the person's apps, keys and webhooks stop, too."),
-    "is_staff": _("Needed on these pages for all that the groups permit."),
+    "is_staff": _("Librarians and developers work in them."),
     "is_superuser": _("Runs the library: invites people, and says what each may do."),
     "groups": _("Who is in several may do what each of them permits."),
     "user_permissions": _("Beside what the groups permit."),
@@ -63,7 +63,7 @@ class LibraryUserAdmin(DelegatingAdmin, UserAdmin):
     list_select_related = ("second_factor",)
     fieldsets = (
         (None, {"fields": ("username", "first_name", "last_name", "email", "password_link")}),
-        (MAY_LABEL, {"fields": ("is_active", "is_staff", "is_superuser", "groups")}),
+        (_("What this person may do"), {"fields": ("is_active", "is_staff", "is_superuser", "groups")}),
         (_("Further permissions"), {"fields": ("user_permissions",), "classes": ("collapse",)}),
         (_("Details"), {"fields": ("last_sign_in", "joining_time"), "classes": ("collapse",)}),
     )
@@ -117,7 +117,7 @@ class LibraryUserAdmin(DelegatingAdmin, UserAdmin):
 
     @admin.display(description=MAY_LABEL)
     def may_sentences(self, user: User) -> str:
-        return "; ".join(roles.describe_user(user))
+        return format_lines(roles.describe_user(user))
 
     @admin.display(description=_("signs in with"))
     def sign_in(self, user: User) -> str:
@@ -191,7 +191,7 @@ class LibraryGroupAdmin(DelegatingAdmin, GroupAdmin):
 
     @admin.display(description=MAY_LABEL)
     def may(self, group: Group) -> str:
-        return "; ".join(roles.describe_group(group))
+        return format_lines(roles.describe_group(group))
 
     @admin.display(description=_("people"))
     def people(self, group: Any) -> str:

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 
 from library_site.admin.badges import format_badge
@@ -61,6 +61,27 @@ def test_the_bar_leads_to_what_one_administers(librarian: Client) -> None:
     response = librarian.get("/admin/oauth/apikey/")
     assert "Manage" in read_bar(response)
     assert '<a href="/admin/oauth/apikey/" aria-current="page">' in read_bar(response)
+
+
+def test_who_sees_no_books_finds_their_pages_on_the_first(client: Client, db: None) -> None:
+    """A group that permits one thing alone leaves no empty card."""
+    helper = User.objects.create_user("astrid", is_staff=True)
+    client.force_login(helper)
+    for codename, links in (
+        ("add_book", ["/admin/books/book/add/"]),
+        ("import_books", ["/admin/books/book/import/"]),
+        ("view_apikey", ["/admin/oauth/apikey/"]),
+        ("delete_book", []),
+    ):
+        helper.user_permissions.set(Permission.objects.filter(codename=codename))
+        page = read_text(client.get("/admin/")).partition('id="content-main"')[2].partition("<footer")[0]
+        assert re.findall(r'<a href="([^"]+)"', page) == links, codename
+        assert ("Your account may see nothing here yet." in page) is (not links), codename
+
+
+def test_apps_have_one_heading_in_the_menu(root: Client) -> None:
+    headings = re.findall(r'menu-heading">([^<]*)<', read_bar(root.get("/admin/")))
+    assert headings == ["Apps and keys", "People", "Webhooks"]
 
 
 def test_the_bar_says_where_one_is(librarian: Client) -> None:

@@ -1,5 +1,6 @@
 """Who runs the library invites people on one page of the admin, which says what each role may do."""
 
+import re
 from typing import Any
 
 from django.contrib.auth.models import Group, Permission, User
@@ -26,23 +27,29 @@ def invite(browser: Client, *roles: str, **changes: str) -> Any:
     return browser.post(f"{USERS}add/", {**form, **changes}, follow=True)
 
 
+def read_lines(text: str, role: str) -> list[str]:
+    """Returns what the role may do, as the page says it."""
+    return re.findall(r"<span>(.*?)</span>", text.partition(f"<strong>{role}</strong>")[2].partition("</label>")[0])
+
+
 def test_the_page_says_what_a_role_may_do(root: Client) -> None:
     text = read_text(root.get(f"{USERS}add/"))
     assert "Invite a person" in text
-    assert (
-        "<strong>Librarians</strong>: Find and read books; Add books; Change books, and mark them as lent or available;"
-        " Delete books; See who changed which book" in text
-    )
-    assert (
-        "<strong>Developers</strong>: Register apps, change and delete them; Make and revoke API keys; End the" in text
-    )
+    assert read_lines(text, "Librarians") == [
+        "Find and read books",
+        "Add books",
+        "Change books, and mark them as lent or available",
+        "Delete books",
+        "See who changed which book",
+    ]
+    assert read_lines(text, "Developers")[:2] == ["Register apps, change and delete them", "Make and revoke API keys"]
     assert "Can " not in text
 
 
 def test_a_role_with_other_permissions_says_them(root: Client) -> None:
     group = Group.objects.create(name="Helpers")
     group.permissions.set(Permission.objects.filter(codename__in=["view_book", "view_session"]))
-    assert "<strong>Helpers</strong>: Find and read books; Can view session" in read_text(root.get(f"{USERS}add/"))
+    assert read_lines(read_text(root.get(f"{USERS}add/")), "Helpers") == ["Find and read books", "Can view session"]
 
 
 def test_a_librarian_is_invited(root: Client) -> None:
