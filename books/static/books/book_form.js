@@ -1,5 +1,9 @@
 // The form of a book: Enter in the ISBN moves on, and suggestions and warnings come while it is filled in.
 'use strict';
+
+// What comes while a button is pressed would move the button, and the click would be lost. catalogue.js waits, too.
+let released = Promise.resolve();
+
 {
     const PAUSE = 150;
     const WATCHED = ['isbn', 'title', 'author', 'year'];
@@ -7,9 +11,7 @@
     const form = document.getElementById('book_form');
     const field = name => form.elements.namedItem(name);
     let latestCheck = 0;
-    let released = Promise.resolve();
 
-    // A warning moves the buttons: one that came while a button is pressed would lose the click.
     const waitForRelease = () => {
         released = new Promise(resolve => {
             for (const end of ['pointerup', 'pointercancel']) {

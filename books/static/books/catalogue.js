@@ -53,6 +53,7 @@
         body.set('csrfmiddlewaretoken', field('csrfmiddlewaretoken').value);
         const answer = await fetch(box.dataset.address, {method: 'POST', body}).catch(() => null);
         const text = answer ? await answer.text() : '';
+        await released;
         if (question === latestQuestion) {
             show(new DOMParser().parseFromString(text, 'text/html').getElementById('catalogue-entry'));
         }

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.support.browser import open_page
 from tests.support.receivers import respond_with
@@ -26,7 +26,7 @@ print(json.dumps(client.cookies["sessionid"].value))
 """
 ADD = "/admin/books/book/add/"
 # Books that nobody has yet.
-OTHER_ISBNS = ["9780141439600", "9780141439518", "9780141439662"]
+OTHER_ISBNS = ["9780141439600", "9780141439518", "9780141439662", "9780141439556"]
 # Chromium says so of each response that is none of 2xx.
 NO_SUCCESS = "Failed to load resource"
 
@@ -97,6 +97,35 @@ def test_the_scan_box_leads_to_a_filled_form_and_what_was_typed_stays(
         page.get_by_role("button", name="Use the ticked values").click()
         expect(page.locator("#id_year")).to_have_value("1815")
         assert page.locator("#id_title").input_value() == "Ema"
+
+
+def test_what_the_catalogue_found_does_not_move_the_button_that_is_pressed(
+    browser: Browser, library: Service, session: str, catalogue: Catalogue
+) -> None:
+    catalogue.answer = respond_with_records(build_record(m020a=OTHER_ISBNS[3]))
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    with open_page(browser, library, session) as page:
+        page.goto(ADD)
+        for name, value in {"Title": "Emma", "Author": "Jane Austen", "Year": "1815", "Genre": "Novel"}.items():
+            page.get_by_label(name).fill(value)
+        page.route("**/catalogue/", hold)
+        page.get_by_label("ISBN").fill(OTHER_ISBNS[3])
+        with page.expect_request("**/catalogue/"):
+            page.keyboard.press("Enter")
+        page.get_by_role("button", name="Save", exact=True).hover()
+        page.mouse.down()
+        with page.expect_response("**/catalogue/"):
+            held[0].continue_()
+        # When another response is there, the page has read the first one.
+        page.evaluate("fetch('/').then(answer => answer.text())")
+        expect(page.locator("#catalogue table")).to_have_count(0)
+        with page.expect_navigation():
+            page.mouse.up()
+        expect(page.locator(".messagelist")).to_contain_text("was added successfully")
 
 
 def test_a_form_that_is_not_filled_says_why(
