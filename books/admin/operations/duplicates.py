@@ -58,8 +58,11 @@ class MergeForm(forms.Form):
 def show_duplicates(request: HttpRequest) -> HttpResponse:
     """Lists pairs, sorted by id. A POST marks a pair as different books."""
     if request.method == "POST":
-        if pair := read_pair(request.POST.get("pair", "")):
+        pair = read_pair(request.POST.get("pair", ""))
+        if pair and Book.objects.filter(pk__in=pair).count() == len(pair):
             mark_and_report(request, pair)
+        else:
+            report_missing(request)
         return HttpResponseRedirect(request.get_full_path())
     duplicates = read_duplicates(timezone.now())
     pager = Pager(request.GET, PairCursor)
@@ -106,7 +109,7 @@ def merge(request: HttpRequest) -> HttpResponse:
     pair = read_pair(request.GET.get("pair", ""))
     books = Book.objects.in_bulk(pair or ())
     if pair is None or len(books) < len(pair):
-        messages.error(request, _("One of the books is not there any more."))
+        report_missing(request)
         return HttpResponseRedirect(reverse("admin:duplicates"))
     if request.method == "POST" and UNDO in request.GET:
         unmark_distinct(pair)
@@ -135,6 +138,10 @@ def merge(request: HttpRequest) -> HttpResponse:
 def mark_and_report(request: HttpRequest, pair: Pair) -> None:
     mark_distinct(pair)
     report_done(request, _("They are not listed as duplicates any more."), f"{merge_address(pair)}&{UNDO}=yes")
+
+
+def report_missing(request: HttpRequest) -> None:
+    messages.error(request, _("One of the books is not there any more."))
 
 
 def merge_and_report(request: HttpRequest, form: MergeForm) -> HttpResponse:
