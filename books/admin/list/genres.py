@@ -54,6 +54,7 @@ def show_genres(request: HttpRequest) -> HttpResponse:
         _("Genres"),
         page_help=_("Each book names its genre. Tick one to rename it in all its books, or several to make them one."),
         may_rename=request.user.has_perms([BULK_EDIT, CHANGE_BOOK]),
+        has_spellings=any(genre.spellings > 1 for genre in genres),
         most=max((genre.books for genre in genres), default=1),
         counted_at=find_count_time(summary, now),
         genres=[(genre, urlencode(build_genre_filter(genre.name))) for genre in genres],

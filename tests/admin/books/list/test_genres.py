@@ -34,8 +34,10 @@ def test_genres_are_counted_in_pages_whatever_their_capitals(
         ("a&b=c", 1, 1),
         ("Novel", 3, 2),
     ]
+    assert "Spellings" in read_words(page)
     page = follow_link(head, page, "Next page")
     assert [genre.name for genre, _ in page.context["genres"]] == ["Poetry", "Économie"]
+    assert "Spellings" not in read_words(page)
     assert "Next page" not in read_text(page)
 
 
