@@ -17,7 +17,7 @@ from books.history.loans import LENT, TAKEN_BACK, find_loan
 from books.history.records import MERGED_INTO
 from books.history.states import DELETIONS
 from books.models import Actor, Book, Change, Operation
-from books.operations.lifecycle import UNDER_WAY
+from books.operations.lifecycle import UNDER_WAY, find_undos
 from books.operations.tasks import get_kind, list_unlisted_kinds
 from library_site.admin.badges import Tone
 
@@ -66,6 +66,8 @@ class Description(NamedTuple):
     # None if the operation already shows the same.
     channel: Link | None
     operation: Link | None
+    # What undid the operation.
+    undo: Link | None
     lines: Sequence[ValueLine]
     # The page of the state after the change, None if there is no such page.
     state: str | None
@@ -83,11 +85,16 @@ class Description(NamedTuple):
 
 
 def describe_entries(entries: Sequence[Entry]) -> list[Description]:
-    """Takes at most three queries, for any number of entries."""
+    """Takes at most three queries and those of `find_undos`, for any number of entries."""
     titles = find_titles({entry.book_id for entry in entries})
-    operations = list_operations().in_bulk({entry.operation_id for entry in entries if entry.operation_id})
-    # The operation may expire after its entries were read.
-    return [describe_entry(entry, titles[entry.book_id], operations.get(entry.operation_id or 0)) for entry in entries]
+    pks = [entry.operation_id or 0 for entry in entries]
+    operations = list_operations().in_bulk({pk for pk in pks if pk})
+    undos = find_undos(operations.values())
+    return [
+        # The operation may expire after its entries were read.
+        describe_entry(entry, titles[entry.book_id], operations.get(pk), undos.get(pk))
+        for entry, pk in zip(entries, pks, strict=True)
+    ]
 
 
 def list_operations() -> QuerySet[Operation]:
@@ -100,7 +107,7 @@ def list_shown_operations() -> QuerySet[Operation]:
     return list_operations().exclude(kind__in=list_unlisted_kinds())
 
 
-def describe_entry(entry: Entry, title: str, operation: Operation | None) -> Description:
+def describe_entry(entry: Entry, title: str, operation: Operation | None, undo: Operation | None) -> Description:
     channel = Actor.Channel(entry.actor.channel)
     merged_into = (entry.after or {}).get(MERGED_INTO)
     return Description(
@@ -110,6 +117,7 @@ def describe_entry(entry: Entry, title: str, operation: Operation | None) -> Des
         describe_names(entry.actor),
         None if operation and operation.kind == channel else link_channel(channel),
         link_operation(operation) if operation else None,
+        link_undo(undo) if undo else None,
         compare_fields(entry.before, entry.after),
         None if entry.kind in DELETIONS else state_address(entry.book_id, entry.version),
         None if merged_into is None else link_book(merged_into),
@@ -143,6 +151,11 @@ def link_channel(channel: Actor.Channel) -> Link:
 
 def link_operation(operation: Operation) -> Link:
     return Link(describe_operation(operation), operation_address(operation.pk))
+
+
+def link_undo(undo: Operation) -> Link:
+    is_done = undo.state == Operation.State.DONE
+    return Link(gettext("undone") if is_done else gettext("being undone"), operation_address(undo.pk))
 
 
 def describe_operation(operation: Operation) -> str:

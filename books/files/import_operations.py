@@ -31,7 +31,7 @@ from books.files.parsing import ImportRules
 from books.files.uploads import iter_file_rows
 from books.history.actors import ActorRef
 from books.models import ImportFile, Operation
-from books.operations.lifecycle import UNDER_WAY, OperationEnded, cancel_operation, find_undo, store_operation
+from books.operations.lifecycle import UNDER_WAY, OperationEnded, cancel_operation, find_undos, store_operation
 from library_site.http.api_errors import APIError
 from library_site.jobs.expiry import delete_by_kind
 
@@ -122,13 +122,8 @@ def list_earlier_ids(file: ImportFile) -> list[int]:
     """Returns the ids of the imports of a file so far. What was undone can be imported again."""
     latest = file.import_operation
     imports = Operation.objects.filter(pk__in=[*read_parameters(latest).earlier, latest.pk]) if latest else []
-    return [operation.pk for operation in imports if not is_undone(operation)]
-
-
-def is_undone(operation: Operation) -> bool:
-    """An undo that was undone itself does not count."""
-    undo = find_undo(operation)
-    return undo is not None and not is_undone(undo)
+    undos = find_undos(imports)
+    return [operation.pk for operation in imports if operation.pk not in undos]
 
 
 @transaction.atomic

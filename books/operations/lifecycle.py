@@ -157,9 +157,14 @@ def undo_operation(
         raise OperationUndone from error
 
 
-def find_undo(operation: Operation) -> Operation | None:
-    """Returns the operation that undoes this one or has undone it."""
-    return list_undos([operation]).first()
+def find_undos(operations: Iterable[Operation]) -> dict[int, Operation]:
+    """Returns what undid each of these operations, or is undoing it, unless that was undone itself.
+
+    Takes a query, and another one for each further link of the longest chain of undos.
+    """
+    undos = {undo.undo_of_id or 0: undo for undo in list_undos(operations)}
+    undone_again = find_undos(undos.values()) if undos else {}
+    return {pk: undo for pk, undo in undos.items() if undo.pk not in undone_again}
 
 
 def list_undos(operations: Iterable[Operation]) -> QuerySet[Operation]:

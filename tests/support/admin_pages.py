@@ -76,7 +76,8 @@ def list_rows(response: Any) -> list[Any]:
 
 def list_badges(response: Any) -> list[str]:
     """Returns the words of the states that a page shows."""
-    return re.findall(r'<span class="badge[^"]*">(.*?)</span>', read_text(response))
+    badges = re.findall(r'<span class="badge[^"]*">(.*?)</span>', read_text(response))
+    return [re.sub("<[^>]*>", "", badge) for badge in badges]
 
 
 def submit_action(browser: Client, changelist: str, action: str, *rows: Any, query: str = "") -> Any:

@@ -37,7 +37,6 @@ from books.files.import_operations import (
     begin_preview,
     count_writable,
     delete_unused_file,
-    is_undone,
     save_corrections,
 )
 from books.files.import_tasks import CHECK, find_preview, get_check_id, get_counts
@@ -59,6 +58,7 @@ from books.files.uploads import (
 )
 from books.history.actors import ActorRef, get_or_create_actor
 from books.models import Actor, ImportFile, Operation
+from books.operations.lifecycle import find_undos
 from books.operations.selection_tasks import MAX_ANNOUNCED_ALWAYS
 from library_site.db.integers import parse_integer
 from library_site.http.api_errors import APIError
@@ -231,7 +231,7 @@ def show_check(request: HttpRequest, file_id: int) -> HttpResponse:
         return redirect("admin:import_books_mapping", file.pk)
     if request.method == "POST":
         return receive_corrections(request, file)
-    is_check = operation.kind == CHECK
+    is_check, undo = operation.kind == CHECK, find_undos([operation]).get(operation.pk)
     return render_step(
         request,
         "imports/check",
@@ -240,26 +240,25 @@ def show_check(request: HttpRequest, file_id: int) -> HttpResponse:
         operation=operation,
         is_check=is_check,
         is_under_way=is_under_way(operation),
-        badge=format_state(operation),
+        badge=format_state(operation, undo),
         progress=describe_progress(operation, timezone.now()),
         outcome=describe_outcome(operation),
         report=build_report(file, operation, request.GET),
-        **describe_next_steps(file, operation),
+        **describe_next_steps(file, operation, undo),
     )
 
 
-def describe_next_steps(file: ImportFile, operation: Operation) -> dict[str, Any]:
+def describe_next_steps(file: ImportFile, operation: Operation, undo: Operation | None) -> dict[str, Any]:
     counts = get_counts(operation)
     is_done = operation.state == Operation.State.DONE
-    is_undone_import = operation.kind != CHECK and is_undone(operation)
     rejected_count = sum(counts[kind] for kind in REJECTED_VERDICTS)
     return {
         "is_done": is_done,
-        "is_undone": is_undone_import,
+        "is_undone": undo,
         "corrected_count": count_corrections(file, get_check_id(operation)),
         "rejected_count": rejected_count,
         "has_warnings": is_done and counts[Verdict.DOUBTFUL] > 0,
-        "may_check": bool(rejected_count or not is_done or is_undone_import),
+        "may_check": bool(rejected_count or not is_done or undo),
         "asks_for_events": sum(counts.values()) > MAX_ANNOUNCED_ALWAYS,
         **describe_corrections(file, operation),
     }

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.db.models import Count, OuterRef, Subquery
+from django.utils.safestring import mark_safe
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -16,6 +17,7 @@ from books.admin.descriptions import (
     history_address,
     label_field,
     link_book,
+    link_undo,
 )
 from books.admin.pager import PAGE_SIZE, Pager
 from books.models import Change, Operation, OperationProblem
@@ -31,8 +33,10 @@ LONG_WAIT = timedelta(seconds=10)
 TONES: dict[str, Tone] = {"done": "good", "failed": "bad", "cancelled": "warning"}
 
 
-def format_state(operation: Operation) -> str:
-    """Returns HTML."""
+def format_state(operation: Operation, undo: Operation | None = None) -> str:
+    """Returns HTML. `undo` is what undid the operation."""
+    if undo:
+        return format_badge(mark_safe(str(link_undo(undo))), "warning")  # noqa: S308  # `format_html` made it
     return format_badge(operation.get_state_display(), TONES.get(operation.state, ""))
 
 

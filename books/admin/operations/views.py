@@ -17,6 +17,7 @@ from books.admin.descriptions import (
     changes_address,
     describe_names,
     link_operation,
+    link_undo,
     list_operations,
     list_shown_operations,
 )
@@ -57,6 +58,7 @@ def show_operations(request: HttpRequest) -> HttpResponse:
     pager = Pager(request.GET, is_newest_first=True)
     operations = pager.read_rows(list_shown_operations(), PAGE_SIZE)
     titles = list_first_titles([operation.pk for operation in operations])
+    undos = lifecycle.find_undos(operations)
     return render_page(
         request,
         "operations/list",
@@ -65,28 +67,33 @@ def show_operations(request: HttpRequest) -> HttpResponse:
             "What is done with many books at once is done in the background, one book after the other. You can go on"
             " working, and close the page. It can be cancelled while it is under way, and undone afterwards."
         ),
-        operations=[{**describe_row(operation), "titles": titles[operation.pk]} for operation in operations],
+        operations=[describe_row(operation, undos.get(operation.pk), titles[operation.pk]) for operation in operations],
         pager=pager,
     )
 
 
-def describe_row(operation: Operation) -> dict[str, Any]:
+def describe_row(operation: Operation, undo: Operation | None = None, titles: str = "") -> dict[str, Any]:
+    progress, lines = describe_progress(operation, timezone.now()), list(describe_edit(operation.parameters or {}))
+    # The name of an operation that has ended has the first number.
+    numbers = progress["outcome"][0 if is_under_way(operation) else 1 :]
     return {
         "operation": operation,
         "link": link_operation(operation),
         "names": describe_names(
             ActorNames.build(*(getattr(operation.actor, name) for name in ("channel", *NAME_COLUMNS)))
         ),
-        "badge": format_state(operation),
-        "progress": describe_progress(operation, timezone.now()),
-        "lines": list(describe_edit(operation.parameters or {})),
+        "badge": format_state(operation, undo),
+        "progress": progress,
+        "lines": lines,
+        "details": [text for text in (*lines, titles, ", ".join(numbers)) if text],
     }
 
 
 def show_operation(request: HttpRequest, operation_id: int) -> HttpResponse:
     operation = find_visible(request, operation_id)
     parameters = operation.parameters or {}
-    undo = lifecycle.find_undo(operation)
+    undo = lifecycle.list_undos([operation]).first()
+    undo_of_undo = lifecycle.find_undos([undo] if undo else []).get(undo.pk if undo else 0)
     # It can expire, with its changes.
     undone = list_operations().filter(pk=operation.undo_of_id or 0).first()
     title = capfirst(link_operation(operation).text)
@@ -96,7 +103,7 @@ def show_operation(request: HttpRequest, operation_id: int) -> HttpResponse:
         request,
         "operations/operation",
         title,
-        **describe_row(operation),
+        **describe_row(operation, None if undo_of_undo else undo),
         books=find_changed_books([operation.pk], MAX_BOOKS)[operation.pk],
         has_filter="filter" in parameters,
         filter=describe_selection(read_stored_filter(parameters["filter"])) if "filter" in parameters else "",
@@ -107,6 +114,7 @@ def show_operation(request: HttpRequest, operation_id: int) -> HttpResponse:
         pager=pager,
         is_under_way=is_under_way(operation),
         undo=undo and link_operation(undo),
+        undo_of_undo=undo_of_undo and link_undo(undo_of_undo),
         undo_of=undone and link_operation(undone),
         may_end=may_end(request, operation),
         may_undo=not (is_under_way(operation) or undo)

@@ -15,7 +15,7 @@ from books.history.actors import get_or_create_actor
 from books.models import Actor, Book, Change, Operation, OperationProblem
 from books.operations.edits import Edit
 from tests.support.admin_pages import follow_link, list_badges, read_inputs, read_text, read_words
-from tests.support.books_admin import LIST, change_book, create_book
+from tests.support.books_admin import LIST, RECENT_CHANGES, change_book, create_book
 from tests.support.operations import begin_edit, create_head_librarian, do_edit, run_operations
 
 BULK_EDIT = f"{LIST}bulk_edit/"
@@ -92,11 +92,29 @@ def test_books_are_deleted_and_the_deletion_is_undone(head: Client) -> None:
     operation = Operation.objects.get()
     assert UNDO_BUTTON in read_text(head.get(f"{OPERATIONS}{operation.pk}/"))
     page = post(head, operation, "undo")
+    assert list_badges(head.get(f"{OPERATIONS}{operation.pk}/")) == ["being undone"]
     assert f'It undoes <a href="{OPERATIONS}{operation.pk}/">1 book deleted</a>' in read_text(page)
     run_operations()
     assert Book.objects.get().pk == book.pk
     assert UNDO_BUTTON not in read_text(head.get(f"{OPERATIONS}{operation.pk}/"))
     assert "undone already" in read_text(post(head, operation, "undo"))
+
+
+def test_what_is_undone_says_so_and_leads_to_what_undid_it(head: Client, berta: User) -> None:
+    create_book(year=1)
+    edit = do_edit(get_or_create_actor(Actor.Channel.OPERATION, user_id=berta.pk), Edit({"year": 2}))
+    post(head, edit, "undo")
+    run_operations()
+    undo = Operation.objects.latest("pk")
+    link, page = f'<a href="{OPERATIONS}{undo.pk}/">undone</a>', f"{OPERATIONS}{edit.pk}/"
+    for address in (OPERATIONS, page, RECENT_CHANGES, f"{RECENT_CHANGES}?operation={edit.pk}", "/admin/"):
+        assert read_text(head.get(address)).count(link) == 1, address
+    post(head, undo, "undo")
+    run_operations()
+    # The edit counts again, so its own state is "done".
+    assert list_badges(head.get(page)) == ["done"]
+    assert f'{OPERATIONS}{Operation.objects.latest("pk").pk}/">undone</a>)' in read_text(head.get(page))
+    assert [link in read_text(head.get(address)) for address in (OPERATIONS, RECENT_CHANGES, "/admin/")] == [False] * 3
 
 
 def test_a_form_that_is_not_valid_comes_back(head: Client) -> None:
