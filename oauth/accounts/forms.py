@@ -9,6 +9,7 @@ from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext_noop
 
 from library_site.encryption import DecryptionError
 from oauth.accounts import totp
@@ -22,6 +23,12 @@ TOO_MANY_WRONG_CODES = _(
     "Too many wrong codes were tried for this account. Use a recovery code, or try again in an hour."
 )
 WRONG_PASSWORD = _("This is not your password.")
+# Django's texts: in German, REST framework's catalog would translate them in another tone than these pages.
+DJANGO_TEXTS = [
+    gettext_noop("Enter a valid URL."),
+    gettext_noop("Enter a valid email address."),
+    gettext_noop("Enter the same password as before, for verification."),
+]
 
 
 class AutofocusMixin:
@@ -61,6 +68,13 @@ class PasswordField(forms.CharField):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(label=_("Your password"), strip=False, max_length=4096, **options)
+
+
+class SignInForm(auth_forms.AuthenticationForm):
+    error_messages = {
+        **auth_forms.AuthenticationForm.error_messages,
+        "invalid_login": _("The username or the password is wrong."),
+    }
 
 
 class CodeForm(AutofocusMixin, forms.Form):

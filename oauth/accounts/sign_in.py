@@ -13,7 +13,7 @@ from django.urls import reverse
 from oauth2_provider.models import Application
 
 from oauth.accounts import sessions, totp
-from oauth.accounts.forms import CodeForm
+from oauth.accounts.forms import CodeForm, SignInForm
 from oauth.accounts.granted_apps import find_application
 from oauth.accounts.next_page import get_home, redirect_with_next
 from oauth.passwords import lockout
@@ -24,6 +24,7 @@ class SignInView(LoginView):
     """Signs a user in. A user who is already signed in is redirected to the next page."""
 
     template_name = "accounts/login.html"
+    form_class: Any = SignInForm
     redirect_authenticated_user = True
 
     def get_redirect_url(self, *arguments: Any) -> str:
@@ -68,7 +69,7 @@ class SignInView(LoginView):
 
 class CodeView(SignInView):
     template_name = "accounts/code.html"
-    form_class: Any = CodeForm
+    form_class = CodeForm
 
     def dispatch(self, request: HttpRequest, *arguments: Any, **options: Any) -> HttpResponseBase:
         self.pending_user: Any = sessions.find_pending_user(request)

@@ -29,9 +29,18 @@ from oauth.server.error_responses import error_response, malformed_reason
 ERRORS_SHOWN_HERE = (errors.FatalClientError, errors.UnsupportedResponseTypeError, errors.UnauthorizedClientError)
 METHODS = ["GET", "HEAD", "OPTIONS", "POST"]
 UNKNOWN_CLIENT_ERRORS = (errors.InvalidClientIdError, errors.MissingClientIdError)
+TITLE = _("This app cannot be let in")
 APP_REFUSED = Explanation(
-    _("This app cannot be let in"),
+    TITLE,
     _("It sent you here with a request that the library refuses. Tell those who make the app what is wrong with it:"),
+    shows_message=True,
+)
+APP_UNKNOWN = Explanation(
+    TITLE, _("The library does not know this app. Tell those who make the app what is wrong:"), shows_message=True
+)
+ADDRESS_UNKNOWN = Explanation(
+    TITLE,
+    _("It asks to send you to an address that is none of its own. Tell those who make the app what is wrong:"),
     shows_message=True,
 )
 
@@ -105,15 +114,18 @@ class AuthorizationView(TemplateResponseMixin, BaseAuthorizationView):
         """Returns 400 for a wrong client, redirect URI or response type; redirects to the client for other errors."""
         oauth_error = error.oauthlib_error
         if isinstance(oauth_error, ERRORS_SHOWN_HERE):
-            code = "invalid_client" if isinstance(oauth_error, UNKNOWN_CLIENT_ERRORS) else oauth_error.error
-            return self.refuse(code, oauth_error.description)
+            if isinstance(oauth_error, UNKNOWN_CLIENT_ERRORS):
+                return self.refuse("invalid_client", oauth_error.description, APP_UNKNOWN)
+            is_address_unknown = isinstance(oauth_error, errors.MismatchingRedirectURIError)
+            explanation = ADDRESS_UNKNOWN if is_address_unknown else APP_REFUSED
+            return self.refuse(oauth_error.error, oauth_error.description, explanation)
         _, body = OAuthLibMixin.error_response(self, error)
         return self.redirect(body["url"], application)
 
-    def refuse(self, error: str, description: str | None) -> HttpResponse:
+    def refuse(self, error: str, description: str | None, explanation: Explanation = APP_REFUSED) -> HttpResponse:
         """Returns 400: a page for browsers, and the JSON of the specification for other clients."""
         if prefers_page(self.request):
-            return render_error_page(self.request, ErrorContent(400, description or error), APP_REFUSED)
+            return render_error_page(self.request, ErrorContent(400, description or error), explanation)
         return error_response(400, error, description)
 
     def redirect(self, redirect_to: str, application: Application | None) -> HttpResponse:

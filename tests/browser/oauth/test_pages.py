@@ -107,7 +107,7 @@ def test_a_user_signs_in_and_allows_an_app_without_javascript(
     with open_page(browser, service, java_script_enabled=False) as page:
         page.goto(build_authorization_path(callback))
         sign_in(page, "margaret", "a wrong one")
-        assert "correct username and password" in page.get_by_role("alert").inner_text()
+        assert "The username or the password is wrong." in page.get_by_role("alert").inner_text()
         sign_in(page, "margaret")
         page.get_by_role("button", name="Allow").click()
         query = read_redirect(page, callback)
@@ -168,7 +168,7 @@ def test_a_user_sets_a_phone_up_and_signs_in_with_it_by_the_keyboard(
         page.keyboard.press("Enter")
         page.keyboard.press("Tab")
         type_and_submit(page, recovery_codes[0])
-        assert page.title() == "Signed-in apps | Library"
+        assert page.title() == "Apps with access | Library"
     assert len(recovery_codes) == 10
 
 
