@@ -239,7 +239,8 @@ def describe_item(change: Description, titles: str) -> dict[str, Any]:
         "change": change,
         "subject": change.operation or change.book,
         "detail": titles if change.operation else describe_changed_values(change),
-        "who": change.names[0][1] if change.names else change.channel,
+        # An API key works without its user.
+        "who": change.names[-1 if change.entry.actor.api_key else 0][1] if change.names else change.channel,
     }
 
 

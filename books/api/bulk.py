@@ -1,5 +1,6 @@
 """Applies many changes of books in one transaction: all of them, or none."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -15,7 +16,7 @@ from books.api.bulk_body import MAX_ITEMS, parse_slice
 from books.api.error_details import find_holder_url, name_holder
 from books.book_values import BookValues
 from books.history.actors import ActorRef, record_operation
-from books.models import Book
+from books.models import Book, Operation
 from books.operations.tasks import BULK
 from books.writing import changes
 from library_site.api.query import FieldErrors
@@ -117,16 +118,23 @@ def apply_items(
     ConcurrentChange; then nothing is changed.
     """
     failures: dict[int, Exception] = {}
-    results = []
+    results: list[dict[str, Any]] = []
+    changed: set[tuple[str, int]] = set()
     with transaction.atomic():
         actor = record_operation(BULK, actor, now)
         rows = changes.lock_books([item.pk for item in items.values() if item.op != "create"], books)
         for index, item in items.items():
             try:
                 with transaction.atomic():
-                    results.append({"op": item.op, **apply_item(item, rows, actor, now)})
+                    former = rows.get(item.pk)
+                    result = apply_item(item, rows, actor, now)
+                results.append({"op": item.op, **result})
+                if former is None or former.version != result.get("version"):
+                    changed.add((item.op, result["id"]))
             except (changes.BookNotFound, changes.IsbnInUse, VersionMismatch) as error:
                 failures[index] = error
+        counts = Counter(op for op, _pk in changed)
+        Operation.objects.filter(pk=actor.operation_id or 0).update(changed=counts.total(), result=counts)
         transaction.set_rollback(dry_run or bool(failures or errors))
     if failures or errors:
         raise BulkFailed(errors | describe_failures(failures, request))

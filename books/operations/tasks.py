@@ -150,9 +150,24 @@ def create_task(name: str) -> Task:
 
 @register_operation_kind
 class BulkRequest(Kind):
+    """Its result has the numbers of its books by what was done with them; no result if the release before stored it."""
+
     name = BULK
     label = _("changes by a program")
-    title = ngettext_lazy("%(count)s book changed by a program", "%(count)s books changed by a program", "number")
+    sentences: ClassVar[Sentences] = {
+        "create": ngettext_lazy("%(count)s book added", "%(count)s books added", "number"),
+        "update": CHANGED_TITLE,
+        "delete": ngettext_lazy("%(count)s book deleted", "%(count)s books deleted", "number"),
+    }
+
+    @classmethod
+    def get_title(cls, operation: Operation) -> Any:
+        done = operation.result or {}
+        return cls.sentences[next(iter(done))] if len(done) == 1 else CHANGED_TITLE
+
+    @classmethod
+    def read_numbers(cls, operation: Operation) -> dict[str, int | None]:
+        return operation.result or {"update": operation.changed}
 
 
 @register_operation_kind

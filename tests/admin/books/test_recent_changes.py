@@ -3,13 +3,15 @@
 from datetime import UTC, datetime
 from typing import Any
 
+import httpx
 import pytest
+from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
 from books.admin.book import recent_changes
 from books.history.actors import ActorRef, record_operation
-from books.models import Actor
+from books.models import Actor, Operation
 from books.operations.edits import Edit
 from books.operations.selection_tasks import MarkTask, run_small_operation
 from books.writing import changes
@@ -24,6 +26,7 @@ from tests.support.books_admin import (
     history_address,
     list_entries,
 )
+from tests.support.oauth_flows import create_key_header
 
 NIGHT = datetime(2026, 1, 31, 3, tzinfo=UTC)
 MORNING = datetime(2026, 1, 31, 9, tzinfo=UTC)
@@ -141,3 +144,39 @@ def test_lends_and_returns_are_kinds_of_their_own(librarian: Client) -> None:
     }
     assert found == {"created": [1], "lent": [2], "taken back": [3], "changed": [5, 4]}
     assert list_badges(librarian.get(RECENT_CHANGES)) == ["Changed", "Changed", "Taken back", "Lent", "Created"]
+
+
+def test_a_request_of_a_program_says_what_it_did(librarian: Client, api: httpx.Client) -> None:
+    books = [create_book(title=f"Book {number}") for number in range(3)]
+    headers = create_key_header(User.objects.create_superuser("ada"), "read write delete")
+    additions = [{"op": "create", "book": build_book(title=f"New {number}")} for number in range(4)]
+    edits = [{"op": "update", "id": book.pk, "book": {"genre": "Saga"}} for book in books]
+    deletions = [{"op": "delete", "id": books[2].pk}]
+    again = [{"op": "update", "id": books[0].pk, "book": {"genre": text}} for text in ("Epic", "Saga")]
+    # What changes nothing is not counted, and a book once.
+    unchanged = [{"op": "update", "id": books[0].pk, "book": {"genre": "Saga"}}]
+    for items in (
+        additions,
+        [*edits, *again],
+        deletions,
+        [additions[0] | {"book": build_book()}, *unchanged, *unchanged],
+    ):
+        assert api.post("/api/v2/books/bulk", json={"operations": items}, headers=headers).is_success
+    page, words = librarian.get(RECENT_CHANGES), ["1 book added", "1 book deleted", "3 books changed", "4 books added"]
+    assert [change.operation.text for change in page.context["changes"] if change.operation] == words
+    assert "4 books added Created now · ada · API key Test New 0, New 1, New 2, …" in read_words(page)
+    feed = librarian.get("/admin/").context["feed"]
+    assert [(item["subject"].text, item["who"].text) for item in feed[:4]] == [(text, "Test") for text in words]
+    assert "3 books changed" in read_words(follow_link(librarian, page, "3 books changed"))
+
+
+def test_a_request_that_did_several_things_counts_each(librarian: Client, api: httpx.Client) -> None:
+    book = create_book()
+    items = [{"op": "create", "book": build_book()}, {"op": "delete", "id": book.pk}]
+    assert api.post("/api/v2/books/bulk", json={"operations": items}).is_success
+    page = follow_link(librarian, librarian.get(RECENT_CHANGES), "2 books changed")
+    assert "1 book added, 1 book deleted" in read_words(page)
+    # The release before stored no numbers.
+    Operation.objects.update(changed=None, result=None)
+    page = follow_link(librarian, librarian.get(RECENT_CHANGES), "Changes by a program")
+    assert page.status_code == 200

@@ -253,7 +253,7 @@ def test_operations_that_were_done_at_once_are_shown_too(api: httpx.Client, key:
     api.post("/api/v2/books/bulk", json=body, headers=key)
     operation = Operation.objects.get()
     shown = api.get(f"{OPERATIONS}/{operation.pk}", headers=key).json()
-    assert (shown["kind"], shown["state"], shown["changed"]) == ("bulk", "done", None)
+    assert (shown["kind"], shown["state"], shown["changed"]) == ("bulk", "done", 1)
     assert shown["finished_at"] == shown["created_at"]
     assert api.post(f"{OPERATIONS}/{operation.pk}/undo", headers=key).status_code == 202
     run_operations()
