@@ -101,6 +101,7 @@ class BookAdmin(ValidatingAdmin):
 
     def get_form(self, request: HttpRequest, obj: Book | None = None, change: bool = False, **options: Any) -> Any:
         form: Any = super().get_form(request, obj, change, **options)
+        form.user = request.user
         form.state = self.find_requested_state(request, obj) if obj and request.method == "GET" else None
         return form
 

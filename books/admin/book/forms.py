@@ -10,14 +10,17 @@ from typing import Any
 from django import forms
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext as _
 
 from books.admin.book.warnings import BookWarning, find_warnings
 from books.admin.descriptions import ValueLine, compare_fields, format_value
+from books.admin.views import VIEW_HISTORY
+from books.history.change_pages import NAME_COLUMNS
 from books.isbn import hyphenate_isbn, normalize_isbn
-from books.models import Book
+from books.models import Actor, Book, Change
 from books.search.scans import read_scan
+from library_site.admin.moments import format_age
 
 # The input with the tokens of the warnings that the page has shown, and the checkbox that accepts a warning.
 SHOWN_WARNINGS = "shown_warnings"
@@ -34,8 +37,10 @@ class BookForm(forms.ModelForm):
 
     # An earlier state of the book. A new form shows it instead of the current state.
     state: Mapping[str, Any] | None = None
-    # The fields that the librarian edited, and that another user changed after the page was opened.
-    conflicts: Sequence[dict[str, str]] = ()
+    # Who edits.
+    user: Any
+    # The fields that the librarian edited, and that were changed elsewhere after the page was opened.
+    conflicts: Sequence[str] = ()
     warnings: Sequence[BookWarning] = ()
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -65,11 +70,9 @@ class BookForm(forms.ModelForm):
 
     def clean(self) -> dict[str, Any]:
         values = super().clean() or self.cleaned_data
-        names = self.list_conflicting_names() if self.instance.pk else []
-        self.conflicts = [self.build_conflict(name) for name in names]
-        for name in names:
-            message = _("Someone else changed this too. Save again to write your value.")
-            self.add_error(name, forms.ValidationError(message, code="conflict"))
+        self.conflicts = self.list_conflicting_names() if self.instance.pk else []
+        for name in self.conflicts:
+            self.add_error(name, forms.ValidationError(self.describe_conflict(name), code="conflict"))
             self.replace_initial_value(name)
         self.warnings = self.list_warnings()
         if not self.errors and not self.state:
@@ -130,13 +133,27 @@ class BookForm(forms.ModelForm):
         except forms.ValidationError:
             return None
 
-    def build_conflict(self, name: str) -> dict[str, str]:
-        return {
-            "label": str(self.fields[name].label),
-            "initial": format_value(self.read_initial_value(name)),
-            "saved": format_value(self.initial[name]),
-            "edited": format_value(self.cleaned_data[name]),
-        }
+    def describe_conflict(self, name: str) -> str:
+        """Returns the other value, who wrote it and when, and the librarian's own, as HTML."""
+        # A restoration repeats the values of others.
+        changes = Change.objects.exclude(kind=Change.Kind.RESTORED).select_related("actor").order_by("-version")
+        change = changes.filter(book_id=self.instance.pk, after__has_key=name).first()
+        names = [self.name_actor(change.actor)] if change else []
+        age = format_age(change.at if change else self.instance.updated_at, timezone.now())
+        return format_html(
+            _("It says “{}” by now ({}). You wrote “{}”."),
+            format_value(self.initial[name]),
+            format_html_join(", ", "{}", [(text,) for text in (*names, age) if text]),
+            format_value(self.cleaned_data[name]),
+        )
+
+    def name_actor(self, actor: Actor) -> str:
+        """Returns nothing if the librarian may not see who changed a book."""
+        if actor.user_id == self.user.pk:
+            return _("you, elsewhere")
+        names = (getattr(actor, column) for column in NAME_COLUMNS)
+        name = next(filter(None, names), _(actor.get_channel_display()))
+        return name if self.user.has_perm(VIEW_HISTORY) else ""
 
     def replace_initial_value(self, name: str) -> None:
         self.data = {**dict(self.data.items()), self.add_initial_prefix(name): str(self.initial[name])}

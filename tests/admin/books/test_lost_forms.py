@@ -75,7 +75,7 @@ def test_a_conflict_with_the_restored_book_is_asked_about(librarian: Client) -> 
     change_book(book, title="Theirs")
     delete_book(book)
     response = save_restored(librarian, librarian.post(page_address(book), form))
-    assert "Someone else changed this too" in read_text(response)
+    assert "It says “Theirs” by now (command line, " in read_text(response)
     assert Book.objects.get().title == "Theirs"
 
 

@@ -233,6 +233,29 @@ def test_a_warning_does_not_move_the_button_that_is_pressed(
         expect(page.locator(".field-year .errorlist")).to_contain_text("Save again to keep it")
 
 
+def test_two_tabs_that_change_the_same_show_both_values_before_one_is_lost(
+    browser: Browser, service: Service, prepared: tuple[str, int, int]
+) -> None:
+    session, pk, _ = prepared
+    with open_page(browser, service, session, locale="de-DE", viewport={"width": 390, "height": 800}) as page:
+        other = page.context.new_page()
+        for tab in (page, other):
+            tab.goto(f"/admin/books/book/{pk}/change/")
+        other.get_by_label("Genre").fill("Roman")
+        other.get_by_role("button", name="Speichern", exact=True).click()
+        expect(other.locator(".messagelist")).to_be_visible()
+        page.get_by_label("Genre").fill("Satire")
+        page.get_by_role("button", name="Speichern", exact=True).click()
+        question = page.locator(".field-genre .errorlist")
+        expect(question).to_contain_text("Hier steht jetzt „Roman“ (Sie selbst, an anderer Stelle, ")
+        expect(question).to_contain_text("Sie haben „Satire“ geschrieben.")
+        expect(page.get_by_label("Genre")).to_be_focused()
+        assert page.evaluate("document.documentElement.scrollWidth") == 390
+        page.keyboard.press("Enter")
+        expect(page.locator(".messagelist")).to_be_visible()
+        expect(page.get_by_label("Genre")).to_have_value("Satire")
+
+
 def test_a_digit_opens_a_numbered_book_and_a_scan_is_none(
     browser: Browser, service: Service, prepared: tuple[str, int, int]
 ) -> None:
