@@ -35,6 +35,10 @@ class ValidatingAdmin(admin.ModelAdmin):
     # The page of an empty list says this, and leads to `add_label`, or else to the title and URL name of another page.
     empty_sentence: Any = ""
     empty_place: tuple[Any, str] | None = None
+    # These make sense for one row at a time: they are buttons of its page, and not of the list.
+    actions_for_one: ClassVar[tuple[str, ...]] = ()
+    # Their buttons are red, as that of a deletion.
+    danger_actions: ClassVar[tuple[str, ...]] = ()
     # The words of the button that leads to an empty form, of its heading, and of the button that sends it.
     add_label: Any = ""
 
@@ -75,6 +79,20 @@ class ValidatingAdmin(admin.ModelAdmin):
     def is_possible(self, action: str, row: Any) -> bool:
         """Whether the action would change anything for the row now."""
         return True
+
+    def response_change(self, request: HttpRequest, obj: Any) -> HttpResponse:
+        """Django's message repeats the name of the model, and its other ways to save are not offered."""
+        self.message_user(request, _("%(name)s is saved.") % {"name": self.get_headline(obj)}, messages.SUCCESS)
+        return self.response_post_save_change(request, obj)
+
+    def log_change(self, request: HttpRequest, obj: Any, message: Any) -> Any:
+        """A form that is saved without a change is none."""
+        return super().log_change(request, obj, message) if message else None
+
+    def report(self, request: HttpRequest, message: str, count: int) -> None:
+        """Says what an action did, in words that may have a count, or that it did nothing."""
+        text = message % {"count": count} if count else _("Nothing was changed.")
+        self.message_user(request, text, messages.SUCCESS if count else messages.WARNING)
 
     def get_headline(self, row: Any) -> str:
         return str(row)
@@ -223,6 +241,20 @@ class OwnedAdmin(BaseAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         rows = super().get_queryset(request)
         return rows if request.user.is_superuser else rows.filter(**{self.owner_path: request.user})
+
+    def get_list_display(self, request: HttpRequest) -> Any:
+        """Without the owner for those who see their own rows alone."""
+        columns = super().get_list_display(request)
+        return columns if request.user.is_superuser else [name for name in columns if name != "owner"]
+
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any) -> Any:
+        """Who has become inactive can stay the owner, but not become it."""
+        form: Any = super().get_form(request, obj, change, **options)
+        field, owner = form.base_fields.get(self.owner_path), getattr(obj, self.owner_path, None)
+        if field and owner and not owner.is_active:
+            field.queryset |= User.objects.filter(pk=owner.pk)
+            field.help_text = _("%(name)s is inactive.") % {"name": owner}
+        return form
 
     def formfield_for_foreignkey(
         self, db_field: "ForeignKey[Any, Any]", request: HttpRequest, **options: Any

@@ -6,7 +6,7 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils import timezone
-from django.utils.translation import gettext, gettext_noop
+from django.utils.translation import gettext, gettext_noop, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from library_site.admin.badges import format_badge, format_badge_with_note
@@ -34,14 +34,14 @@ class APIKeyAdmin(OwnedAdmin):
     allowed_lookups = ("revoked_at__isempty",)
     empty_sentence = _("No program has a key yet.")
     add_label = _("Make an API key")
-    list_display = ("name", "state", "may", "owner", "last_use", "key_prefix")
+    list_display = ("name", "state", "may", "owner", "last_use")
     list_filter = (("revoked_at", RevocationFilter),)
     list_select_related = ("owner",)
     search_fields = ("name", "prefix", "owner__username")
     ordering = ("-pk",)
-    actions = ("revoke",)
+    actions = danger_actions = ("revoke",)
     start = moment_column("created_at", _("made"))
-    last_use = age_column("last_used_at", _("last used"), _("never"))
+    last_use = age_column("last_used_at", _("last used"), _("never used"))
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
         if obj:
@@ -112,4 +112,4 @@ class APIKeyAdmin(OwnedAdmin):
     def revoke(self, request: HttpRequest, queryset: QuerySet[APIKey]) -> None:
         count = api_keys.revoke_keys(APIKey.objects.filter(pk__in=queryset.values("pk")), timezone.now())
         self.record_action(request, queryset, gettext_noop("Revoked."))
-        self.message_user(request, gettext("Keys revoked: %(count)d.") % {"count": count}, messages.SUCCESS)
+        self.report(request, ngettext("The key is revoked.", "%(count)d keys are revoked.", count), count)

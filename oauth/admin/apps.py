@@ -48,13 +48,13 @@ class AppAdmin(DescribedDeletionMixin, OwnedAdmin):
     allowed_lookups = ("client_type__exact",)
     empty_sentence = _("No app is registered yet.")
     add_label = _("Register an app")
-    list_display = ("name", "client_type", "may_ask", "owner", "registration_age", "client_id")
+    list_display = ("name", "client_type", "may_ask", "owner", "registration_age")
     list_filter = ("client_type",)
     list_select_related = ("allowance", "user")
     search_fields = ("name", "client_id", "user__username")
     ordering = ("-pk",)
     radio_fields = {"client_type": admin.VERTICAL}
-    actions = ("make_new_secret",)
+    actions = actions_for_one = ("make_new_secret",)
     registration_age = age_column("created", _("registered"))
     start = moment_column("created", _("registered"))
 

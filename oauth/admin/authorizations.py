@@ -1,11 +1,11 @@
 """The admin pages of authorizations."""
 
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.html import format_html
-from django.utils.translation import gettext, gettext_noop
+from django.utils.translation import gettext, gettext_noop, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from library_site.admin.badges import format_badge, format_badge_with_note
@@ -37,7 +37,7 @@ class AuthorizationAdmin(ReadOnlyAdmin, OwnedAdmin):
     list_select_related = ("user", "application")
     search_fields = ("user__username", "application__name", "application__client_id")
     ordering = ("-created_at",)
-    actions = ("end",)
+    actions = danger_actions = ("end",)
     consent_age = age_column("created_at", _("given"))
     last_refresh = age_column("refreshed_at", _("last refreshed"), _("never"))
 
@@ -71,4 +71,4 @@ class AuthorizationAdmin(ReadOnlyAdmin, OwnedAdmin):
             Authorization.objects.filter(pk__in=queryset.values("pk")), timezone.now()
         )
         self.record_action(request, queryset, gettext_noop("Ended."))
-        self.message_user(request, gettext("Access ended: %(count)d.") % {"count": count}, messages.SUCCESS)
+        self.report(request, ngettext("The access is ended.", "%(count)d accesses are ended.", count), count)

@@ -24,6 +24,7 @@ from webhooks.admin.model_admins import (
     format_json,
     get_change_url,
     require_selection,
+    shorten_url,
 )
 from webhooks.models import Attempt, Delivery, Endpoint, SignatureForm
 from webhooks.signing import EVENT, STANDARD_ID, STANDARD_TIMESTAMP, TIMESTAMP
@@ -58,7 +59,7 @@ class EndpointFilter(admin.RelatedFieldListFilter):
 class DeliveryAdmin(ReadOnlyAdmin, SelectionAdmin, OwnedAdmin):
     page_help = _(
         "A delivery is one event for one endpoint. If it fails, it is tried again after longer and longer times. "
-        "After the last attempt it is dead: nothing more is sent unless you send it again."
+        "After the last attempt it is given up: nothing more is sent unless you send it again."
     )
     owner_path = "endpoint__owner"
     allowed_lookups = ("state__exact", "endpoint__id__exact")
@@ -118,7 +119,7 @@ class DeliveryAdmin(ReadOnlyAdmin, SelectionAdmin, OwnedAdmin):
 
     @admin.display(description=_("endpoint"))
     def address(self, delivery: Delivery) -> str:
-        return Truncator(delivery.endpoint.url).chars(MAX_URL_SHOWN)
+        return shorten_url(delivery.endpoint.url)
 
     @admin.display(description=_("endpoint"))
     def receiver(self, delivery: Delivery) -> str:
@@ -136,7 +137,9 @@ class DeliveryAdmin(ReadOnlyAdmin, SelectionAdmin, OwnedAdmin):
         with transaction.atomic():
             deliveries = endpoints.redeliver(rows)
             self.record_action(request, rows, gettext_noop("Sent again."))
-        message = gettext("Deliveries sent again: %(count)d, to active endpoints.") % {"count": len(deliveries)}
+        message = ngettext(
+            "The event is on its way again.", "%(count)d events are on their way again.", len(deliveries)
+        )
         return self.redirect_with_message(request, message, deliveries)
 
 

@@ -15,8 +15,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from django.utils.formats import number_format
 from django.utils.html import format_html, format_html_join
-from django.utils.text import Truncator
-from django.utils.translation import gettext, gettext_noop
+from django.utils.translation import gettext, gettext_noop, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from library_site.admin.model_admins import DescribedDeletionMixin, OwnedAdmin
@@ -27,11 +26,11 @@ from webhooks import endpoints
 from webhooks.admin.forms import EndpointForm, ReplayForm, describe_key
 from webhooks.admin.health import annotate_health
 from webhooks.admin.model_admins import (
-    MAX_URL_SHOWN,
     SelectionAdmin,
     get_change_url,
     require_one,
     require_selection,
+    shorten_url,
 )
 from webhooks.models import EVENT_RETENTION, Endpoint, EndpointSecret
 from webhooks.registry import ALL_KINDS
@@ -45,10 +44,6 @@ REPLAY_ADVICE: dict[type[APIError], Any] = {
 STATE_RECORDS = {
     Endpoint.State.ACTIVE: gettext_noop("Made active."),
     Endpoint.State.DISABLED: gettext_noop("Made disabled."),
-}
-STATE_MESSAGES = {
-    Endpoint.State.ACTIVE: gettext_noop("Endpoints now active: %(count)d."),
-    Endpoint.State.DISABLED: gettext_noop("Endpoints now disabled: %(count)d."),
 }
 
 
@@ -73,13 +68,14 @@ class EndpointAdmin(DescribedDeletionMixin, SelectionAdmin, OwnedAdmin):
     allowed_lookups = ("state__exact",)
     empty_sentence = _("No program is told yet what happens in the library.")
     add_label = _("Add an endpoint")
-    list_display = ("address", "state_badge", "outcome", "events", "owner", "made_by", "description")
+    list_display = ("address", "state_badge", "outcome", "events", "owner")
     list_filter = (("state", StateFilter),)
-    list_select_related = ("owner", "creator", "authorization__application")
+    list_select_related = ("owner",)
     search_fields = ("url", "description", "owner__username")
     ordering = ("-pk",)
     radio_fields = {"form": admin.VERTICAL}
     actions = ("ping", "disable", "enable", "rotate", "promote")
+    actions_for_one = ("rotate", "promote")
     end = moment_column("expires_at", _("ends"))
     start = moment_column("created_at", _("added"))
 
@@ -95,16 +91,16 @@ class EndpointAdmin(DescribedDeletionMixin, SelectionAdmin, OwnedAdmin):
     def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
         owner = ["owner"] if request.user.is_superuser else []
         fields = ["url", "kinds", "form", "description", "in_flight_limit", *owner]
-        readonly = self.get_readonly_fields(request, obj)
         # What happens comes first.
-        return [*readonly[:-2], *fields, *readonly[-2:]]
+        return [*self.list_happenings(obj), *fields, "secrets_note", "start"] if obj else fields
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+        return (*self.list_happenings(obj), "secrets_note", "start") if obj else ()
+
+    def list_happenings(self, obj: Any) -> list[str]:
         """Leaves out what has no value."""
-        if not obj:
-            return ()
         optional = {"reason_text": obj.reason, "made_by": obj.creator or obj.authorization, "end": obj.expires_at}
-        return ("state_badge", *(name for name, value in optional.items() if value), "outcome", "secrets_note", "start")
+        return ["state_badge", *(name for name, value in optional.items() if value), "outcome"]
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         return {"owner": request.user.pk}
@@ -115,7 +111,10 @@ class EndpointAdmin(DescribedDeletionMixin, SelectionAdmin, OwnedAdmin):
 
     @admin.display(description=_("URL"))
     def address(self, endpoint: Endpoint) -> str:
-        return Truncator(endpoint.url).chars(MAX_URL_SHOWN)
+        description = (
+            format_html(' <span class="quiet">{}</span>', endpoint.description) if endpoint.description else ""
+        )
+        return format_html("{}{}", shorten_url(endpoint.url), description)
 
     @admin.display(description=_("made by"))
     def made_by(self, endpoint: Endpoint) -> str:
@@ -199,7 +198,7 @@ class EndpointAdmin(DescribedDeletionMixin, SelectionAdmin, OwnedAdmin):
         with transaction.atomic():
             pings = endpoints.ping(active, timezone.now())
             self.record_action(request, active, gettext_noop("Pinged."))
-        message = gettext("Pings on their way: %(count)d, to active endpoints.") % {"count": len(pings)}
+        message = ngettext("The ping is on its way.", "%(count)d pings are on their way.", len(pings))
         return self.redirect_with_message(request, message, pings)
 
     @admin.action(description=_("Disable"), permissions=["change"])
@@ -216,7 +215,11 @@ class EndpointAdmin(DescribedDeletionMixin, SelectionAdmin, OwnedAdmin):
             for endpoint in rows:
                 endpoints.change_endpoint(endpoint, {"state": state})
             self.record_action(request, rows, STATE_RECORDS[state])
-        return self.redirect_with_message(request, gettext(STATE_MESSAGES[state]) % {"count": len(rows)}, rows)
+        if state == Endpoint.State.ACTIVE:
+            message = ngettext("The endpoint is active.", "%(count)d endpoints are active.", len(rows))
+        else:
+            message = ngettext("The endpoint is disabled.", "%(count)d endpoints are disabled.", len(rows))
+        return self.redirect_with_message(request, message, rows)
 
     @admin.action(description=_("Make a new secret"), permissions=["change"])
     def rotate(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
@@ -281,8 +284,8 @@ class EndpointAdmin(DescribedDeletionMixin, SelectionAdmin, OwnedAdmin):
     def replay(self, request: HttpRequest, endpoint: Any, span: dict[str, Any], now: datetime) -> HttpResponse:
         count = endpoints.replay_events(endpoint, **span, now=now)
         self.record_action(request, [endpoint], gettext_noop("Replayed events: %(count)s.") % {"count": count})
-        message = gettext("Events on their way again: %(count)d.") % {"count": count}
-        self.message_user(request, message, messages.SUCCESS)
+        message = ngettext("The event is on its way again.", "%(count)d events are on their way again.", count)
+        self.message_user(request, message % {"count": count}, messages.SUCCESS)
         return HttpResponseRedirect(get_change_url(endpoint))
 
 

@@ -129,6 +129,11 @@ class SourceForm(forms.ModelForm):
         ),
     )
 
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        if name := self.fields.get("name"):
+            name.error_messages["invalid"] = _("Letters, digits, _ and - only: the name is part of the address.")
+
     def clean(self) -> dict[str, Any]:
         form, secret = self.cleaned_data.get("form"), self.cleaned_data.get("secret")
         if form and secret and not is_usable_secret(form, secret):

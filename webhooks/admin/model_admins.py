@@ -22,7 +22,7 @@ from library_site.http.api_errors import APIError
 
 # The largest selection: each row is locked, changed and logged separately.
 MAX_SELECTED = 1_000
-# How many characters of a URL a list shows.
+# How many characters of a URL a list of choices shows.
 MAX_URL_SHOWN = 40
 
 
@@ -62,8 +62,8 @@ class SelectionAdmin(BaseAdmin):
         return HttpResponseRedirect(request.get_full_path())
 
     def redirect_with_message(self, request: HttpRequest, message: str, rows: Sequence[Any]) -> HttpResponse | None:
-        """Redirects to the page of the row if there is only one, else to the list."""
-        self.message_user(request, message, messages.SUCCESS if rows else messages.WARNING)
+        """Redirects to the page of the row if there is only one, else to the list. The message may have a count."""
+        self.report(request, message, len(rows))
         return HttpResponseRedirect(get_change_url(rows[0])) if len(rows) == 1 else None
 
 
@@ -97,6 +97,11 @@ def describe_waiting(attempted: int, next_at: datetime | None) -> str:
 
 def get_change_url(row: Any) -> str:
     return reverse(f"admin:webhooks_{row._meta.model_name}_change", args=[row.pk])
+
+
+def shorten_url(url: str) -> str:
+    """Returns one line, as long as there is room, as HTML."""
+    return format_html('<span class="url">{}</span>', url.removeprefix("https://"))
 
 
 def decode_text(body: Any) -> str:

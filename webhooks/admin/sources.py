@@ -74,7 +74,7 @@ class SourceAdmin(SelectionAdmin):
     ordering = ("name",)
     radio_fields = {"form": admin.VERTICAL}
     inlines = (SourceSecretInline,)
-    actions = ("add_secret",)
+    actions = actions_for_one = ("add_secret",)
     creation_date = moment_column("created_at", _("added"), format_date)
     start = moment_column("created_at", _("added"))
 
@@ -141,8 +141,8 @@ class SourceAdmin(SelectionAdmin):
 @admin.register(Received)
 class ReceivedAdmin(ReadOnlyAdmin, SelectionAdmin):
     page_help = _(
-        "These are the events that sources sent. If one cannot be worked off, it is tried again. After the last "
-        "attempt it is dead: nothing more happens unless you let it be worked off again."
+        "These are the events that sources sent. If one cannot be processed, it is tried again. After the last "
+        "attempt it is given up: nothing more happens unless you let it be processed again."
     )
     allowed_lookups = ("state__exact", "source__id__exact")
     empty_sentence = _("No source has sent an event yet.")
@@ -188,11 +188,11 @@ class ReceivedAdmin(ReadOnlyAdmin, SelectionAdmin):
     def content(self, event: Received) -> str:
         return format_json(event.body)
 
-    @admin.action(description=_("Work off again"), permissions=["change"])
+    @admin.action(description=_("Process again"), permissions=["change"])
     def requeue(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
         dead = [row for row in require_selection(queryset) if row.state == Received.State.DEAD]
         with transaction.atomic():
             count = inbox.requeue_dead(Received.objects.filter(pk__in=[row.pk for row in dead]))
-            self.record_action(request, dead, gettext_noop("Worked off again."))
-        message = gettext("Dead events to be worked off again: %(count)d.") % {"count": count}
+            self.record_action(request, dead, gettext_noop("Processed again."))
+        message = ngettext("The event is processed again.", "%(count)d events are processed again.", count)
         return self.redirect_with_message(request, message, dead)

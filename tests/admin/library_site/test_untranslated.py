@@ -36,7 +36,8 @@ DATA = re.compile(
         | Library\ documentation | library-docs
         | Emma(?:\ \(.*\))? | Gone(?:\ \(.*\))? | Jane\ Austen | Novel | :\ (?:Novel|Austen)\)? | isbn-[0-9]+ | zzz
         | Scanner(?:\ \(.*\))? | lib_[0-9a-f]+ | (?:(?:read|write|webhooks)\ ?)+:? | (?:[A-Z2-7]{4}\ ?){8}
-        | https?://\S+ | book\.(?:created|updated|deleted):? | book\.created\ [0-9a-f-]+\ →\ \S+ | [0-9a-f-]{36}
+        | https?://\S+ | receiver\.example/hook
+        | book\.(?:created|updated|deleted):? | book\.created\ [0-9a-f-]+\ →\ \S+ | [0-9a-f-]{36}
         | branch(?:,\ [0-9-]+|:\ book\.created\ 1)? | X-Webhook-Event:.* | "\w+":.* | \{"name".*
         | Axes(?:\ \|\ access\ attempt\ expiration)? | \|\ [a-z ]+   # tables without pages, in the names of permissions
     )(?:\ [|›]|”,?)?""",

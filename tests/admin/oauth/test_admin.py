@@ -178,7 +178,7 @@ def test_a_developer_makes_a_key(developer: Client, ada: User, api: httpx.Client
     key = read_secrets(developer.post(f"{KEYS}add/", build_key_form()))["API key"]
     stored = APIKey.objects.get()
     assert (stored.name, stored.owner, stored.scopes, stored.expires_at) == ("Night import", ada, "read", None)
-    assert f"lib_{stored.prefix}" in read_text(developer.get(KEYS))
+    assert f"lib_{stored.prefix}" in read_text(developer.get(f"{KEYS}{stored.pk}/change/"))
     assert api.get("/api/books", headers={"X-API-Key": key}).status_code == 200
 
 
@@ -250,7 +250,7 @@ def test_too_many_keys_are_explained(developer: Client, ada: User, monkeypatch: 
 def test_a_developer_revokes_a_key(developer: Client, ada: User, api: httpx.Client) -> None:
     (revoked, key), (active, other) = create_key(ada), create_key(ada)
     response = submit_action(developer, KEYS, "revoke", revoked, query="q=ada")
-    assert "Keys revoked: 1." in read_text(response)
+    assert "The key is revoked." in read_text(response)
     statuses = [api.get("/api/books", headers={"X-API-Key": text}).status_code for text in (key, other)]
     assert statuses == [401, 200]
     assert "Revoked." in read_text(developer.get(f"{KEYS}{revoked.pk}/history/"))
@@ -296,7 +296,7 @@ def test_a_developer_ends_access_to_an_app(developer: Client, ada: User, api: ht
     tokens = oauth_flows.obtain_tokens(api, oauth_flows.create_reader(), app)
     (access,) = list_rows(developer.get(f"{ACCESS}?q=reader"))
     response = submit_action(developer, ACCESS, "end", access, query="q=reader")
-    assert "Access ended: 1." in read_text(response)
+    assert "The access is ended." in read_text(response)
     assert (
         api.post("/oauth/refresh", data=oauth_flows.build_refresh_request(app, tokens["refresh_token"])).status_code
         == 400

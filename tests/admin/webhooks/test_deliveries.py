@@ -112,7 +112,7 @@ def test_deliveries_are_sent_again(developer: Client, ada: User) -> None:
     assert "/change/" in response.redirect_chain[0][0]
     rows = Delivery.objects.filter(state="waiting")
     response = submit_action(developer, DELIVERIES, "redeliver", *rows, query="state__exact=waiting")
-    assert "Deliveries sent again: 2, to active endpoints." in read_text(response)
+    assert "2 events are on their way again." in read_text(response)
     assert Delivery.objects.count() == 5
 
 
@@ -124,7 +124,7 @@ def test_nothing_is_sent_again_to_an_endpoint_that_is_not_active(developer: Clie
         response = submit_action(
             developer, DELIVERIES, "redeliver", Delivery.objects.get(), query="state__exact=waiting"
         )
-        assert "Deliveries sent again: 0" in read_text(response)
+        assert "Nothing was changed." in read_text(response)
     assert Delivery.objects.count() == 1
 
 

@@ -126,6 +126,18 @@ def test_a_superuser_gives_an_endpoint_to_a_developer(root: Client, ada: User) -
     assert Endpoint.objects.get().owner == User.objects.get(username="listener")
 
 
+def test_an_inactive_owner_can_stay_the_owner(root: Client, ada: User) -> None:
+    User.objects.create_user("gone", is_active=False)
+    endpoint = create_endpoint(ada)
+    User.objects.filter(pk=ada.pk).update(is_active=False)
+    page = f"{ENDPOINTS}{endpoint.pk}/change/"
+    assert "ada is inactive." in read_text(root.get(page))
+    assert root.post(page, build_endpoint_form(owner="ada", description="Kept")).status_code == 302
+    assert Endpoint.objects.values_list("owner", "description").get() == (ada.pk, "Kept")
+    refused = root.post(page, build_endpoint_form(owner="gone"))
+    assert list(refused.context["adminform"].form.errors) == ["owner"]
+
+
 def test_nobody_adds_more_endpoints_than_the_limit(
     developer: Client, ada: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -268,7 +280,7 @@ def test_an_action_that_is_not_possible_says_why(developer: Client, ada: User) -
         ("rotate", [first, second], "Nothing was changed: select one."),
         ("promote", [first, second], "Nothing was changed: select one."),
         ("promote", [first], "no secret is pending"),
-        ("ping", [second], "Pings on their way: 0, to active endpoints."),
+        ("ping", [second], "Nothing was changed."),
     ):
         assert reason in read_text(submit_action(developer, ENDPOINTS, action, *rows)), action
     assert (decrypt_secrets(first), Delivery.objects.count()) == ({"active": SECRET}, 0)
@@ -279,7 +291,7 @@ def test_past_events_can_be_replayed(developer: Client, ada: User) -> None:
     endpoint = create_endpoint(ada)
     page = f"{ENDPOINTS}{endpoint.pk}/replay/"
     assert developer.get(f"{ENDPOINTS}4711/replay/").headers["Location"] == ENDPOINTS
-    assert "Events on their way again: 1." in read_text(confirm_replay(developer, page, build_replay_form()))
+    assert "The event is on its way again." in read_text(confirm_replay(developer, page, build_replay_form()))
     assert Delivery.objects.get().endpoint == endpoint
     assert "Replayed events: 1." in read_text(developer.get(f"{ENDPOINTS}{endpoint.pk}/history/"))
     second_response = developer.post(page, build_replay_form(kinds=["book.deleted"]))

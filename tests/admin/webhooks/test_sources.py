@@ -157,8 +157,8 @@ def test_dead_events_can_be_queued_again(root: Client) -> None:
     received, other = store_dead_event(branch), sources.store_received(branch)
     Received.objects.filter(pk=other.pk).update(attempted=2)
     response = submit_action(root, INBOX, "requeue", received, other)
-    assert "Dead events to be worked off again: 1." in read_text(response)
-    assert "Worked off again." in read_text(root.get(f"{INBOX}{received.pk}/history/"))
+    assert "The event is processed again." in read_text(response)
+    assert "Processed again." in read_text(root.get(f"{INBOX}{received.pk}/history/"))
     assert Received.objects.get(pk=other.pk).attempted == 2
     assert Received.objects.values_list("state", "attempted").get(pk=received.pk) == ("waiting", 0)
     inbox.process_due(10, lambda: 0.5)
