@@ -101,6 +101,22 @@ class ValidatingAdmin(admin.ModelAdmin):
         """The titles of related pages of the row, by URL."""
         return {}
 
+    def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
+        """Translates the messages of `record_action`; Django translates its own entries."""
+        page = super().history_view(request, object_id, {"title": _("History")})
+        context = getattr(page, "context_data", {})
+        if "object" in context:
+            context["object_name"] = self.get_headline(context["object"])
+        for entry in context.get("action_list", ()):
+            if not entry.change_message.startswith("["):
+                entry.change_message = translate_stored(entry.change_message)
+        return page
+
+    def get_paginator(self, request: HttpRequest, queryset: Any, *arguments: Any, **options: Any) -> Any:
+        """The history of a row begins with the newest entry."""
+        rows = queryset.reverse() if queryset.model is LogEntry else queryset
+        return super().get_paginator(request, rows, *arguments, **options)
+
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
         """An empty `_to_field` is not a field."""
         return super().get_object(request, object_id, from_field or None)
@@ -158,21 +174,14 @@ class BaseAdmin(ValidatingAdmin):
         """Shows a new secret, which is not stored. The admin's no-store keeps it out of browser caches, too."""
         context = {
             **self.admin_site.each_context(request),
-            "title": self.get_headline(obj),
+            "title": _("Copy it now"),
+            "name": self.get_headline(obj),
             "opts": self.opts,
             "object": obj,
             "secrets": secrets,
             "note": note,
         }
         return TemplateResponse(request, "admin/show_once.html", context)
-
-    def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
-        """Translates the messages of `record_action`; Django translates its own entries."""
-        page = super().history_view(request, object_id, extra_context)
-        for entry in getattr(page, "context_data", {}).get("action_list", ()):
-            if not entry.change_message.startswith("["):
-                entry.change_message = translate_stored(entry.change_message)
-        return page
 
     def record_action(self, request: HttpRequest, rows: Iterable[Any], message: str) -> None:
         """Writes an English message into the history of each row; `translate_stored` translates it when it is shown."""

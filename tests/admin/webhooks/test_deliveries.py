@@ -106,7 +106,12 @@ def test_deliveries_are_sent_again(developer: Client, ada: User) -> None:
     assert (redelivery.event_id, redelivery.endpoint_id) == (delivery.event_id, delivery.endpoint_id)
     assert (redelivery.replay, redelivery.state) == (1, "waiting")
     assert response.redirect_chain == [(f"{DELIVERIES}{redelivery.pk}/change/", 302)]
-    assert "Sent again." in read_text(developer.get(f"{DELIVERIES}{delivery.pk}/history/"))
+    history = read_text(developer.get(f"{DELIVERIES}{delivery.pk}/history/"))
+    assert [text in history for text in ("Sent again.", ">book.created delivered, ", str(delivery))] == [
+        True,
+        True,
+        False,
+    ]
     response = submit_action(developer, DELIVERIES, "redeliver", *Delivery.objects.all(), query="state__exact=waiting")
     # The first one is delivered, and no part of the list.
     assert "/change/" in response.redirect_chain[0][0]

@@ -259,7 +259,7 @@ def test_endpoints_are_disabled_and_enabled(developer: Client, ada: User) -> Non
     submit_action(developer, ENDPOINTS, "enable", first, second)
     assert set(Endpoint.objects.values_list("state", "reason", "dead_in_a_row")) == {("active", "", 0)}
     history = read_text(developer.get(f"{ENDPOINTS}{first.pk}/history/"))
-    assert [message in history for message in ("Made disabled.", "Made active.")] == [True, True]
+    assert history.index("Made active.") < history.index("Made disabled.")
 
 
 def test_a_secret_is_changed_in_two_steps(developer: Client, ada: User) -> None:
