@@ -4,7 +4,8 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext, gettext_noop, ngettext
 from django.utils.translation import gettext_lazy as _
@@ -100,8 +101,14 @@ class AppAdmin(DescribedDeletionMixin, OwnedAdmin):
             obj.new_secret = registration.register_app(obj, scopes)
 
     def response_add(self, request: HttpRequest, obj: Any, *arguments: Any, **options: Any) -> HttpResponse:
-        secret = {"client_secret": obj.new_secret} if obj.new_secret else {}
-        return self.show_once(request, obj, {"client_id": obj.client_id, **secret})
+        if obj.new_secret:
+            return self.show_secret(request, obj, obj.new_secret)
+        message = gettext("The app is registered. A public app has no secret.")
+        self.message_user(request, message, messages.SUCCESS)
+        return HttpResponseRedirect(reverse("admin:oauth2_provider_application_change", args=[obj.pk]))
+
+    def show_secret(self, request: HttpRequest, app: Any, secret: str) -> HttpResponse:
+        return self.show_once(request, app, {gettext("Client ID"): app.client_id, gettext("Client secret"): secret})
 
     @admin.action(description=_("Make a new secret"), permissions=["change"])
     def make_new_secret(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
@@ -114,7 +121,7 @@ class AppAdmin(DescribedDeletionMixin, OwnedAdmin):
             self.message_user(request, gettext("Nothing was changed: select one confidential app."), messages.ERROR)
             return None
         self.record_action(request, queryset, gettext_noop("Made a new secret."))
-        return self.show_once(request, app, {"client_id": app.client_id, "client_secret": secret})
+        return self.show_secret(request, app, secret)
 
     def describe_deletion(self, obj: Any) -> str:
         count = Authorization.objects.filter(ended_at=None, application=obj).count()

@@ -28,7 +28,7 @@ def read_secrets(response: Any) -> dict[str, str]:
     """Returns the secrets that the page shows only once, by their labels."""
     assert response.status_code == 200
     assert "no-store" in response.headers["Cache-Control"]
-    fields = re.findall(r"<label[^>]*>(.*?)</label><br>\s*<textarea[^>]*>(.*?)</textarea>", response.content.decode())
+    fields = re.findall(r"<dt[^>]*>(.*?)</dt>\s*<dd><code>(.*?)</code>", response.content.decode())
     return {name: html.unescape(secret) for name, secret in fields}
 
 

@@ -32,12 +32,11 @@ from webhooks.models import Received, Source, SourceSecret
 Received._meta.verbose_name_plural = _("received events")
 
 
-class SourceSecretInline(admin.StackedInline):
+class SourceSecretInline(admin.TabularInline):
     model = SourceSecret
-    verbose_name_plural = _("secrets, each of which is accepted")
-    fields = readonly_fields = ("start",)
+    template = "admin/webhooks/source_secrets.html"
+    fields = ()
     ordering = ("pk",)
-    start = moment_column("created_at", _("added"))
     extra = 0
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:

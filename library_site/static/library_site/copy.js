@@ -1,0 +1,11 @@
+// Buttons that copy the code beside them, where the browser permits it.
+'use strict';
+if (navigator.clipboard) {
+    for (const button of document.querySelectorAll('.secrets button')) {
+        button.hidden = false;
+        button.addEventListener('click', async () => {
+            await navigator.clipboard.writeText(button.parentElement.querySelector('code').textContent);
+            button.parentElement.querySelector('output').hidden = false;
+        });
+    }
+}
