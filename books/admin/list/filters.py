@@ -178,7 +178,7 @@ def list_unknown_names(query: QueryDict, *known_names: str) -> list[str]:
 
 
 def describe_unknown(names: Sequence[str]) -> str:
-    sentence = gettext("The list has no filter of this name, and shows the books without it: %(names)s")
+    sentence = gettext("This list has no filter “%(names)s”, and shows the books without it.")
     return sentence % {"names": ", ".join(name[:MAX_SHOWN_NAME] for name in names)}
 
 

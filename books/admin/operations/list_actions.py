@@ -11,7 +11,6 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.formats import number_format
 from django.utils.translation import gettext, ngettext_lazy
-from django.utils.translation import gettext_lazy as _
 
 from books.admin.operations.bulk_edit import DELETE_BUTTON, ask, is_across, read_selected_books, render_preview
 from books.admin.views import BULK_EDIT, find_librarian, may_undo, report_done
@@ -47,16 +46,17 @@ def build_mark(name: str, question: Any, result: Any, *, available: bool) -> Lis
 MARK_AVAILABLE = build_mark(
     "mark_available",
     ngettext_lazy("Mark %(count)s book as available", "Mark %(count)s books as available", "number"),
-    _("Books now available: %(count)d."),
+    ngettext_lazy("%(count)d book is now available.", "%(count)d books are now available.", "count"),
     available=True,
 )
 MARK_LENT = build_mark(
     "mark_lent",
     ngettext_lazy("Mark %(count)s book as lent", "Mark %(count)s books as lent", "number"),
-    _("Books now lent: %(count)d."),
+    ngettext_lazy("%(count)d book is now lent.", "%(count)d books are now lent.", "count"),
     available=False,
 )
-DELETE_ACTION = ListAction("delete_books", DELETE_BUTTON, _("Books deleted: %(count)d."), DeleteTask, {})
+DELETED = ngettext_lazy("%(count)d book is deleted.", "%(count)d books are deleted.", "count")
+DELETE_ACTION = ListAction("delete_books", DELETE_BUTTON, DELETED, DeleteTask, {})
 
 
 def run_list_action(request: HttpRequest, books: QuerySet[Book], action: ListAction) -> HttpResponse | None:
@@ -64,13 +64,17 @@ def run_list_action(request: HttpRequest, books: QuerySet[Book], action: ListAct
     pks = list(books.order_by().values_list("pk", flat=True)[: MAX_BOOKS + 1])
     if len(pks) > MAX_BOOKS:
         return ask_as_operation(request, action)
+    if not pks:
+        messages.error(request, gettext("Nothing was changed: what was selected does not exist."))
+        return None
     must_ask = action.task is DeleteTask or is_across(request)
     if must_ask and request.POST.get("confirmed") != str(len(pks)):
         return ask_at_once(request, action, pks)
     now = timezone.now()
     operation = run_small_operation(action.task(), action.parameters, pks, find_librarian(request), now)
     address = reverse("admin:operation_undo", args=[operation.pk]) if may_undo(request) and operation.changed else ""
-    report_done(request, str(action.result) % {"count": operation.changed}, address)
+    done = action.result % {"count": operation.changed} if operation.changed else gettext("Nothing had to change.")
+    report_done(request, done, address)
     return None
 
 

@@ -347,6 +347,6 @@ def test_all_books_of_the_list_are_marked_and_the_message_undoes_it(
         page.get_by_label("all 60").check()
         page.get_by_role("button", name="Mark as lent").click()
         page.get_by_role("button", name="Mark 60 books as lent").click()
-        expect(page.locator(".messagelist")).to_contain_text("Books now lent: 60.")
+        expect(page.locator(".messagelist")).to_contain_text("60 books are now lent.")
         page.get_by_role("button", name="Undo").click()
         expect(page.get_by_role("heading", level=1)).to_have_text("Undo: 60 books marked as lent")

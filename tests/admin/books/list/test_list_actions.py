@@ -44,7 +44,7 @@ def test_books_of_all_pages_are_marked_after_a_question(librarian: Client) -> No
     assert ["&lt;Emma 0&gt;" in page, "Persuasion" in page] == [False] * 2
     assert "can be undone" in page
     assert count_lent() == 1
-    assert "Books now lent: 2." in read_text(answer_question(librarian, question, "?q=emma"))
+    assert "2 books are now lent." in read_text(answer_question(librarian, question, "?q=emma"))
     assert count_lent() == 3
     assert Change.objects.filter(operation__kind="mark").count() == 2
 
@@ -54,7 +54,7 @@ def test_a_deletion_always_asks_and_shows_isbns(librarian: Client) -> None:
     question = submit(librarian, "delete_books", book, index="0")
     assert "E-1" in read_text(question)
     assert Book.objects.count() == 2
-    assert "Books deleted: 1." in read_text(answer_question(librarian, question))
+    assert "1 book is deleted." in read_text(answer_question(librarian, question))
     assert not Book.objects.filter(pk=book.pk).exists()
     assert Book.objects.count() == 1
 
@@ -67,6 +67,17 @@ def test_one_book_and_several_are_shown_in_the_same_table_before_their_deletion(
     assert "&lt;Emma&gt;</a>" in one[0]
     assert "lent" in one[0]
     assert read_text(pages[1]).count("button primary") == 1
+
+
+def test_an_action_without_a_change_says_so(librarian: Client) -> None:
+    lent, gone = create_book(available=False), create_book()
+    gone.delete()
+    for action, book, sentence in (
+        ("mark_lent", lent, "Nothing had to change."),
+        ("delete_books", gone, "Nothing was changed: what was selected does not exist."),
+    ):
+        submit(librarian, action, book, index="0")
+        assert sentence in read_text(librarian.get(LIST)), action
 
 
 def test_it_asks_again_if_the_list_has_other_books_by_then(librarian: Client) -> None:
