@@ -20,7 +20,7 @@ RELEASES = (
     Release(
         "1.1.0",
         {
-            "books": "0031_match_keys",
+            "books": "0032_loans",
             "oauth": "0001_squashed_0008_notices",
             "webhooks": "0010_signature_form_c",
         },

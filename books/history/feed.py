@@ -15,7 +15,7 @@ from books.history.change_pages import (
     list_conditions,
     read_rows,
 )
-from books.history.loans import build_loan_condition
+from books.history.loans import NO_LOAN, build_loan_condition
 from books.models import Change
 from library_site.db.keyset import Page, Start, build_condition, order_by
 from library_site.db.sql import fetch_all
@@ -40,24 +40,29 @@ IS_NEWER = "books_change.operation_id = step.operation_id AND books_change.id > 
 
 def read_feed(filters: Filters, start: Start, limit: int) -> Page[Entry]:
     """Returns a page of items. It reads forward only."""
+    kind = Q(kind=filters.kind) if filters.kind else Q()
     loan = build_loan_condition(filters.loan) if filters.loan else Q()
-    conditions = list_conditions(filters._replace(loan=""))
-    pks = [pk for condition in conditions for pk in list_items(condition, loan, start, limit + 1)]
+    # Lends and returns have an index, which SQLite uses only without a kind. Among other changes, a step leads over an
+    # operation of a million lends.
+    step = {"": kind, NO_LOAN: kind & (Q(operation__isnull=False) | loan)}.get(filters.loan, loan)
+    conditions = list_conditions(filters._replace(kind=None, loan=""))
+    pks = [
+        pk for condition in conditions for pk in list_items(condition & kind, condition & step, loan, start, limit + 1)
+    ]
     rows = sorted(read_rows(Change.objects.filter(pk__in=pks)), key=get_time_key, reverse=True)
     return build_page(rows[: limit + 1], limit, start, get_time_key)._replace(previous_key=None)
 
 
-def list_items(condition: Q, loan: Q, start: Start, limit: int) -> Sequence[int]:
+def list_items(condition: Q, step: Q, loan: Q, start: Start, limit: int) -> Sequence[int]:
     """Returns ids. An operation matches `loan` if its newest change does, so that its other changes are not read."""
     columns = [F(name) for name in BY_TIME]
     beyond = build_condition(columns, adapt_key(start.key), descending=True) if start.key else Q()
-    step_condition = condition & (Q(operation__isnull=False) | loan) if loan else condition
     steps = Change.objects.order_by(*order_by(columns, descending=True)).values("pk")
     changes = Change.objects.values("pk")
     parts = {
-        "first": steps.filter(beyond & step_condition)[:1],
-        "next": steps.filter(build_sql_condition(IS_NEXT), step_condition)[:1],
-        "earlier": steps.filter(build_sql_condition(IS_EARLIER), step_condition)[:1],
+        "first": steps.filter(beyond & step)[:1],
+        "next": steps.filter(build_sql_condition(IS_NEXT), step)[:1],
+        "earlier": steps.filter(build_sql_condition(IS_EARLIER), step)[:1],
         "same": changes.filter(build_sql_condition(IS_SAME), loan),
         # PostgreSQL would answer NOT EXISTS by reading the table if one operation has most of the changes.
         "newer": changes.filter(build_sql_condition(IS_NEWER), condition).order_by("pk")[:1],

@@ -1,6 +1,5 @@
 """Lends and returns: changes of the availability and of nothing else."""
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,15 +8,11 @@ from django.db.models.functions import Cast
 from django.db.models.lookups import In
 from django.utils.translation import gettext_noop
 
-from books.models import Change
+from books.models import LEND_TEXTS, RETURN_TEXTS, Change, IsLoan
 
 LENT, TAKEN_BACK, NO_LOAN = gettext_noop("lent"), gettext_noop("taken back"), "no loan"
 STATES = {LENT: {"available": False}, TAKEN_BACK: {"available": True}}
-# `after` as PostgreSQL writes it, with a blank, and as SQLite has stored it.
-SEPARATORS = [(", ", ": "), (",", ":")]
-TEXTS = {
-    loan: [json.dumps(values, separators=separators) for separators in SEPARATORS] for loan, values in STATES.items()
-}
+TEXTS = {LENT: LEND_TEXTS, TAKEN_BACK: RETURN_TEXTS}
 
 
 def find_loan(after: Mapping[str, Any] | None) -> str:
@@ -28,9 +23,5 @@ def find_loan(after: Mapping[str, Any] | None) -> str:
 def build_loan_condition(loan: str) -> Q:
     """Selects lends, returns, or changes of books that are neither."""
     if loan == NO_LOAN:
-        return Q(kind=Change.Kind.CHANGED) & ~Q(build_text_condition([*TEXTS[LENT], *TEXTS[TAKEN_BACK]]))
-    return Q(build_text_condition(TEXTS[loan]), kind=Change.Kind.CHANGED)
-
-
-def build_text_condition(texts: list[str]) -> In:
-    return In(Cast(F("after"), TextField()), texts)
+        return Q(kind=Change.Kind.CHANGED) & ~Q(IsLoan())
+    return Q(IsLoan()) & Q(In(Cast(F("after"), TextField()), TEXTS[loan]))

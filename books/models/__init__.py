@@ -14,7 +14,7 @@ from books.models.book import (
     UnrecordedWrite,
     sort_expression,
 )
-from books.models.history import Actor, Change
+from books.models.history import LEND_TEXTS, RETURN_TEXTS, Actor, Change, IsLoan
 from books.models.imports import ColumnMapping, ImportChunk, ImportCorrection, ImportFile, ImportFinding
 from books.models.operations import ExportChunk, Operation, OperationProblem
 from books.models.responses import StoredResponse

@@ -1,5 +1,7 @@
 """The changes of books, and their actors."""
 
+from typing import Any
+
 from django.db import models
 from django.utils.translation import gettext_noop
 
@@ -38,6 +40,28 @@ class Actor(models.Model):
         return " · ".join(filter(None, [*names, self.get_channel_display()]))
 
 
+# How databases write the values after a lend and after a return: PostgreSQL with a blank, SQLite as they were stored.
+LEND_TEXTS = ('{"available": false}', '{"available":false}')
+RETURN_TEXTS = ('{"available": true}', '{"available":true}')
+
+
+class IsLoan(models.Func):
+    """Whether a change is a lend or a return, which changes the availability and nothing else.
+
+    The texts are no parameters, because SQLite uses a partial index only for the condition that it was created with.
+    """
+
+    output_field = models.BooleanField()
+
+    def __init__(self) -> None:
+        super().__init__("after")
+
+    def as_sql(self, compiler: Any, connection: Any, *_: Any, **__: Any) -> Any:
+        column, _values = compiler.compile(self.get_source_expressions()[0])
+        texts = ", ".join(f"'{text}'" for text in (*LEND_TEXTS, *RETURN_TEXTS))
+        return f"(CAST({column} AS text) IN ({texts}))", []
+
+
 class Change(models.Model):
     """A change of a book: the changed fields, before and after. Only `books.writing.statements` adds rows."""
 
@@ -70,6 +94,7 @@ class Change(models.Model):
             models.Index("actor", "at", "id", name="change_by_actor"),
             models.Index("kind", "at", "id", name="change_by_kind"),
             models.Index("operation", "id", name="change_by_operation", condition=models.Q(operation__isnull=False)),
+            models.Index("at", "id", name="change_of_loan", condition=models.Q(IsLoan())),
         ]
 
     def __str__(self) -> str:

@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from books.history.change_pages import Entry, Filters, read_recent_page
 from books.history.feed import read_feed
-from books.history.loans import LENT, NO_LOAN, find_loan
+from books.history.loans import LENT, NO_LOAN, TAKEN_BACK, find_loan
 from books.models import Actor, Change, Operation
 from library_site.db.keyset import Start
 from tests.support.history import explain
@@ -95,3 +95,41 @@ def test_the_changes_of_a_large_operation_are_not_read_one_by_one(ada: Actor) ->
     plan = explain(steps)
     assert "change_by_time" in plan
     assert not any(text in plan for text in ("Seq Scan on books_change", "SCAN books_change\n", "Sort  ("))
+
+
+@pytest.mark.usefixtures("ada")
+def test_few_loans_are_found_by_their_index() -> None:
+    reader = add_actor("reader")
+    Change.objects.bulk_create(
+        Change(book_id=pk, version=2, kind=2, at=NOON, actor=reader, after=EDIT) for pk in range(3_000)
+    )
+    if connection.vendor == "postgresql":
+        connection.cursor().execute("ANALYZE books_change")
+    for loan in (LENT, TAKEN_BACK):
+        with CaptureQueriesContext(connection) as queries:
+            read_feed(Filters(kind=Change.Kind.CHANGED, loan=loan), Start(), 2)
+        [steps] = [query["sql"] for query in queries if "RECURSIVE" in query["sql"]]
+        assert explain(steps).count("change_of_loan") == 3, loan
+
+
+def test_the_newest_change_of_an_operation_tells_whether_it_is_a_loan() -> None:
+    """Its newest change of a book that stays: a book that the operation adds later is no matter."""
+    actor = add_actor("ada")
+    lent, edited = add_operation(actor), add_operation(actor)
+    Change.objects.bulk_create(
+        Change(
+            book_id=pk,
+            version=1,
+            kind=kind,
+            at=NOON + timedelta(seconds=operation),
+            actor=actor,
+            operation_id=operation,
+            after=after,
+        )
+        for pk, (operation, kind, after) in enumerate(
+            [(lent, 2, LEND), (lent, 1, None), (edited, 2, LEND), (edited, 2, EDIT)]
+        )
+    )
+    filters = {loan: Filters(kind=Change.Kind.CHANGED, loan=loan) for loan in (LENT, NO_LOAN)}
+    found = {loan: [entry.operation_id for entry in walk(filters[loan], 5)] for loan in filters}
+    assert found == {LENT: [lent], NO_LOAN: [edited]}
