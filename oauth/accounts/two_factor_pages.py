@@ -87,7 +87,7 @@ def change_factor(request: HttpRequest, user: User, factor: SecondFactor) -> Htt
         return render_factor(request, user, factor, form)
     lockout.clear_attempts(request, user.get_username())
     if "renew" in request.POST:
-        return render_codes(request, totp.renew_recovery_codes(factor))
+        return render_codes(request, totp.renew_recovery_codes(factor), has_earlier=True)
     totp.turn_off(user)
     sessions.forget_factor(request)
     messages.success(request, gettext("Two-factor sign-in is turned off."))
@@ -104,6 +104,7 @@ def render_factor(request: HttpRequest, user: User, factor: SecondFactor, form: 
     return render(request, "accounts/two_factor.html", context)
 
 
-def render_codes(request: HttpRequest, codes: list[str]) -> HttpResponse:
+def render_codes(request: HttpRequest, codes: list[str], *, has_earlier: bool = False) -> HttpResponse:
     """Shows the new recovery codes. They cannot be shown again."""
-    return render(request, "accounts/recovery_codes.html", {"codes": codes, "next": get_next_page(request)})
+    context = {"codes": codes, "has_earlier": has_earlier, "next": get_next_page(request)}
+    return render(request, "accounts/recovery_codes.html", context)

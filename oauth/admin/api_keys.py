@@ -38,6 +38,7 @@ class APIKeyAdmin(OwnedAdmin):
     list_filter = (("revoked_at", RevocationFilter),)
     list_select_related = ("owner",)
     search_fields = ("name", "prefix", "owner__username")
+    search_help_text = _("Name, first letters of the key or owner")
     ordering = ("-pk",)
     actions = danger_actions = ("revoke",)
     start = moment_column("created_at", _("made"))

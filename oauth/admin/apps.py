@@ -53,6 +53,7 @@ class AppAdmin(DescribedDeletionMixin, OwnedAdmin):
     list_filter = ("client_type",)
     list_select_related = ("allowance", "user")
     search_fields = ("name", "client_id", "user__username")
+    search_help_text = _("Name, client ID or owner")
     ordering = ("-pk",)
     radio_fields = {"client_type": admin.VERTICAL}
     actions = actions_for_one = ("make_new_secret",)
@@ -70,6 +71,9 @@ class AppAdmin(DescribedDeletionMixin, OwnedAdmin):
         """Nobody else limits the scopes of an app that acts for itself, so only superusers change them."""
         is_limited = obj is None or not registration.acts_for_itself(obj) or request.user.is_superuser
         return super().has_change_permission(request, obj) and is_limited
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        return {"user": request.user.pk}
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any) -> Any:
         return super().get_form(request, obj, change, labels={"user": _("Owner")}, **options)

@@ -16,6 +16,8 @@ from oauth.scopes import format_scope_sentences
 from oauth.server import registration
 from oauth.tokens import revocations
 
+Authorization._meta.verbose_name_plural = _("apps with access")
+
 
 class EndFilter(MomentFilter):
     words = (_("in use"), _("ended"))
@@ -36,6 +38,7 @@ class AuthorizationAdmin(ReadOnlyAdmin, OwnedAdmin):
     list_filter = (("ended_at", EndFilter),)
     list_select_related = ("user", "application")
     search_fields = ("user__username", "application__name", "application__client_id")
+    search_help_text = _("Person, app or client ID")
     ordering = ("-created_at",)
     actions = danger_actions = ("end",)
     consent_age = age_column("created_at", _("given"))

@@ -59,6 +59,7 @@ class LibraryUserAdmin(DelegatingAdmin, UserAdmin):
     add_fieldsets: Any = ((None, {"fields": ("username", "first_name", "last_name", "email", "groups")}),)
     add_label = _("Invite a person")
     list_display = ("username", "full_name", "email", "may", "state", "sign_in")
+    search_help_text = _("Name, username or email address")
     list_filter = ("groups", ("is_active", ActiveFilter))
     list_select_related = ("second_factor",)
     fieldsets = (
@@ -70,8 +71,8 @@ class LibraryUserAdmin(DelegatingAdmin, UserAdmin):
     # For those who may see people and not change them.
     view_fields = ("username", "first_name", "last_name", "email", "is_active", "may_sentences")
     actions = ("invite_again",)
-    last_sign_in = moment_column("last_login", User._meta.get_field("last_login").verbose_name)
-    joining_time = moment_column("date_joined", User._meta.get_field("date_joined").verbose_name)
+    last_sign_in = moment_column("last_login", _("last sign-in"), otherwise=_("never signed in"))
+    joining_time = moment_column("date_joined", _("added"))
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
         return super().get_queryset(request).prefetch_related("groups")
@@ -171,6 +172,7 @@ class LibraryGroupAdmin(DelegatingAdmin, GroupAdmin):
     add_label = _("Add a group")
     empty_sentence = _("There is no group yet.")
     list_display = ("role", "may", "people")
+    search_fields = ()
     page_help: Any = _(
         "A group is a role: who is in it may do what the group permits. A person can be in several, and may do more"
         " besides."

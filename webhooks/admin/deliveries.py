@@ -46,7 +46,7 @@ class EndpointFilter(admin.RelatedFieldListFilter):
         if not request.user.is_superuser:
             rows = rows.filter(owner=request.user.pk)
         return [
-            (pk, Truncator(url).chars(MAX_URL_SHOWN))
+            (pk, Truncator(url.removeprefix("https://")).chars(MAX_URL_SHOWN))
             for pk, url in rows.values_list("pk", "url")[: endpoints.MAX_ENDPOINTS_PER_USER]
         ]
 

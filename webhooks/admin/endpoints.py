@@ -18,6 +18,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext, gettext_noop, ngettext
 from django.utils.translation import gettext_lazy as _
 
+from library_site.admin.badges import format_badge
 from library_site.admin.model_admins import DescribedDeletionMixin, OwnedAdmin
 from library_site.admin.moments import format_age, format_moment, moment_column
 from library_site.admin.stored_texts import translate_stored
@@ -26,6 +27,7 @@ from webhooks import endpoints
 from webhooks.admin.forms import EndpointForm, ReplayForm, describe_key
 from webhooks.admin.health import annotate_health
 from webhooks.admin.model_admins import (
+    TONES,
     SelectionAdmin,
     get_change_url,
     require_one,
@@ -72,6 +74,7 @@ class EndpointAdmin(DescribedDeletionMixin, SelectionAdmin, OwnedAdmin):
     list_filter = (("state", StateFilter),)
     list_select_related = ("owner",)
     search_fields = ("url", "description", "owner__username")
+    search_help_text = _("URL, description or owner")
     ordering = ("-pk",)
     radio_fields = {"form": admin.VERTICAL}
     actions = ("ping", "disable", "enable", "rotate", "promote")
@@ -143,15 +146,15 @@ class EndpointAdmin(DescribedDeletionMixin, SelectionAdmin, OwnedAdmin):
 
     @admin.display(description=_("secrets"))
     def secrets_note(self, endpoint: Endpoint) -> str:
-        notes = [
-            (secret.get_state_display(), format_moment(secret.created_at)) for secret in endpoint.secrets.order_by("pk")
+        secrets = [
+            (format_badge(secret.get_state_display(), TONES[secret.state]), format_moment(secret.created_at))
+            for secret in endpoint.secrets.order_by("pk")
         ]
-        listed = format_html_join(", ", gettext("{}: since {}"), notes)
-        explanation = gettext(
-            "None is shown again. A new secret is pending until you promote it, when the receiver knows it too. Until"
-            " then it signs nothing in forms A and B; in form C both sign."
-        )
-        return format_html("{}. {}", listed or gettext("None"), explanation)
+        lines = format_html_join("", "<li>{} {}</li>", secrets)
+        advice = ""
+        if endpoint.secrets.filter(state=EndpointSecret.State.PENDING).exists():
+            advice = gettext("Promote the pending one when the receiver knows it too. In form C both sign until then.")
+        return format_html('<ul class="plain-list">{}</ul>{}', lines, advice)
 
     def get_links(self, request: HttpRequest, row: Any) -> dict[str, str]:
         deliveries = f"{reverse('admin:webhooks_delivery_changelist')}?endpoint__id__exact={row.pk}"

@@ -33,6 +33,7 @@ TONES: dict[str, Tone] = {
     "delivered": "good",
     "disabled": "warning",
     "done": "good",
+    "pending": "warning",
     "waiting": "warning",
 }
 

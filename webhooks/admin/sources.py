@@ -70,6 +70,7 @@ class SourceAdmin(SelectionAdmin):
     list_display = ("name", "state", "mirroring", "form", "creation_date")
     list_filter = (("enabled", EnabledFilter),)
     search_fields = ("name",)
+    search_help_text = _("Name")
     ordering = ("name",)
     radio_fields = {"form": admin.VERTICAL}
     inlines = (SourceSecretInline,)

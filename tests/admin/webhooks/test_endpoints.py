@@ -253,7 +253,8 @@ def test_a_ping_leads_to_its_delivery(developer: Client, ada: User) -> None:
 def test_endpoints_are_disabled_and_enabled(developer: Client, ada: User) -> None:
     first, second = create_endpoint(ada), create_endpoint(ada, state="disabled", reason="10 in a row", dead_in_a_row=10)
     assert list_badges(developer.get(ENDPOINTS)) == ["Disabled", "Active"]
-    assert list_badges(developer.get(f"{ENDPOINTS}{second.pk}/change/")) == ["Disabled"]
+    # Its page has one for the secret, too.
+    assert list_badges(developer.get(f"{ENDPOINTS}{second.pk}/change/")) == ["Disabled", "Active"]
     submit_action(developer, ENDPOINTS, "disable", first, second, query="state__exact=active")
     assert Endpoint.objects.get(pk=first.pk).state == "disabled"
     submit_action(developer, ENDPOINTS, "enable", first, second)
@@ -266,7 +267,9 @@ def test_a_secret_is_changed_in_two_steps(developer: Client, ada: User) -> None:
     endpoint = create_endpoint(ada)
     pending_secret = read_secrets(submit_action(developer, ENDPOINTS, "rotate", endpoint))["Pending secret"]
     assert decrypt_secrets(endpoint) == {"active": SECRET, "pending": pending_secret}
-    assert "Pending: since" in read_text(developer.get(f"{ENDPOINTS}{endpoint.pk}/change/"))
+    page = developer.get(f"{ENDPOINTS}{endpoint.pk}/change/")
+    assert list_badges(page)[-2:] == ["Active", "Pending"]
+    assert "Promote the pending one when the receiver knows it too." in read_text(page)
     submit_action(developer, ENDPOINTS, "promote", endpoint)
     assert decrypt_secrets(endpoint) == {"active": pending_secret}
     history = read_text(developer.get(f"{ENDPOINTS}{endpoint.pk}/history/"))
