@@ -48,6 +48,7 @@ class BookAdmin(ValidatingAdmin):
     # The isbn comes first because a scanner types it.
     fields = ("isbn", *(name for name in FIELDS if name != "isbn"))
     actions = ("edit_books", "mark_lent", "mark_available", "delete_books")
+    danger_actions = ("delete_books",)
 
     def get_changelist(self, request: HttpRequest, **options: Any) -> type[BookList]:
         return BookList

@@ -320,6 +320,29 @@ def test_each_menu_opens_inside_the_window(browser: Browser, service: Service, p
     assert outside == []
 
 
+def test_a_phone_has_room_for_books_and_for_what_can_be_done(
+    browser: Browser, service: Service, prepared: tuple[str, int, int]
+) -> None:
+    screen = {"width": 390, "height": 844}
+    with open_page(browser, service, prepared[0], viewport=screen, locale="de-DE", has_touch=True) as page:
+        page.goto("/admin/books/book/?author=e&all=1")
+        box = page.locator("#result_list tbody tr").first.bounding_box()
+        assert box
+        assert box["y"] < 300
+        page.locator(".action-select").first.check()
+        bar = page.locator(".actions-bar.sticky")
+        words = ["×", "Bearbeiten", "Ausleihen", "Rückgabe", "Löschen"]
+        expect(bar.get_by_role("button")).to_have_text(words, use_inner_text=True)
+        expect(bar.locator(".across")).to_be_visible()
+        # Two lines of buttons.
+        box = bar.bounding_box()
+        assert box
+        assert box["height"] < 120
+        page.goto("/admin/")
+        expect(page.locator("#scan-code")).to_be_in_viewport(ratio=1)
+        expect(page.locator(".tiles")).to_be_in_viewport(ratio=1)
+
+
 def test_the_first_book_is_three_keys_away_from_the_top(
     browser: Browser, service: Service, prepared: tuple[str, int, int]
 ) -> None:
