@@ -22,7 +22,7 @@ RELEASES = (
         {
             "books": "0032_loans",
             "oauth": "0001_squashed_0008_notices",
-            "webhooks": "0010_signature_form_c",
+            "webhooks": "0011_unfinished",
         },
     ),
 )

@@ -182,6 +182,9 @@ class Delivery(LeasedModel):
             models.Index("endpoint", "id", name="delivery_of_endpoint"),
             models.Index("endpoint", "next_at", name="delivery_waiting", condition=Q(next_at__isnull=False)),
             models.Index("endpoint", name="delivery_in_flight", condition=Q(lease__isnull=False)),
+            # For the list of deliveries, newest first. Nearly all are delivered, so no index helps to find those.
+            models.Index("id", name="delivery_is_waiting", condition=Q(state="waiting")),
+            models.Index("id", name="delivery_is_dead", condition=Q(state="dead")),
         ]
 
     def __str__(self) -> str:
@@ -270,7 +273,12 @@ class Received(LeasedModel):
     class Meta:
         verbose_name, verbose_name_plural = _("received event"), _("inbox")
         constraints = [models.UniqueConstraint(fields=["source", "event_id"], name="received_once")]
-        indexes = [models.Index("next_at", name="received_waiting", condition=Q(next_at__isnull=False))]
+        indexes = [
+            models.Index("next_at", name="received_waiting", condition=Q(next_at__isnull=False)),
+            # For the list of received events, newest first.
+            models.Index("id", name="received_is_waiting", condition=Q(state="waiting")),
+            models.Index("id", name="received_is_dead", condition=Q(state="dead")),
+        ]
 
     def __str__(self) -> str:
         return f"{self.source}: {self.kind} {self.event_id}"

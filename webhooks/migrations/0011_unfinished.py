@@ -1,0 +1,41 @@
+"""Indexes of the deliveries and received events that wait or are dead, for their lists: few among a million.
+
+On PostgreSQL they are built while others write. What is left of an interrupted run is dropped by the next one.
+"""
+
+from functools import partial
+from typing import Any
+
+from django.db import migrations, models
+
+# By the name: the model and the state.
+INDEXES = {f"{model}_is_{state}": (model, state) for model in ("delivery", "received") for state in ("waiting", "dead")}
+
+
+def create_index(apps: Any, schema_editor: Any, name: str) -> None:
+    model, state = INDEXES[name]
+    concurrently = ""
+    if schema_editor.connection.vendor == "postgresql":
+        concurrently = "CONCURRENTLY"
+        schema_editor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
+    schema_editor.execute(f"CREATE INDEX {concurrently} {name} ON webhooks_{model} (id) WHERE state = '{state}'")
+
+
+def drop_index(apps: Any, schema_editor: Any, name: str) -> None:
+    schema_editor.execute(f"DROP INDEX IF EXISTS {name}")
+
+
+class Migration(migrations.Migration):
+    atomic = False
+    dependencies = [("webhooks", "0010_signature_form_c")]
+    operations = [
+        migrations.SeparateDatabaseAndState(
+            database_operations=[
+                migrations.RunPython(partial(create_index, name=name), partial(drop_index, name=name))
+            ],
+            state_operations=[
+                migrations.AddIndex(model, models.Index("id", name=name, condition=models.Q(state=state)))
+            ],
+        )
+        for name, (model, state) in INDEXES.items()
+    ]
