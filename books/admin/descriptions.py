@@ -32,7 +32,6 @@ TONES: dict[Change.Kind, Tone] = {
     Change.Kind.CREATED: "good",
     Change.Kind.RESTORED: "good",
     Change.Kind.DELETED: "bad",
-    Change.Kind.MERGED: "bad",
 }
 LOAN_TONES: dict[str, Tone] = {LENT: "warning", TAKEN_BACK: "good"}
 
