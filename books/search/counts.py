@@ -29,8 +29,8 @@ COUNT_SQL = """
 
 
 def count_books(now: datetime) -> dict[str, Any]:
-    """Returns `books` and `lent`; `genres`, most frequent first, and `decades` in order, each with their books;
-    `first_genres` as GenreCount; and `qualities`. Reads all books: a million take a second.
+    """Returns `books` and `lent`; `genres`, most frequent first, and `decades` in order, each with their books; and
+    `qualities`. Reads all books: a million take a second.
     """
     genres = (
         Book.objects.values("genre_folded").annotate(name=Min("genre"), books=Count("pk")).order_by("-books", "name")
@@ -44,7 +44,6 @@ def count_books(now: datetime) -> dict[str, Any]:
         "books": Book.objects.count(),
         "lent": LentBook.objects.count(),
         "genres": [[name, books] for name, books in genres.values_list("name", "books")[:MAX_GENRES] if name.strip()],
-        "first_genres": count_genres("", MAX_COUNTED_GENRES),
         "qualities": count_qualities(now.date()),
         "decades": [
             [decade * 10, books] for decade, books in decades.order_by("decade").values_list("decade", "books")

@@ -70,8 +70,8 @@ def join_blank_genres(genres: Sequence[GenreCount]) -> list[GenreCount]:
 
 
 def read_genres(counted: Sequence[GenreCount], start: Start, limit: int) -> Page[GenreCount]:
-    """Reads only forward. If there are more genres than the summary has, or the release before counted, the next ones
-    are counted now.
+    """Reads only forward. If there are more genres than the summary has, the next ones are counted now. In a small
+    library it has none.
     """
     [folded] = start.key or ("",)
     genres = [genre for genre in counted if not start.key or genre.folded > folded]
