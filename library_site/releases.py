@@ -20,7 +20,7 @@ RELEASES = (
     Release(
         "1.1.0",
         {
-            "books": "0032_loans",
+            "books": "0033_channel_labels",
             "oauth": "0001_squashed_0008_notices",
             "webhooks": "0011_unfinished",
         },

@@ -114,7 +114,7 @@ def describe_entry(entry: Entry, title: str, operation: Operation | None, undo: 
         gettext(find_loan(entry.after) or entry.kind.label),
         Link(title, history_address(entry.book_id)),
         describe_names(entry.actor),
-        None if operation and operation.kind == channel else link_channel(channel),
+        None if operation and channel in (operation.kind, Actor.Channel.OPERATION) else link_channel(channel),
         link_operation(operation) if operation else None,
         link_undo(undo) if undo else None,
         compare_fields(entry.before, entry.after),

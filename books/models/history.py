@@ -24,7 +24,7 @@ class Actor(models.Model):
         IMPORT = "import", gettext_noop("import")
         COMMAND = "command", gettext_noop("command line")
         MIRROR = "mirror", gettext_noop("mirroring")
-        OPERATION = "operation", gettext_noop("operation")
+        OPERATION = "operation", gettext_noop("change of many books")
 
     channel = models.CharField(max_length=10, choices=Channel)
     user_id = models.BigIntegerField(null=True, db_index=True)

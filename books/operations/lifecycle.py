@@ -8,7 +8,7 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Now
-from django.utils.translation import get_language, gettext_noop
+from django.utils.translation import get_language
 
 from books.history.actors import ActorRef
 from books.models import Actor, Change, Operation
@@ -25,35 +25,35 @@ class OperationNotFound(APIError):
     """There is no operation with this id."""
 
     status = 404
-    message = gettext_noop("Operation not found")
+    message = "Operation not found"
 
 
 class OperationEnded(APIError):
     """The operation cannot be cancelled, because it is done or failed."""
 
     status = 409
-    message = gettext_noop("The operation has ended")
+    message = "The operation has ended"
 
 
 class OperationUnderWay(APIError):
     """The operation cannot be undone before it ends."""
 
     status = 409
-    message = gettext_noop("The operation is under way: cancel it first")
+    message = "The operation is under way: cancel it first"
 
 
 class OperationUndone(APIError):
     """The operation is undone, or its undo is running. To restore its changes, undo the undo."""
 
     status = 409
-    message = gettext_noop("The operation is undone already")
+    message = "The operation is undone already"
 
 
 class NothingToUndo(APIError):
     """The history has no changes of the operation."""
 
     status = 409
-    message = gettext_noop("The operation changed nothing that is known")
+    message = "The operation changed nothing that is known"
 
 
 def store_operation(

@@ -135,9 +135,8 @@ class BookForm(forms.ModelForm):
 
     def describe_conflict(self, name: str) -> str:
         """Returns the other value, who wrote it and when, and the librarian's own, as HTML."""
-        # A restoration repeats the values of others.
-        changes = Change.objects.exclude(kind=Change.Kind.RESTORED).select_related("actor").order_by("-version")
-        change = changes.filter(book_id=self.instance.pk, after__has_key=name).first()
+        changes = Change.objects.select_related("actor").filter(book_id=self.instance.pk, after__has_key=name)
+        change = changes.order_by("-version").first()
         names = [self.name_actor(change.actor)] if change else []
         age = format_age(change.at if change else self.instance.updated_at, timezone.now())
         return format_html(

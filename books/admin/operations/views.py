@@ -1,5 +1,6 @@
 """The pages of operations: the list, one operation with its progress, and the buttons to cancel and undo it."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.contrib import messages
@@ -10,6 +11,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
@@ -52,6 +54,13 @@ from library_site.http.api_errors import APIError
 
 # The page of an operation names so many of the books that it changed.
 MAX_BOOKS = 10
+# What people read on its page. The interface says "operation".
+ERRORS: Mapping[type[APIError], Any] = {
+    lifecycle.OperationEnded: gettext_lazy("It has ended already."),
+    lifecycle.OperationUnderWay: gettext_lazy("It is under way: cancel it first."),
+    lifecycle.OperationUndone: gettext_lazy("It is undone already."),
+    lifecycle.NothingToUndo: gettext_lazy("It changed nothing that the history knows."),
+}
 
 
 def show_operations(request: HttpRequest) -> HttpResponse:
@@ -144,7 +153,7 @@ def confirm_cancel(request: HttpRequest, operation_id: int) -> HttpResponse:
         lifecycle.cancel_operation(operation_id)
         messages.success(request, _("It is cancelled. What is changed already stays, and can be undone."))
     except APIError as refusal:
-        messages.error(request, f"{_(refusal.message)}.")
+        messages.error(request, ERRORS[type(refusal)])
     return redirect("admin:operation", operation_id)
 
 
@@ -157,7 +166,7 @@ def undo(request: HttpRequest, operation_id: int) -> HttpResponse:
     try:
         operation_id = lifecycle.undo_operation(operation_id, actor, timezone.now(), UndoTask.permissions).pk
     except APIError as refusal:
-        messages.error(request, f"{_(refusal.message)}.")
+        messages.error(request, ERRORS[type(refusal)])
     return redirect("admin:operation", operation_id)
 
 

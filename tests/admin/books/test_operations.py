@@ -96,7 +96,7 @@ def test_books_are_deleted_and_the_deletion_is_undone(head: Client) -> None:
     run_operations()
     assert Book.objects.get().pk == book.pk
     assert UNDO_BUTTON not in read_text(head.get(f"{OPERATIONS}{operation.pk}/"))
-    assert "undone already" in read_text(post(head, operation, "undo"))
+    assert "It is undone already." in read_text(post(head, operation, "undo"))
 
 
 def test_what_is_undone_says_so_and_leads_to_what_undid_it(head: Client, berta: User) -> None:
