@@ -18,15 +18,14 @@ from django.utils.translation import gettext_lazy as _
 from books.admin.book.catalogue import find_catalogue_address
 from books.admin.book.deleted_books import RESTORE, restore_lost_book, show_lost_form
 from books.admin.book.forms import BookForm
-from books.admin.book.history import UNKNOWN_STATE, list_last_changes, show_history
-from books.admin.book.suggestions import focus_first
+from books.admin.book.history import UNKNOWN_STATE, find_known_book, list_last_changes, show_history
 from books.admin.list.changelist import BookList
 from books.admin.list.filters import describe_unknown, list_unknown_names
 from books.admin.list.settings import ROWS_OF_A_PAGE, find_default_view, list_views, redirect_to_list
 from books.admin.operations.bulk_edit import bulk_edit_selected
 from books.admin.operations.list_actions import DELETE_ACTION, MARK_AVAILABLE, MARK_LENT, run_list_action
 from books.admin.urls import URLS
-from books.admin.views import ADD_BOOK, BULK_EDIT, VIEW_HISTORY, find_librarian, report_done
+from books.admin.views import ADD_BOOK, BULK_EDIT, VIEW_HISTORY, find_librarian, focus_first, report_done
 from books.book_fields import FIELDS
 from books.files.formats.registry import STREAMED_FORMATS
 from books.history.states import UnknownVersion, find_state
@@ -186,10 +185,11 @@ class BookAdmin(ValidatingAdmin):
         return self.report_conflict(request, super().changeform_view, object_id, *arguments, **options)
 
     def _get_obj_does_not_exist_redirect(self, request: HttpRequest, opts: Any, object_id: str) -> HttpResponse:
-        """Shows the user's input if the book was deleted while it was being edited."""
+        """Shows the user's input if the book was deleted while it was being edited, else its history."""
         page = show_lost_form(request, object_id) if request.method == "POST" else None
-        # The stubs of Django leave it out.
-        return page or super()._get_obj_does_not_exist_redirect(request, opts, object_id)  # type: ignore[misc]
+        if not page and request.user.has_perm(VIEW_HISTORY) and find_known_book(object_id):
+            return HttpResponseRedirect(reverse("admin:books_book_history", args=[object_id]))
+        return page or super()._get_obj_does_not_exist_redirect(request, opts, object_id)
 
     def delete_view(self, request: HttpRequest, *arguments: Any, **options: Any) -> HttpResponse:
         return self.report_conflict(request, super().delete_view, *arguments, **options)

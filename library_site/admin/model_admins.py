@@ -15,6 +15,7 @@ from django.db.models import ForeignKey, QuerySet
 from django.forms import Field
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
+from django.urls import reverse
 from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -116,6 +117,13 @@ class ValidatingAdmin(admin.ModelAdmin):
         """The history of a row begins with the newest entry."""
         rows = queryset.reverse() if queryset.model is LogEntry else queryset
         return super().get_paginator(request, rows, *arguments, **options)
+
+    def _get_obj_does_not_exist_redirect(self, request: HttpRequest, opts: Any, object_id: str) -> HttpResponse:
+        """Leads to the list; Django leads to the first page."""
+        messages.warning(request, _("That does not exist: it was deleted, or the address is wrong."))
+        if self.has_view_or_change_permission(request):
+            return HttpResponseRedirect(reverse(f"admin:{opts.app_label}_{opts.model_name}_changelist"))
+        return HttpResponseRedirect(reverse("admin:index"))
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
         """An empty `_to_field` is not a field."""

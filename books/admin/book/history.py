@@ -24,7 +24,7 @@ from books.admin.descriptions import (
     state_address,
 )
 from books.admin.pager import PAGE_SIZE, Pager
-from books.admin.views import VIEW_HISTORY, render_page
+from books.admin.views import SEE_BOOKS, VIEW_HISTORY, has_any_permission, render_page
 from books.book_fields import FIELDS
 from books.history.change_pages import Entry, VersionCursor, read_book_page
 from books.history.records import MERGED_INTO
@@ -161,7 +161,8 @@ def find_known_book(object_id: str) -> KnownBook | None:
 
 def redirect_unknown(request: HttpRequest) -> HttpResponse:
     messages.warning(request, gettext("No book has this ID, and the history knows none."))
-    return HttpResponseRedirect(reverse("admin:index"))
+    name = "admin:books_book_changelist" if has_any_permission(request, SEE_BOOKS) else "admin:index"
+    return HttpResponseRedirect(reverse(name))
 
 
 def find_gaps(book: KnownBook, pager: Pager) -> Iterator[dict[str, int] | None]:

@@ -125,3 +125,20 @@ def test_a_book_whose_deletion_is_not_known_is_not_restored(librarian: Client) -
 
 def test_an_empty_list_says_so(librarian: Client) -> None:
     assert "No book is deleted" in read_words(librarian.get(DELETED_BOOKS))
+
+
+def test_the_address_of_a_book_that_is_gone_leads_to_its_history_or_the_list(librarian: Client, astrid: User) -> None:
+    book = create_book(title="Emma")
+    delete_book(book)
+    page = librarian.get(page_address(book), follow=True)
+    assert page.redirect_chain == [(history_address(book), 302)]
+    assert f'This book is deleted. <a href="{DELETED_BOOKS}">' in read_text(page)
+    for address in (f"{LIST}999/change/", f"{LIST}x/change/", f"{LIST}999/delete/", f"{LIST}999/history/"):
+        assert librarian.get(address).headers["Location"] == LIST, address
+    astrid.groups.clear()
+    astrid.user_permissions.set(Permission.objects.filter(codename__in=["view_book", "delete_book"]))
+    page = librarian.get(page_address(book), follow=True)
+    assert page.redirect_chain == [(LIST, 302)]
+    assert "That does not exist" in read_words(page)
+    astrid.user_permissions.set(Permission.objects.filter(codename="delete_book"))
+    assert librarian.get(f"{LIST}999/delete/").headers["Location"] == "/admin/"

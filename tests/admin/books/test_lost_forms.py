@@ -93,8 +93,8 @@ def test_restoring_needs_to_see_the_history_and_to_add_books(db: None, client: C
         assert (status, Book.objects.exists()) == ((302, True) if may_restore else (403, False))
 
 
-def test_the_form_of_a_book_that_never_was_goes_to_the_first_page(librarian: Client) -> None:
+def test_the_form_of_a_book_that_never_was_goes_to_the_list(librarian: Client) -> None:
     book = create_book()
     form = {**build_form(book), "_restore": "1"}
     response = librarian.post(f"{LIST}{book.pk + 1}/change/", form)
-    assert (response.status_code, response.headers["Location"]) == (302, "/admin/")
+    assert (response.status_code, response.headers["Location"]) == (302, LIST)

@@ -115,7 +115,7 @@ def test_developers_do_not_reach_the_apps_of_others(developer: Client) -> None:
     other = oauth_flows.create_confidential_app(user=oauth_flows.create_reader())
     for page in ("change", "delete", "history"):
         response = developer.post(f"{APPS}{other.pk}/{page}/", build_app_form(name="Mine", post="yes"))
-        assert response.headers.get("Location") == "/admin/" or response.status_code == 404, page
+        assert response.headers.get("Location") == APPS or response.status_code == 404, page
     assert Application.objects.get(pk=other.pk).name == "Bookshop"
 
 
@@ -367,7 +367,7 @@ def test_developers_see_and_change_their_own_rows(developer: Client, ada: User) 
     ]
     for address, (own, other), action in rows:
         assert list_rows(developer.get(address)) == [own]
-        assert developer.get(f"{address}{other.pk}/change/").headers["Location"] == "/admin/"
+        assert developer.get(f"{address}{other.pk}/change/").headers["Location"] == address
         before = type(other).objects.filter(pk=other.pk).values().get()
         submit_action(developer, address, action, other)
         assert type(other).objects.filter(pk=other.pk).values().get() == before

@@ -139,7 +139,7 @@ def test_developers_neither_see_nor_send_the_deliveries_of_others(developer: Cli
     [delivery] = Delivery.objects.all()
     submit_action(developer, DELIVERIES, "redeliver", delivery)
     assert Delivery.objects.count() == 1
-    assert developer.get(f"{DELIVERIES}{delivery.pk}/change/").headers["Location"] == "/admin/"
+    assert developer.get(f"{DELIVERIES}{delivery.pk}/change/").headers["Location"] == DELIVERIES
 
 
 def test_no_more_deliveries_than_the_limit_are_sent_again_at_once(

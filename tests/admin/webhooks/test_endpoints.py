@@ -160,7 +160,7 @@ def test_a_deleted_endpoint_keeps_its_deliveries_and_is_not_listed(developer: Cl
     assert Endpoint.objects.get().state == "deleted"
     assert Delivery.objects.count() == 1
     assert list_rows(developer.get(ENDPOINTS)) == []
-    assert developer.get(f"{ENDPOINTS}{endpoint.pk}/change/").headers["Location"] == "/admin/"
+    assert developer.get(f"{ENDPOINTS}{endpoint.pk}/change/").headers["Location"] == ENDPOINTS
     assert "(deleted)" in read_text(developer.get(f"{DELIVERIES}{Delivery.objects.get().pk}/change/"))
 
 
