@@ -6,6 +6,7 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
+from django.forms import BaseForm
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.template.response import TemplateResponse
@@ -68,3 +69,13 @@ def report_done(request: HttpRequest, text: str, undo_address: str = "") -> None
     button = '<button form="message-form" formaction="{}" class="button small">{}</button>'
     undo = format_html(button, undo_address, gettext("Undo")) if undo_address else ""
     messages.success(request, format_html("{} {}", text, undo))
+
+
+def focus_first(form: BaseForm) -> None:
+    """Sets the focus on the first error, or on the first empty field, but not of a book that is there."""
+    instance = getattr(form, "instance", None)
+    names = [name for name in form.fields if name in form.errors]
+    if not names and (instance is None or instance.pk is None):
+        names = [name for name in form.fields if not form[name].value()]
+    if names:
+        form.fields[names[0]].widget.attrs["autofocus"] = True

@@ -1,7 +1,6 @@
-"""Helps while a user fills in the form of a book: suggestions, warnings and the initial focus."""
+"""Helps while a user fills in the form of a book: suggestions and warnings."""
 
 from django.contrib import admin
-from django.forms import BaseForm
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template.response import TemplateResponse
 
@@ -29,13 +28,3 @@ def show_warnings(request: HttpRequest) -> HttpResponse:
     isbn = write_isbn(form.cleaned_data.get("isbn", ""))
     context = {"form": form, "isbn": isbn, "taken": taken, "is_live": True}
     return TemplateResponse(request, "admin/books/book/live_warnings.html", context)
-
-
-def focus_first(form: BaseForm) -> None:
-    """Sets the focus on the first error, or on the first empty field of a new book."""
-    instance = getattr(form, "instance", None)
-    names = [name for name in form.fields if name in form.errors]
-    if not names and instance is not None and instance.pk is None:
-        names = [name for name in form.fields if not form[name].value()]
-    if names:
-        form.fields[names[0]].widget.attrs["autofocus"] = True

@@ -20,7 +20,7 @@ from books.admin.list.settings import redirect_to_list
 from books.admin.list.words import describe_selection
 from books.admin.operations.descriptions import describe_edit
 from books.admin.operations.forms import BulkEditForm
-from books.admin.views import render_page
+from books.admin.views import focus_first, render_page
 from books.history.actors import get_or_create_actor
 from books.models import Actor, Book
 from books.operations.lifecycle import store_operation
@@ -72,6 +72,7 @@ def show_bulk_edit(request: HttpRequest) -> HttpResponse:
         change = OperationRequest(form.kind, selection, form.build_parameters())
         require_permissions(request, change)
         return ask(request, change)
+    focus_first(form)
     return render_page(
         request,
         "operations/bulk_edit",

@@ -40,6 +40,7 @@
         for (const menu of listOpen()) {
             const hadFocus = menu.contains(document.activeElement);
             menu.open = false;
+            event.preventDefault();
             if (hadFocus) {
                 menu.querySelector('summary').focus();
             }

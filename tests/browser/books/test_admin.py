@@ -112,11 +112,16 @@ def test_a_bulk_edit_shows_its_progress_until_it_is_done(
 ) -> None:
     with open_page(browser, service, prepared[0], viewport={"width": 390, "height": 800}) as page:
         page.goto("/admin/books/book/bulk_edit/?q=browsed")
+        expect(page.get_by_label("Title")).to_be_focused()
         page.locator("#id_genre").fill("W" * 200)
-        page.get_by_role("button", name="Preview").click()
-        expect(page.get_by_role("button", name="Edit 1 book")).to_be_visible()
+        page.keyboard.down("Enter")
+        expect(page.get_by_role("button", name="Edit 1 book")).to_be_focused()
         assert page.evaluate("document.documentElement.scrollWidth") == 390
-        page.get_by_role("button", name="Edit 1 book").click()
+        # The key is still down, so it repeats itself.
+        page.keyboard.down("Enter")
+        page.keyboard.up("Enter")
+        expect(page.get_by_role("button", name="Edit 1 book")).to_be_focused()
+        page.keyboard.press("Enter")
         expect(page.locator("[data-progress=badge]")).to_have_text("waiting")
         run_command(os.environ | {"DATABASE_URL": service.database_url}, "run_operations", "--once")
         expect(page.locator("[data-progress=badge]")).to_have_text("done")
@@ -125,6 +130,23 @@ def test_a_bulk_edit_shows_its_progress_until_it_is_done(
         page.get_by_role("button", name="Undo").click()
         expect(page.get_by_text("It undoes 1 book edited")).to_be_visible()
         expect(page.locator("progress")).to_be_visible()
+
+
+def test_escape_closes_a_menu_and_then_leaves_the_question(
+    browser: Browser, service: Service, prepared: tuple[str, int, int]
+) -> None:
+    session, pk, _ = prepared
+    with open_page(browser, service, session) as page:
+        page.goto(f"/admin/books/book/{pk}/change/")
+        page.get_by_role("link", name="Delete").click()
+        expect(page.get_by_role("button", name="Delete")).to_be_focused()
+        menu = page.locator("header details.menu").first
+        menu.locator("summary").click()
+        page.keyboard.press("Escape")
+        expect(menu.locator(".menu-panel")).to_be_hidden()
+        with page.expect_navigation():
+            page.keyboard.press("Escape")
+        assert page.url.endswith(f"/{pk}/change/")
 
 
 def test_two_genres_become_one_by_two_ticks_and_enter(
@@ -171,6 +193,7 @@ def test_one_key_a_pair_works_off_the_duplicates(
         page.get_by_role("link", name="Merge Twice A").click()
         expect(page.locator(".button kbd").filter(visible=True)).to_have_count(3)
         expect(page.locator("table.merge")).to_contain_text("Twice A")
+        expect(page.locator("[name=kept]").first).to_be_focused()
         page.keyboard.down("m")
         expect(page.locator("table.merge")).to_contain_text("Twice B")
         # The key is still down, so it repeats itself.
@@ -184,7 +207,9 @@ def test_one_key_a_pair_works_off_the_duplicates(
             page.keyboard.press("Shift+M")
         page.goto("/admin/books/book/duplicates/")
         expect(page.get_by_role("link", name="Merge Twice")).to_have_count(1)
-        expect(page.get_by_role("link", name="Merge Twice B")).to_be_visible()
+        page.get_by_role("button", name="Not a duplicate : Twice B").click()
+        expect(page.get_by_role("link", name="Merge Twice")).to_have_count(0)
+        assert page.url.rpartition("#")[2].startswith("pair-")
 
 
 def test_a_scan_leads_to_a_new_book_by_enter_alone(
