@@ -131,6 +131,13 @@ class BookAdmin(ValidatingAdmin):
         focus_first(form)
         return super().render_change_form(request, context, *arguments, **options)
 
+    def response_change(self, request: HttpRequest, obj: Book) -> HttpResponse:
+        """Django's message has the title that was typed, which need not be what was saved."""
+        messages.success(request, gettext("Saved."))
+        if "_addanother" in request.POST:
+            return HttpResponseRedirect(reverse("admin:books_book_add"))
+        return self.response_post_save_change(request, obj)
+
     def response_post_save_add(self, request: HttpRequest, obj: Book) -> HttpResponseRedirect:
         return HttpResponseRedirect(reverse("admin:books_book_change", args=[obj.pk]))
 

@@ -152,7 +152,7 @@ def test_a_librarian_marks_selected_books(librarian: Client) -> None:
         versions = dict(Book.objects.values_list("pk", "version"))
         form = {"action": action, "_selected_action": [marked_book.pk, unchanged_book.pk]}
         response = librarian.post(LIST, form, follow=True)
-        assert f"Books now {'available' if available else 'lent'}: 1." in response.content.decode()
+        assert f"1 book is now {'available' if available else 'lent'}." in response.content.decode()
         assert Book.objects.get(pk=marked_book.pk).available is available
         increments = {book.pk: book.version - versions[book.pk] for book in Book.objects.all()}
         assert {pk for pk, increment in increments.items() if increment} == {marked_book.pk}
