@@ -14,15 +14,19 @@ from django.utils.translation import gettext as _
 
 
 def format_moment(moment: datetime) -> str:
-    """Returns a `time` element with the zone. A naive datetime is in UTC."""
-    local = localize_moment(moment)
-    return format_html('<time datetime="{}">{}</time>', local.isoformat(), write_moment(local))
+    """Returns a `time` element with date and time. A naive datetime is in UTC."""
+    return build_time(moment, format_short_moment(moment))
 
 
 def format_age(moment: datetime, now: datetime) -> str:
     """Returns a `time` element with the age, or with the date if it is older than a day."""
     local = localize_moment(moment)
-    text = naturaltime(local) if now - local < timedelta(days=1) else format_date(local)
+    return build_time(moment, naturaltime(local) if now - local < timedelta(days=1) else format_date(local))
+
+
+def build_time(moment: datetime, text: str) -> str:
+    """The tooltip has the seconds and the zone."""
+    local = localize_moment(moment)
     return format_html('<time datetime="{}" title="{}">{}</time>', local.isoformat(), write_moment(local), text)
 
 
@@ -31,7 +35,7 @@ def write_moment(local: datetime) -> str:
 
 
 def format_short_moment(moment: datetime) -> str:
-    """Returns date and time as text, for headings."""
+    """Returns date and time as text."""
     return f"{format_date(moment)}, {date_format(localize_moment(moment), 'H:i')}"
 
 

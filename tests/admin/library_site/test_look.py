@@ -1,13 +1,16 @@
 """The look of the admin: one style sheet after Django's own, no inline style or script, and links for people."""
 
 import re
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
+from django.utils import timezone
 
 from library_site.admin.badges import format_badge
+from library_site.admin.moments import format_moment
 from oauth.accounts.roles import describe_group
 from tests.support.admin_pages import read_text
 
@@ -173,3 +176,13 @@ def test_an_empty_list_says_one_sentence_and_offers_one_button(root: Client) -> 
         assert buttons[0].startswith(sentence), address
         assert re.findall(r'<a class="button[^"]*" href="([^"]*)"', page) == links.split(), address
         assert "selected" not in page, address
+
+
+def test_a_time_is_short_and_its_tooltip_has_the_zone() -> None:
+    moment = datetime(2026, 1, 31, 2, 0, 5, tzinfo=UTC)
+    for zone, text, title in (
+        ("Europe/Berlin", "31 Jan 2026, 03:00", "31 Jan 2026, 03:00:05 CET"),
+        ("America/New_York", "30 Jan 2026, 21:00", "30 Jan 2026, 21:00:05 EST"),
+    ):
+        with timezone.override(zone):
+            assert f'title="{title}">{text}</time>' in format_moment(moment)
