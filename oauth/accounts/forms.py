@@ -23,11 +23,11 @@ TOO_MANY_WRONG_CODES = _(
     "Too many wrong codes were tried for this account. Use a recovery code, or try again in an hour."
 )
 WRONG_PASSWORD = _("This is not your password.")
+PASSWORD_RULES = _("At least 8 characters, not only digits, no common password, and not like the name.")
 # Django's texts: in German, REST framework's catalog would translate them in another tone than these pages.
 DJANGO_TEXTS = [
     gettext_noop("Enter a valid URL."),
     gettext_noop("Enter a valid email address."),
-    gettext_noop("Enter the same password as before, for verification."),
 ]
 
 
@@ -148,7 +148,23 @@ class ResetRequestForm(AutofocusMixin, auth_forms.PasswordResetForm):
     """Django's form, but only the address is used: the worker finds the users."""
 
 
-class NewPasswordForm(AutofocusMixin, auth_forms.SetPasswordForm):
+class PasswordRulesMixin:
+    """Django's rules in one sentence, and what is wrong with a password at the field that has it."""
+
+    fields: dict[str, forms.Field]
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        first, second = (name for name in self.fields if name.endswith(("password1", "password2")))
+        self.fields[first].help_text = PASSWORD_RULES
+        self.fields[second].help_text = ""
+
+    def validate_password_for_user(self, user: User, *_names: str) -> None:
+        first = next(name for name in self.fields if name.endswith("password1"))
+        super().validate_password_for_user(user, password_field_name=first)  # type: ignore[misc]  # of Django's forms
+
+
+class NewPasswordForm(PasswordRulesMixin, AutofocusMixin, auth_forms.SetPasswordForm):
     """Offers to revoke the person's API keys: a new password alone does not revoke them."""
 
     revoke_keys = forms.BooleanField(label=_("Revoke my API keys too"), required=False)
@@ -159,7 +175,7 @@ class NewPasswordForm(AutofocusMixin, auth_forms.SetPasswordForm):
             del self.fields["revoke_keys"]
 
 
-class PasswordChangeForm(AutofocusMixin, auth_forms.PasswordChangeForm):
+class PasswordChangeForm(PasswordRulesMixin, AutofocusMixin, auth_forms.PasswordChangeForm):
     """Django's."""
 
 

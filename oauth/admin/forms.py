@@ -18,6 +18,7 @@ from django.utils.translation import gettext_lazy as _
 
 from library_site.admin.badges import format_lines
 from oauth.accounts import roles
+from oauth.accounts.forms import PasswordRulesMixin
 from oauth.scopes import ALL_SCOPES, DEFAULT_SCOPE, NO_SCOPES, SCOPES, ScopeSet, format_scopes, get_user_scopes
 from oauth.server import redirect_uris, registration
 
@@ -109,6 +110,7 @@ class APIKeyForm(forms.ModelForm):
 GROUP_NAMES = [gettext_noop("Librarians"), gettext_noop("Developers"), gettext_noop("Head librarians")]
 
 
+USERNAME_RULE = _("Letters, digits and . - _ + @")
 MAY_LABEL = pgettext_lazy("what a person may do", "May")
 
 
@@ -201,7 +203,10 @@ class InvitationForm(forms.ModelForm):
         model = User
         fields = ("username", "first_name", "last_name", "email", "groups", "is_superuser")
         labels = {"is_superuser": _("May do everything")}
-        help_texts = {"is_superuser": _("Runs the library: invites people, and says what each may do.")}
+        help_texts = {
+            "username": USERNAME_RULE,
+            "is_superuser": _("Runs the library: invites people, and says what each may do."),
+        }
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -222,7 +227,7 @@ class InvitationForm(forms.ModelForm):
         return user
 
 
-class PasswordForm(AdminPasswordChangeForm):
+class PasswordForm(PasswordRulesMixin, AdminPasswordChangeForm):
     """Django's, without the choice to sign in by other means than a password: there are none."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:

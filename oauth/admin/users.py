@@ -18,7 +18,7 @@ from library_site.admin.model_admins import YesNoFilter
 from library_site.admin.moments import moment_column
 from oauth.accounts import mails, roles
 from oauth.admin.delegation import DelegatingAdmin, list_manageable
-from oauth.admin.forms import MAY_LABEL, InvitationForm, PasswordForm
+from oauth.admin.forms import MAY_LABEL, USERNAME_RULE, InvitationForm, PasswordForm
 
 # A title of Django without a German translation.
 SET_PASSWORD = gettext_noop("Set password: %s")
@@ -29,6 +29,7 @@ LABELS = {
     "is_superuser": _("May do everything"),
 }
 HELP_TEXTS = {
+    "username": USERNAME_RULE,
     "is_active": _("Without it the person's apps, keys and webhooks stop, too."),
     "is_staff": _("Librarians and developers work in them."),
     "is_superuser": _("Runs the library: invites people, and says what each may do."),
@@ -37,6 +38,13 @@ HELP_TEXTS = {
 }
 
 admin.site.unregister([User, Group])
+
+
+class GroupFilter(admin.RelatedFieldListFilter):
+    """Names the groups of the library in the language of the page."""
+
+    def field_choices(self, *arguments: Any) -> list[Any]:
+        return [(pk, gettext(str(name))) for pk, name in super().field_choices(*arguments)]
 
 
 class ActiveFilter(YesNoFilter):
@@ -60,7 +68,7 @@ class LibraryUserAdmin(DelegatingAdmin, UserAdmin):
     add_label = _("Invite a person")
     list_display = ("username", "full_name", "email", "may", "state", "sign_in")
     search_help_text = _("Name, username or email address")
-    list_filter = ("groups", ("is_active", ActiveFilter))
+    list_filter = (("groups", GroupFilter), ("is_active", ActiveFilter))
     list_select_related = ("second_factor",)
     fieldsets = (
         (None, {"fields": ("username", "first_name", "last_name", "email", "password_link")}),
@@ -202,4 +210,4 @@ class LibraryGroupAdmin(DelegatingAdmin, GroupAdmin):
         return ngettext("%(count)d person", "%(count)d people", group.people) % {"count": group.people}
 
     def describe_deletion(self, obj: Group) -> str:
-        return gettext("%(group)s: who is in it may no longer do what it permits") % {"group": obj}
+        return gettext("%(group)s: who is in it may no longer do what it permits") % {"group": gettext(obj.name)}
