@@ -107,11 +107,14 @@ class ValidatingAdmin(admin.ModelAdmin):
         page = super().history_view(request, object_id, {"title": _("History")})
         context = getattr(page, "context_data", {})
         if "object" in context:
-            context["object_name"] = self.get_headline(context["object"])
+            context["row_name"] = self.get_headline(context["object"])
         for entry in context.get("action_list", ()):
             if not entry.change_message.startswith("["):
                 entry.change_message = translate_stored(entry.change_message)
         return page
+
+    def render_delete_form(self, request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
+        return super().render_delete_form(request, {**context, "row_name": self.get_headline(context["object"])})
 
     def get_paginator(self, request: HttpRequest, queryset: Any, *arguments: Any, **options: Any) -> Any:
         """The history of a row begins with the newest entry."""
