@@ -70,6 +70,9 @@ def build_postgresql_options(process: str, timeouts: Mapping[str, int], options:
     parameters = [f"-c {name}={seconds}s" for name, seconds in timeouts.items() if seconds]
     if "options" in options:
         parameters.append(options["options"])
+    if parameters:
+        # PostgreSQL compiles a statement whose estimated cost is high, which takes longer than most statements.
+        parameters.insert(0, "-c jit=off")
     return {
         "application_name": f"library-{process}",
         **options,

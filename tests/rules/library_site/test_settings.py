@@ -185,7 +185,7 @@ def test_postgresql_is_read_from_its_address() -> None:
 
 def test_the_address_of_postgresql_has_the_last_word() -> None:
     timeouts = {"lock_timeout": 2, "statement_timeout": 0}
-    defaults = TCP_LIMITS | {"application_name": "library-web", "options": "-c lock_timeout=2s"}
+    defaults = TCP_LIMITS | {"application_name": "library-web", "options": "-c jit=off -c lock_timeout=2s"}
     changes: dict[str, dict[str, object]] = {
         "": {},
         "?connect_timeout=9&keepalives_idle=60&tcp_user_timeout=0": {
@@ -195,7 +195,7 @@ def test_the_address_of_postgresql_has_the_last_word() -> None:
         },
         "?application_name=mine&options=-c%20lock_timeout%3D5s": {
             "application_name": "mine",
-            "options": "-c lock_timeout=2s -c lock_timeout=5s",
+            "options": "-c jit=off -c lock_timeout=2s -c lock_timeout=5s",
         },
     }
     for query, change in changes.items():
