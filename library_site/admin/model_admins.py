@@ -72,6 +72,13 @@ class ValidatingAdmin(admin.ModelAdmin):
             context["title"] = self.add_label
         return super().render_change_form(request, context, *arguments, **options)
 
+    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
+        """The list offers what can be done with several rows. The page of a row sends its actions to the list."""
+        actions = super().get_actions(request)
+        match = request.resolver_match
+        is_list = bool(match and (match.url_name or "").endswith("_changelist")) and request.method != "POST"
+        return {name: action for name, action in actions.items() if not (is_list and name in self.actions_for_one)}
+
     def list_buttons(self, request: HttpRequest, row: Any) -> dict[str, str]:
         """The labels of the actions that are possible for the row now, by name."""
         actions = self.get_action_choices(request, default_choices=[])

@@ -13,6 +13,8 @@ from library_site.admin.badges import format_badge
 from library_site.admin.moments import format_moment
 from oauth.accounts.roles import describe_group
 from tests.support.admin_pages import read_text
+from tests.support.endpoints import create_endpoint
+from tests.support.sources import create_source
 
 INLINE = re.compile(r"<style|<script(?![^>]*\bsrc=)|\sstyle=|\son[a-z]+=")
 
@@ -167,6 +169,15 @@ EMPTY_LISTS = [
     ("/admin/webhooks/received/", "No source has sent an event yet.", "/admin/webhooks/source/"),
     ("/admin/auth/user/?q=nobody", "Nothing here matches.", "/admin/auth/user/add/ ?"),
 ]
+
+
+def test_a_list_offers_what_can_be_done_with_several_rows(root: Client) -> None:
+    create_endpoint()
+    create_source()
+    for address, actions in (("endpoint", ["delete_selected", "ping", "disable", "enable"]), ("source", [])):
+        page = read_text(root.get(f"/admin/webhooks/{address}/"))
+        assert [name for name in re.findall(r'name="action" value="(\w*)"', page) if name] == actions, address
+        assert ('class="action-select"' in page) is bool(actions), address
 
 
 def test_an_empty_list_says_one_sentence_and_offers_one_button(root: Client) -> None:
