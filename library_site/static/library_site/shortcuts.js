@@ -27,11 +27,8 @@
     }
 
     document.addEventListener('keydown', event => {
-        // A key that is held down repeats itself, on the next page, too.
-        if (event.repeat && event.key === 'Enter' && event.target.matches('[autofocus]')) {
-            event.preventDefault();
-        }
         const action = actions[event.key.toLowerCase()];
+        // A key that is held down repeats itself, on the next page, too.
         const isPlain = !event.ctrlKey && !event.altKey && !event.metaKey && !event.repeat && !event.defaultPrevented;
         if (action && isPlain && choice.checked && !dialog.open && !isTyped(event.target)) {
             event.preventDefault();

@@ -53,6 +53,12 @@ def prepared(service: Service) -> tuple[str, int, int]:
     return session, pk, deleted_pk
 
 
+def scan(page: Page) -> None:
+    """A scanner ends with Enter. A stray scan must not answer a question."""
+    page.keyboard.type("9780306406157")
+    page.keyboard.press("Enter")
+
+
 def press_enter_on(page: Page, words: str) -> None:
     """Moves the focus by the Tab key until it is on the element with these words, and presses Enter."""
     for _ in range(MAX_TABS):
@@ -114,14 +120,11 @@ def test_a_bulk_edit_shows_its_progress_until_it_is_done(
         page.goto("/admin/books/book/bulk_edit/?q=browsed")
         expect(page.get_by_label("Title")).to_be_focused()
         page.locator("#id_genre").fill("W" * 200)
-        page.keyboard.down("Enter")
-        expect(page.get_by_role("button", name="Edit 1 book")).to_be_focused()
-        assert page.evaluate("document.documentElement.scrollWidth") == 390
-        # The key is still down, so it repeats itself.
-        page.keyboard.down("Enter")
-        page.keyboard.up("Enter")
-        expect(page.get_by_role("button", name="Edit 1 book")).to_be_focused()
         page.keyboard.press("Enter")
+        expect(page.get_by_role("button", name="Edit 1 book")).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth") == 390
+        scan(page)
+        page.get_by_role("button", name="Edit 1 book").click()
         expect(page.locator("[data-progress=badge]")).to_have_text("waiting")
         run_command(os.environ | {"DATABASE_URL": service.database_url}, "run_operations", "--once")
         expect(page.locator("[data-progress=badge]")).to_have_text("done")
@@ -139,7 +142,8 @@ def test_escape_closes_a_menu_and_then_leaves_the_question(
     with open_page(browser, service, session) as page:
         page.goto(f"/admin/books/book/{pk}/change/")
         page.get_by_role("link", name="Delete").click()
-        expect(page.get_by_role("button", name="Delete")).to_be_focused()
+        scan(page)
+        expect(page.get_by_role("button", name="Delete")).to_be_visible()
         menu = page.locator("header details.menu").first
         menu.locator("summary").click()
         page.keyboard.press("Escape")
@@ -193,7 +197,7 @@ def test_one_key_a_pair_works_off_the_duplicates(
         page.get_by_role("link", name="Merge Twice A").click()
         expect(page.locator(".button kbd").filter(visible=True)).to_have_count(3)
         expect(page.locator("table.merge")).to_contain_text("Twice A")
-        expect(page.locator("[name=kept]").first).to_be_focused()
+        scan(page)
         page.keyboard.down("m")
         expect(page.locator("table.merge")).to_contain_text("Twice B")
         # The key is still down, so it repeats itself.
