@@ -178,6 +178,9 @@ def run_small_operation(
     numbers = {"matched": len(pks), "changed": counts.changed, "unchanged": len(pks) - counts.changed}
     Operation.objects.filter(pk=operation.pk).update(**numbers, refused=0, missed=0, parameters=operation.parameters)
     operation.changed = counts.changed
+    if not counts.changed:
+        # It has nothing to show, and nothing to undo.
+        operation.delete()
     return operation
 
 

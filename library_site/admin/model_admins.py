@@ -142,7 +142,7 @@ class ValidatingAdmin(admin.ModelAdmin):
     def response_action(self, request: HttpRequest, queryset: QuerySet[Any], *others: Any) -> HttpResponse | None:
         """Rejects invalid ids, and a deletion whose confirmation page could list a million rows."""
         if not all(map(self.is_valid_id, request.POST.getlist(ACTION_CHECKBOX_NAME))):
-            message = _("Nothing was changed: what was selected does not exist.")
+            message = _("What was selected is no longer there.")
         elif is_delete_all(request) and queryset[MAX_COUNT:].exists():
             message = _("Nothing was deleted: select %(count)s at most.") % {
                 "count": number_format(MAX_COUNT, force_grouping=True)

@@ -124,8 +124,8 @@ def ask(request: HttpRequest, change: OperationRequest, error: str = "") -> Http
 def render_preview(
     request: HttpRequest, words: Any, parameters: Mapping[str, Any], preview: Preview, **context: Any
 ) -> HttpResponse:
-    """Renders the preview. `words` are lazily translated and take the number of books; the form's `inputs` confirm."""
-    button = format_sentence(words, preview.matched)
+    """Renders the preview. The form's `inputs` confirm. `words` are lazily translated, for the number of changes."""
+    button = format_sentence(words, preview.would_change)
     return render_page(
         request,
         "operations/preview",

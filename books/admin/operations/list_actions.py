@@ -65,7 +65,7 @@ def run_list_action(request: HttpRequest, books: QuerySet[Book], action: ListAct
     if len(pks) > MAX_BOOKS:
         return ask_as_operation(request, action)
     if not pks:
-        messages.error(request, gettext("Nothing was changed: what was selected does not exist."))
+        messages.error(request, gettext("What was selected is no longer there."))
         return None
     must_ask = action.task is DeleteTask or is_across(request)
     if must_ask and request.POST.get("confirmed") != str(len(pks)):

@@ -71,6 +71,7 @@ def test_a_text_is_replaced_and_what_cannot_be_is_counted(head: Client) -> None:
     words = read_words(question)
     assert "1 book changes." in words
     assert "1 book needs no change." in words
+    assert "Edit 1 book" in words
     assert "another one has or gets its new ISBN" in words
     assert "its text would be empty" in words
     confirm(head, question)

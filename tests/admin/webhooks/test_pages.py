@@ -123,7 +123,7 @@ def test_a_selection_of_rows_that_do_not_exist_changes_nothing(root: Client) -> 
     selections = [(ENDPOINTS, "ping", pk) for pk in ODD_SELECTIONS] + [(*action, "abc") for action in actions]
     for address, action, pk in selections:
         response: Any = root.post(address, {"action": action, "_selected_action": pk}, follow=True)
-        assert "Nothing was changed: what was selected does not exist." in read_text(response), (action, pk)
+        assert "What was selected is no longer there." in read_text(response), (action, pk)
 
 
 def test_a_longer_list_takes_no_more_queries(root: Client) -> None:

@@ -95,7 +95,7 @@ def test_several_genres_become_one_and_the_edit_is_undone(head: Client) -> None:
     genres = ["Sci-Fi", "SCI-FI", 'Science, "Fiction"', "", " ", "Fantasy"]
     books = [create_book(genre=genre) for genre in genres]
     page = rename(head, ["Sci-Fi", 'Science, "Fiction"', ""], 'Science, "Fiction"')
-    assert "Edit 5 books" in read_words(page)
+    assert "Edit 4 books" in read_words(page)
     assert 'Sci-Fi, Science, "Fiction", no genre' in html.unescape(read_words(page))
     head.post(f"{LIST}bulk_edit/", read_inputs(read_text(page)))
     run_operations()

@@ -74,10 +74,11 @@ def test_an_action_without_a_change_says_so(librarian: Client) -> None:
     gone.delete()
     for action, book, sentence in (
         ("mark_lent", lent, "Nothing had to change."),
-        ("delete_books", gone, "Nothing was changed: what was selected does not exist."),
+        ("delete_books", gone, "What was selected is no longer there."),
     ):
         submit(librarian, action, book, index="0")
         assert sentence in read_text(librarian.get(LIST)), action
+    assert not Operation.objects.exists()
 
 
 def test_it_asks_again_if_the_list_has_other_books_by_then(librarian: Client) -> None:
