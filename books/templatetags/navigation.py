@@ -54,6 +54,8 @@ MORE_PLACES = [
     Place(_("Deleted books"), "deleted_books", (VIEW_HISTORY,)),
     Place(_("Changes of many books"), "operations", (VIEW_HISTORY, BULK_EDIT)),
 ]
+# What one administers, in this order in every language; models of others follow.
+ADMINISTERED = "User Group Application APIKey Authorization Endpoint Delivery Source Received".split()
 # The first places, for which a phone has room. A menu contains the others.
 PHONE_PLACES = 2
 
@@ -97,16 +99,18 @@ def find_current(path: str) -> str:
 
 def group_administered(request: HttpRequest, apps: Iterable[dict[str, Any]]) -> dict[str, list[BarLink]]:
     """Returns the other models that a user may see, by the name of their apps, which two may share."""
+    models = [(app, model) for app in apps for model in app["models"] if app["app_label"] != "books"]
     groups: dict[str, list[BarLink]] = {}
-    for app in apps:
-        links = [
-            BarLink(str(model["name"]), model["admin_url"], request.path.startswith(model["admin_url"]))
-            for model in app["models"]
-            if model["admin_url"] and app["app_label"] != "books"
-        ]
-        if links:
-            groups.setdefault(str(app["name"]), []).extend(links)
+    for app, model in sorted(models, key=lambda pair: get_rank(pair[1]["object_name"])):
+        address = model["admin_url"]
+        if address:
+            link = BarLink(str(model["name"]), address, request.path.startswith(address))
+            groups.setdefault(str(app["name"]), []).append(link)
     return groups
+
+
+def get_rank(model: str) -> int:
+    return ADMINISTERED.index(model) if model in ADMINISTERED else len(ADMINISTERED)
 
 
 @register.simple_tag(takes_context=True)

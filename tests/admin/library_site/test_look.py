@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group, Permission, User
-from django.test import Client
+from django.test import Client, RequestFactory
 from django.utils import timezone
 
+from books.templatetags.navigation import group_administered
 from library_site.admin.badges import format_badge
 from library_site.admin.moments import format_moment
 from oauth.accounts.roles import describe_group
@@ -84,9 +85,24 @@ def test_who_sees_no_books_finds_their_pages_on_the_first(client: Client, db: No
         assert ("Your account may see nothing here yet." in page) is (not links), codename
 
 
-def test_apps_have_one_heading_in_the_menu(root: Client) -> None:
-    headings = re.findall(r'menu-heading">([^<]*)<', read_bar(root.get("/admin/")))
-    assert headings == ["Apps and keys", "People", "Webhooks"]
+def test_the_menu_of_what_one_administers_has_one_order_in_all_languages(root: Client) -> None:
+    for language, headings in (
+        ("en", ["People", "Apps and keys", "Webhooks"]),
+        ("de", ["Personen", "Apps und Schlüssel", "Webhooks"]),
+    ):
+        bar = read_bar(root.get("/admin/", headers={"Accept-Language": language}))
+        assert re.findall(r'menu-heading">([^<]*)<', bar) == headings
+        links = [link for link in re.findall(r'<a href="/admin/\w+/(\w+)/"', bar) if link != "book"]
+        assert links == [
+            *("user", "group", "application", "apikey", "authorization"),
+            *("endpoint", "delivery", "source", "received"),
+        ]
+
+
+def test_the_menu_has_models_of_other_apps_last(rf: RequestFactory) -> None:
+    models = [{"object_name": name, "name": name, "admin_url": f"/admin/{name}/"} for name in ("Shelf", "User")]
+    groups = group_administered(rf.get("/admin/"), [{"app_label": "shelves", "name": "Shelves", "models": models}])
+    assert [link.label for link in groups["Shelves"]] == ["User", "Shelf"]
 
 
 def test_the_bar_says_where_one_is(librarian: Client) -> None:
