@@ -195,6 +195,8 @@ class BookAdmin(ValidatingAdmin):
         """Shows the user's input if the book was deleted while it was being edited, else its history."""
         page = show_lost_form(request, object_id) if request.method == "POST" else None
         if not page and request.user.has_perm(VIEW_HISTORY) and find_known_book(object_id):
+            if request.method == "POST":
+                messages.info(request, gettext("The book is deleted already."))
             return HttpResponseRedirect(reverse("admin:books_book_history", args=[object_id]))
         return page or super()._get_obj_does_not_exist_redirect(request, opts, object_id)
 

@@ -1,6 +1,6 @@
 """Shared by all pages: addresses, permissions and rendering."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from typing import Any
 
@@ -12,11 +12,12 @@ from django.http.response import HttpResponseBase
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils.html import format_html
-from django.utils.translation import gettext
+from django.utils.translation import gettext, gettext_lazy
 
 from books.history.actors import ActorRef, get_or_create_actor
 from books.models import Actor
 from books.operations.undo import UndoTask
+from books.writing.changes import BookNotFound, ConcurrentChange
 from library_site.http.api_errors import APIError
 
 VIEW_HISTORY = "books.view_history"
@@ -24,6 +25,11 @@ ADD_BOOK, CHANGE_BOOK = "books.add_book", "books.change_book"
 MERGE_BOOKS = "books.merge_books"
 IMPORT_BOOKS = "books.import_books"
 BULK_EDIT, UNDO_OTHERS = "books.bulk_edit_books", "books.undo_others_operations"
+# What people read. The messages of the interface speak of requests.
+REASONS: Mapping[type[APIError], Any] = {
+    BookNotFound: gettext_lazy("The book is not there any more"),
+    ConcurrentChange: gettext_lazy("Somebody else changed the book in the meantime"),
+}
 # Django shows the list of books to users with any of these permissions.
 SEE_BOOKS = ("books.view_book", CHANGE_BOOK)
 
@@ -61,7 +67,8 @@ def may_undo(request: HttpRequest) -> bool:
 
 
 def report_rejected(request: HttpRequest, error: APIError) -> None:
-    messages.error(request, gettext("Nothing was changed. %(reason)s.") % {"reason": gettext(error.message)})
+    reason = REASONS.get(type(error)) or gettext(error.message)
+    messages.error(request, gettext("Nothing was changed. %(reason)s.") % {"reason": reason})
 
 
 def report_done(request: HttpRequest, text: str, undo_address: str = "") -> None:

@@ -5,18 +5,20 @@ from collections.abc import Iterator
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.translation import gettext as _
 
 from books.admin.book.forms import format_isbn_in_use
 from books.admin.book.history import find_known_book, redirect_unknown
-from books.admin.descriptions import describe_entries, format_value, history_address, label_field
+from books.admin.descriptions import Link, describe_entries, format_value, history_address, label_field
 from books.admin.pager import PAGE_SIZE, Pager
 from books.admin.views import ADD_BOOK, VIEW_HISTORY, find_librarian, render_page, report_rejected
 from books.book_fields import FIELDS
 from books.history.change_pages import TimeCursor, read_deleted_page
-from books.models import Book
+from books.history.records import MERGED_INTO
+from books.models import Book, Change
 from books.writing import changes
 
 # The name of the button that restores the book before its form is saved.
@@ -64,17 +66,20 @@ def describe_isbn_in_use(error: changes.IsbnInUse) -> str:
 
 
 def show_lost_form(request: HttpRequest, object_id: str) -> HttpResponse | None:
-    """Responds to a POST for a book that no longer exists. Returns None if it never existed."""
+    """Responds to a form of a book that no longer exists. Returns None if it never existed, or nothing was typed."""
     book = find_known_book(object_id)
-    if book is None or book.is_there:
-        return None
     names = [name for name in request.POST if name.removeprefix("initial-") in FIELDS]
+    if book is None or book.is_there or not names:
+        return None
     response = render_page(
         request,
         "lost_form",
         _("%(book)s was deleted") % {"book": book.name},
         lines=list(iter_typed_values(request)),
         inputs=[(name, request.POST[name]) for name in names],
+        # Only the form of an earlier state has the field. A new book is available.
+        has_availability=has_availability(request),
+        kept=find_kept_book(book.pk, book.version + 1),
         restore=RESTORE,
         may_add=request.user.has_perm(ADD_BOOK),
         may_restore=book.is_restorable and may_restore(request),
@@ -84,11 +89,24 @@ def show_lost_form(request: HttpRequest, object_id: str) -> HttpResponse | None:
     return response
 
 
+def has_availability(request: HttpRequest) -> bool:
+    """Browsers do not send an empty checkbox."""
+    return "available" in request.POST or "initial-available" in request.POST
+
+
+def find_kept_book(pk: int, version: int) -> Link | None:
+    """Returns the book that this one was merged into, if it still exists."""
+    merge = Change.objects.filter(book_id=pk, version=version, kind=Change.Kind.MERGED).first()
+    kept = Book.objects.filter(pk=(merge.after or {})[MERGED_INTO]).first() if merge else None
+    return Link(kept.title, reverse("admin:books_book_change", args=[kept.pk])) if kept else None
+
+
 def iter_typed_values(request: HttpRequest) -> Iterator[tuple[str, str]]:
     for name in FIELDS:
-        # Browsers do not send an empty checkbox.
-        value = name in request.POST if name == "available" else request.POST.get(name, "")
-        yield label_field(name), format_value(value)
+        if name != "available":
+            yield label_field(name), format_value(request.POST.get(name, ""))
+        elif has_availability(request):
+            yield label_field(name), format_value(name in request.POST)
 
 
 def may_restore(request: HttpRequest) -> bool:

@@ -119,7 +119,7 @@ def test_a_book_whose_deletion_is_not_known_is_not_restored(librarian: Client) -
     book = create_book()
     Book._base_manager.filter(pk=book.pk).delete()
     response: Any = librarian.post(restore_address(book), follow=True)
-    assert "Nothing was changed. Book not found." in read_words(response)
+    assert "Nothing was changed. The book is not there any more." in read_words(response)
     assert "This book is deleted." in read_words(response)
 
 

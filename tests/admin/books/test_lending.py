@@ -173,6 +173,13 @@ def test_an_undo_of_what_someone_else_changed_since_is_refused(librarian: Client
     assert read_state(book) == (False, 3)
 
 
+def test_a_book_that_is_gone_is_not_lent_from_its_page(librarian: Client) -> None:
+    book = create_book()
+    delete_book(book)
+    response: Any = librarian.post(f"/admin/books/book/{book.pk}/lend/", {"version": 1, "state": "lent"}, follow=True)
+    assert "Nothing was changed. The book is not there any more." in read_words(response)
+
+
 def test_the_page_shows_changes_of_this_person_only(librarian: Client) -> None:
     book = create_book(title="Emma")
     change_book(book, available=False)

@@ -5,8 +5,11 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
+from django.utils import timezone
 
+from books.book_fields import FIELDS
 from books.models import Book, Change
+from books.writing.merging import merge_books
 from tests.support.admin_pages import read_inputs, read_text, read_words
 from tests.support.books_admin import (
     ADD,
@@ -15,6 +18,7 @@ from tests.support.books_admin import (
     change_book,
     create_book,
     delete_book,
+    find_anybody,
     history_address,
     page_address,
 )
@@ -45,6 +49,39 @@ def test_what_was_typed_is_shown_with_the_ways_back(lost: Any) -> None:
         assert text in words
     assert history_address(Book(pk=get_pk(lost))) in read_text(lost)
     assert not Book.objects.exists()
+
+
+def test_a_form_without_the_availability_says_nothing_of_it_and_lends_nothing(librarian: Client) -> None:
+    for is_available in (True, False):
+        book = create_book(title="Emma", isbn="978-0-14-143951-8", available=is_available)
+        form = {name: value for name, value in build_form(book, year=1816).items() if "available" not in name}
+        delete_book(book)
+        lost: Any = librarian.post(page_address(book), form)
+        assert "Year 1816" in read_words(lost)
+        assert "Availability" not in read_words(lost)
+        add_form = read_text(lost).partition(f'action="{ADD}"')[2]
+        assert librarian.post(ADD, read_inputs(add_form)).status_code == 302
+        assert Book.objects.get().available
+        delete_book(Book.objects.get())
+
+
+def test_a_book_that_was_merged_away_leads_to_the_one_that_is_kept(librarian: Client) -> None:
+    kept, other = create_book(title="Emma"), create_book(title="Ema")
+    form = build_form(other, year=1816)
+    versions = {kept.pk: 1, other.pk: 1}
+    merge_books(kept.pk, versions, dict.fromkeys(FIELDS, kept.pk), find_anybody(), timezone.now())
+    lost: Any = librarian.post(page_address(other), form)
+    assert "Nothing is saved: somebody merged the book into Emma while" in read_words(lost)
+    assert f'<a href="{page_address(kept)}">Emma</a>' in read_text(lost)
+    assert "Year 1816" in read_words(lost)
+
+
+def test_what_is_deleted_already_is_not_deleted_again(librarian: Client) -> None:
+    book = create_book(title="Emma")
+    delete_book(book)
+    response: Any = librarian.post(f"{LIST}{book.pk}/delete/", {"post": "yes"}, follow=True)
+    assert response.redirect_chain == [(history_address(book), 302)]
+    assert "The book is deleted already." in read_words(response)
 
 
 def test_the_book_is_restored_and_the_form_saved(librarian: Client, lost: Any) -> None:
