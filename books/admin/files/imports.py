@@ -23,6 +23,7 @@ from books.admin.operations.descriptions import (
     format_state,
     is_under_way,
 )
+from books.admin.operations.views import may_undo_operation
 from books.admin.views import render_page
 from books.files.corrections import count_corrections, count_unchecked
 from books.files.exports import stream_file
@@ -243,6 +244,7 @@ def show_check(request: HttpRequest, file_id: int) -> HttpResponse:
         badge=format_state(operation, undo),
         progress=describe_progress(operation, timezone.now()),
         outcome=describe_outcome(operation),
+        may_undo=may_undo_operation(request, operation, undo),
         report=build_report(file, operation, request.GET),
         **describe_next_steps(file, operation, undo),
     )

@@ -126,10 +126,7 @@ def show_operation(request: HttpRequest, operation_id: int) -> HttpResponse:
         undo_of_undo=undo_of_undo and link_undo(undo_of_undo),
         undo_of=undone and link_operation(undone),
         may_end=may_end(request, operation),
-        may_undo=not (is_under_way(operation) or undo)
-        and may_end(request, operation)
-        and may_undo(request)
-        and Change.objects.filter(operation=operation).exists(),
+        may_undo=may_undo_operation(request, operation, undo),
         may_view_history=request.user.has_perm(VIEW_HISTORY),
         changes_address=changes_address(operation=operation.pk),
     )
@@ -187,6 +184,15 @@ def is_own(request: HttpRequest, operation: Operation) -> bool:
 
 def may_end(request: HttpRequest, operation: Operation) -> bool:
     return is_own(request, operation) or request.user.has_perm(UNDO_OTHERS)
+
+
+def may_undo_operation(request: HttpRequest, operation: Operation, undo: Operation | None) -> bool:
+    return (
+        not (is_under_way(operation) or undo)
+        and may_end(request, operation)
+        and may_undo(request)
+        and Change.objects.filter(operation=operation).exists()
+    )
 
 
 def require_end(request: HttpRequest, operation_id: int) -> None:

@@ -11,7 +11,10 @@ async function send(address, fields) {
   for (const [name, value] of Object.entries(fields)) body.append(name, value);
   const token = form.querySelector("[name=csrfmiddlewaretoken]").value;
   const headers = { Accept: "application/json", "X-CSRFToken": token };
-  return fetch(address, { method: "POST", body, headers });
+  const answer = await fetch(address, { method: "POST", body, headers });
+  if (answer.redirected) throw new SignedOut(form.dataset.signedOut);
+  if (answer.status === 403) throw new Refusal(form.dataset.forbidden);
+  return answer;
 }
 
 function showText(text) {
@@ -20,6 +23,8 @@ function showText(text) {
 
 // Why the server does not take the file, in words.
 class Refusal extends Error {}
+
+class SignedOut extends Refusal {}
 
 // The parts of a file that has the same name, size and time but another content must not be mixed with these. A plain
 // checksum is enough, and unlike crypto.subtle it also exists on pages without HTTPS.
@@ -75,11 +80,16 @@ form.addEventListener("submit", async (event) => {
   if (!file) return;
   event.preventDefault();
   const button = form.querySelector("[type=submit]");
+  const signIn = progressLine.querySelector("a");
   button.disabled = true;
   progressLine.hidden = false;
+  progressLine.classList.remove("failed");
+  signIn.hidden = true;
   try {
     await upload(file);
   } catch (error) {
+    progressLine.classList.add("failed");
+    signIn.hidden = !(error instanceof SignedOut);
     showText(error instanceof Refusal ? error.message : form.dataset.failure);
   }
   button.disabled = false;

@@ -8,7 +8,7 @@ async function save(name, value) {
   const fields = new URLSearchParams({ shown: form.elements.shown.value, [name]: value });
   const token = form.elements.csrfmiddlewaretoken.value;
   const headers = { Accept: "application/json", "X-CSRFToken": token };
-  const answer = await fetch(form.getAttribute("action") || location.href, { method: "POST", body: fields, headers });
+  const answer = await fetch(form.getAttribute("action") || location.href, { method: "POST", body: fields, headers, keepalive: true });
   const state = await answer.json();
   if (!answer.ok) throw new Error(state.message);
   return state;
@@ -24,8 +24,10 @@ function show(state) {
 
 // One after the other, so that the last number that is shown is the latest.
 let queue = Promise.resolve();
+let unsaved = 0;
 
 function enqueue(name, value, after) {
+  unsaved++;
   queue = queue.then(async () => {
     try {
       const state = await save(name, value);
@@ -35,8 +37,28 @@ function enqueue(name, value, after) {
       status.textContent = error instanceof SyntaxError || error instanceof TypeError ? form.dataset.failure : error.message;
       after(false);
     }
+    unsaved--;
   });
 }
+
+// Who leaves the page waits until the corrections are saved, and stays if one was not.
+async function leaveWhenSaved(event, leave) {
+  if (!unsaved) return;
+  event.preventDefault();
+  while (unsaved) await queue;
+  if (!form.querySelector('[aria-invalid="true"]')) leave();
+}
+
+document.addEventListener("click", (event) => {
+  const link = event.target.closest("a[href]");
+  if (link) leaveWhenSaved(event, () => location.assign(link.href));
+});
+
+form.addEventListener("submit", (event) => leaveWhenSaved(event, () => form.requestSubmit(event.submitter)));
+
+window.addEventListener("beforeunload", (event) => {
+  if (unsaved) event.preventDefault();
+});
 
 function findNext(input) {
   const inputs = [...form.querySelectorAll("input[type=text][name^=cell-]")];
