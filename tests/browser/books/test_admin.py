@@ -78,7 +78,7 @@ def test_an_earlier_state_is_restored_by_the_keyboard_alone_and_without_javascri
         for words in ("Version 1", "Restore this state", "Save"):
             press_enter_on(page, words)
         assert page.get_by_label("Title").input_value() == "Ema"
-        assert "is saved." in page.locator(".messagelist").inner_text()
+        expect(page.locator(".messagelist")).to_contain_text("Saved.")
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1280, "light")])
