@@ -24,7 +24,7 @@ pippi = User.objects.create_superuser("pippi")
 client = Client()
 client.force_login(pippi)
 with transaction.atomic():
-    book, deleted_book = create_book(title="Ema", isbn="browsed"), create_book(title="W" * 200, isbn="unbrowsed")
+    book, deleted_book = create_book(title="Ema", author="W" * 255, isbn="browsed"), create_book(title="W" * 200)
     change_book(book, title="Emma")
     delete_book(deleted_book, actor=add_actor(Actor.Channel.V2, app_name="W" * 255))
 print(json.dumps([client.cookies["sessionid"].value, book.pk, deleted_book.pk]))
@@ -101,6 +101,7 @@ def test_pages_fit_the_screen(
         "genres/",
         "duplicates/",
         f"duplicates/merge/?pair=1-{pk}",
+        f"{pk}/delete/",
         f"{pk}/history/",
         f"{pk}/history/state/?version=1",
         f"{pk}/change/?state=1",
@@ -111,6 +112,8 @@ def test_pages_fit_the_screen(
         for address in pages:
             page.goto(f"/admin/books/book/{address}")
             assert page.evaluate("document.documentElement.scrollWidth") == width, address
+        page.goto("/admin/books/book/deleted/")
+        expect(page.locator("td.quiet a").first).to_have_css("text-decoration-line", "underline")
 
 
 def test_a_bulk_edit_shows_its_progress_until_it_is_done(
