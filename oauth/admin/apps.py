@@ -129,6 +129,8 @@ class AppAdmin(DescribedDeletionMixin, OwnedAdmin):
 
     def describe_deletion(self, obj: Any) -> str:
         count = Authorization.objects.filter(ended_at=None, application=obj).count()
+        if not count:
+            return gettext("%(app)s: nobody has given it access") % {"app": obj}
         message = ngettext(
             "%(app)s: ends the access of %(count)d person", "%(app)s: ends the access of %(count)d people", count
         )

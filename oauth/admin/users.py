@@ -146,9 +146,9 @@ class LibraryUserAdmin(DelegatingAdmin, UserAdmin):
         for user in invited:
             mails.invite(user, timezone.now())
         count = users.count() - len(invited)
-        self.report(
-            request, ngettext("The person is invited.", "%(count)d people are invited.", len(invited)), len(invited)
-        )
+        if invited:
+            words = ngettext("The person is invited.", "%(count)d people are invited.", len(invited))
+            self.report(request, words, len(invited))
         if count:
             message = gettext("%(count)d not invited: they have a password or no email address, or are not active.")
             self.message_user(request, message % {"count": count}, messages.WARNING)

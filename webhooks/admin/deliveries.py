@@ -12,6 +12,7 @@ from django.utils.text import Truncator
 from django.utils.translation import gettext, gettext_noop, ngettext
 from django.utils.translation import gettext_lazy as _
 
+from library_site.admin.badges import format_badge
 from library_site.admin.model_admins import OwnedAdmin, ReadOnlyAdmin
 from library_site.admin.moments import age_column, format_short_moment, moment_column
 from library_site.admin.stored_texts import translate_stored
@@ -88,6 +89,11 @@ class DeliveryAdmin(ReadOnlyAdmin, SelectionAdmin, OwnedAdmin):
         is_failing = row.state == Delivery.State.WAITING and row.attempted
         words = FAILING if is_failing else HEADLINES[row.state]
         return str(words) % {"kind": row.event.kind, "time": format_short_moment(moment)}
+
+    @admin.display(description=_("state"))
+    def state_badge(self, row: Any) -> str:
+        is_failing = row.state == Delivery.State.WAITING and row.attempted
+        return format_badge(gettext("Failing"), "warning") if is_failing else super().state_badge(row)
 
     @admin.display(description=_("event"))
     def headline(self, delivery: Delivery) -> str:

@@ -303,6 +303,8 @@ def describe_refusal(error: APIError) -> str:
     if isinstance(error, endpoints.TooManyEvents):
         count = number_format(endpoints.MAX_REPLAYED_EVENTS, force_grouping=True)
         reason = gettext("These are more than %(count)s events.") % {"count": count}
+    elif isinstance(error, endpoints.EndpointDisabled):
+        reason = gettext("The endpoint is disabled.")
     else:
         reason = f"{gettext(error.message)}."
     # xgettext does not parse f-strings.

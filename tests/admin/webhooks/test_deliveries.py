@@ -49,17 +49,19 @@ def test_the_page_of_a_delivery_shows_its_event_and_its_attempts(developer: Clie
 
 def test_a_delivery_is_headed_by_what_happened(developer: Client, ada: User) -> None:
     create_endpoint(ada)
-    for status, heading, sentence in (
-        (204, "book.created delivered, 31 Jan 2026, 09:30", "The receiver took it at the first attempt."),
-        (500, "book.created failing since", "1 attempt failed. The next one is due"),
+    for status, heading, sentence, badge in (
+        (204, "delivered, 31 Jan 2026, 09:30", "The receiver took it at the first attempt.", 'good">Delivered'),
+        (500, "failing since", "1 attempt failed. The next one is due", 'warning">Failing'),
     ):
         publish_event()
         attempt_deliveries(status)
         Delivery.objects.filter(state="delivered").update(finished_at=MOMENT)
         page = read_text(developer.get(f"{DELIVERIES}{Delivery.objects.latest('pk').pk}/change/"))
-        assert [f"<{element}>{heading}" in page for element in ("h1", "title")] == [True, True]
+        assert [f"<{element}>book.created {heading}" in page for element in ("h1", "title")] == [True, True]
         assert sentence in page
-        assert sentence in read_text(developer.get(DELIVERIES))
+        rows = read_text(developer.get(DELIVERIES))
+        assert sentence in rows
+        assert f'<span class="badge {badge}</span>' in rows
         # The attempts come first, and the id of the event is among the details.
         places = [html.unescape(page).index(text) for text in (f"{status}</span>", '"id": ', "Event's id")]
         assert places == sorted(places)

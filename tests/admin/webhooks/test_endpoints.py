@@ -363,8 +363,7 @@ def test_a_replay_that_is_refused_says_what_to_do(
     assert narrower in read_error(developer.post(page, form), form)
     Endpoint.objects.update(state="disabled")
     reason = read_error(developer.post(page, form), form)
-    assert reason.startswith("Nothing was replayed. The webhook is disabled")
-    assert reason.endswith("Enable it on its page.")
+    assert reason == "Nothing was replayed. The endpoint is disabled. Enable it on its page."
     assert not Delivery.objects.exists()
 
 
