@@ -88,7 +88,9 @@ class DeliveryAdmin(ReadOnlyAdmin, SelectionAdmin, OwnedAdmin):
         moment = row.finished_at or row.created_at
         is_failing = row.state == Delivery.State.WAITING and row.attempted
         words = FAILING if is_failing else HEADLINES[row.state]
-        return str(words) % {"kind": row.event.kind, "time": format_short_moment(moment)}
+        # A heading breaks between words, and not in the time.
+        time = format_short_moment(moment).replace(" ", "\N{NO-BREAK SPACE}")
+        return str(words) % {"kind": row.event.kind, "time": time}
 
     @admin.display(description=_("state"))
     def state_badge(self, row: Any) -> str:

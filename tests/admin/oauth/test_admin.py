@@ -386,6 +386,17 @@ def test_a_person_with_apps_and_keys_can_be_deleted(root: Client, ada: User) -> 
     assert not APIKey.objects.exists()
 
 
+def test_a_deletion_of_an_app_without_access_says_so(developer: Client, ada: User) -> None:
+    app = oauth_flows.create_confidential_app(user=ada)
+    assert "Bookshop: nobody has given it access." in read_text(developer.get(f"{APPS}{app.pk}/delete/"))
+
+
+def test_an_invitation_of_nobody_is_answered_in_one_message(root: Client) -> None:
+    form = {"action": "invite_again", "_selected_action": [oauth_flows.create_reader().pk]}
+    page = root.post("/admin/auth/user/", form, follow=True)
+    assert [str(message).partition(":")[0] for message in page.context["messages"]] == ["1 not invited"]
+
+
 def test_a_long_list_is_not_deleted_by_one_action(root: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model_admins, "MAX_COUNT", 1)
     readers = [oauth_flows.create_reader(f"reader-{number}") for number in range(2)]
