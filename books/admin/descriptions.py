@@ -111,7 +111,7 @@ def describe_entry(entry: Entry, title: str, operation: Operation | None, undo: 
     merged_into = (entry.after or {}).get(MERGED_INTO)
     return Description(
         entry,
-        gettext(find_loan(entry.after) or entry.kind.label),
+        name_kind(find_loan(entry.after) or entry.kind.label),
         Link(title, history_address(entry.book_id)),
         describe_names(entry.actor),
         None if operation and channel in (operation.kind, Actor.Channel.OPERATION) else link_channel(channel),
@@ -121,6 +121,11 @@ def describe_entry(entry: Entry, title: str, operation: Operation | None, undo: 
         None if entry.kind in DELETIONS else state_address(entry.book_id, entry.version),
         None if merged_into is None else link_book(merged_into),
     )
+
+
+def name_kind(label: str) -> str:
+    """A librarian adds a book; the API's word is "created"."""
+    return gettext("added") if label == Change.Kind.CREATED.label else gettext(label)
 
 
 def link_book(pk: int) -> Link:
@@ -140,6 +145,9 @@ def find_titles(pks: set[int]) -> dict[int, str]:
 
 def describe_names(actor: ActorNames) -> list[tuple[str, Link]]:
     """Returns the names of the actor; empty for an anonymous change and for the command line."""
+    if actor.channel == Actor.Channel.BULK and not any(actor[1:]):
+        # A request to an open API; "bulk request" would say what was done, and not who did it.
+        return [(gettext("Through"), Link("API", changes_address(channel=actor.channel)))]
     names = {name: text for name in ACTOR_LABELS if (text := getattr(actor, name))}
     return [(str(ACTOR_LABELS[name]), Link(text, changes_address(**{name: text}))) for name, text in names.items()]
 

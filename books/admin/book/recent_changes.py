@@ -5,10 +5,20 @@ from functools import partial
 
 from django import forms
 from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from django.utils.formats import date_format
+from django.utils.text import capfirst
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from books.admin.descriptions import describe_entries
+from books.admin.descriptions import (
+    Link,
+    changes_address,
+    describe_entries,
+    describe_operation,
+    list_operations,
+    name_kind,
+)
 from books.admin.operations.descriptions import list_first_titles
 from books.admin.pager import PAGE_SIZE, Pager
 from books.admin.views import render_page
@@ -28,7 +38,7 @@ def list_channels() -> list[tuple[str, str]]:
 
 
 def list_kinds() -> list[tuple[str, str]]:
-    return [("", gettext("any")), *((label, gettext(label)) for label in KINDS)]
+    return [("", gettext("any")), *((label, name_kind(label)) for label in KINDS)]
 
 
 # The kinds of changes, of which a lend or a return is one here.
@@ -41,14 +51,43 @@ KINDS: Mapping[str, tuple[Change.Kind, str]] = {
 
 class ChangeFilterForm(forms.Form):
     user = forms.CharField(label=_("User"), required=False, strip=False)
+    kind = forms.ChoiceField(label=_("Kind"), choices=list_kinds, required=False)
+    since = forms.DateTimeField(label=_("Since"), required=False, widget=DATE_TIME_INPUT, validators=[require_utc])
+    until = forms.DateTimeField(label=_("Until"), required=False, widget=DATE_TIME_INPUT, validators=[require_utc])
     app = forms.CharField(label=_("App"), required=False, strip=False)
     api_key = forms.CharField(label=_("API key"), required=False, strip=False)
     source = forms.CharField(label=_("Source"), required=False, strip=False)
     channel = forms.ChoiceField(label=_("Through"), choices=list_channels, required=False)
-    kind = forms.ChoiceField(label=_("Kind"), choices=list_kinds, required=False)
-    operation = forms.IntegerField(label=_("Change of many books"), min_value=1, max_value=BIGINT_MAX, required=False)
-    since = forms.DateTimeField(label=_("Since"), required=False, widget=DATE_TIME_INPUT, validators=[require_utc])
-    until = forms.DateTimeField(label=_("Until"), required=False, widget=DATE_TIME_INPUT, validators=[require_utc])
+    # Links choose it.
+    operation = forms.IntegerField(
+        label=_("Change of many books"),
+        min_value=1,
+        max_value=BIGINT_MAX,
+        required=False,
+        widget=forms.HiddenInput,
+    )
+
+    def list_chips(self) -> list[Link]:
+        """Returns the filters of a valid form, with links to the page without them."""
+        chosen = {name: self.data[name] for name, value in self.cleaned_data.items() if value not in (None, "")}
+        return [
+            Link(
+                self.describe_value(name),
+                changes_address(**{other: chosen[other] for other in chosen if other != name}),
+            )
+            for name in chosen
+        ]
+
+    def describe_value(self, name: str) -> str:
+        value, field = self.cleaned_data[name], self.fields[name]
+        if name == "operation":
+            operation = list_operations().filter(pk=value).first()
+            return capfirst(describe_operation(operation)) if operation else f"{field.label} {value}"
+        if isinstance(field, forms.ChoiceField):
+            value = dict(list_kinds() if name == "kind" else list_channels())[value]
+        elif name in ("since", "until"):
+            value = date_format(timezone.localtime(value), "SHORT_DATETIME_FORMAT")
+        return f"{field.label}: {value}"
 
     def build_filters(self) -> Filters:
         kind, loan = KINDS.get(self.cleaned_data["kind"], (None, ""))
@@ -66,6 +105,9 @@ def show_recent_changes(request: HttpRequest) -> HttpResponse:
         joins_operations = filters.operation is None
         entries = pager.read(partial(read_feed if joins_operations else read_recent_page, filters), PAGE_SIZE)
     changes = describe_entries(entries)
+    if not joins_operations:
+        # The chip above the list names it.
+        changes = [change._replace(operation=None) for change in changes]
     titles = (
         list_first_titles({entry.operation_id for entry in entries if entry.operation_id}) if joins_operations else {}
     )
@@ -79,6 +121,7 @@ def show_recent_changes(request: HttpRequest) -> HttpResponse:
             " version of it."
         ),
         form=form,
+        chips=form.list_chips() if form.is_valid() else [],
         changes=changes,
         lines=[(change, titles.get(change.entry.operation_id or 0, "")) for change in changes],
         pager=pager,

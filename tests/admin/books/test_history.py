@@ -53,6 +53,7 @@ def test_a_change_names_who_made_it_and_through_what(librarian: Client) -> None:
         ),
         " · Till · API, version 1": (Actor.Channel.V1, {"api_key_name": "Till"}),
         " · North · mirroring": (Actor.Channel.MIRROR, {"source_name": "North"}),
+        " · API · bulk request": (Actor.Channel.BULK, {}),
         " · command line": (Actor.Channel.COMMAND, {}),
     }
     for words, (channel, names) in actors.items():
