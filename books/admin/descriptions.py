@@ -166,13 +166,18 @@ def link_undo(undo: Operation) -> Link:
 
 
 def describe_operation(operation: Operation) -> str:
-    """Says what was done, with the number of books; what is being done while it is under way."""
+    """Says what was done, with the number of books; without it while it is under way, or if it failed."""
     kind = get_kind(operation.kind)
     if operation.undo_of:
         return gettext("undo: %(what)s") % {"what": describe_operation(operation.undo_of)}
-    if operation.changed is None or operation.state in UNDER_WAY:
+    if is_unnumbered(operation):
         return str(kind.label)
     return format_sentence(kind.get_title(operation), kind.count_books(operation))
+
+
+def is_unnumbered(operation: Operation) -> bool:
+    """Whether its name says only what was wanted: what is done can change, or is not all."""
+    return operation.changed is None or operation.state in (*UNDER_WAY, Operation.State.FAILED)
 
 
 def format_sentence(text: Any, number: int) -> str:

@@ -19,6 +19,7 @@ from books.admin.book.catalogue import find_catalogue_address
 from books.admin.book.deleted_books import RESTORE, restore_lost_book, show_lost_form
 from books.admin.book.forms import BookForm
 from books.admin.book.history import UNKNOWN_STATE, find_known_book, list_last_changes, show_history
+from books.admin.book.warnings import find_warnings
 from books.admin.list.changelist import BookList
 from books.admin.list.filters import describe_unknown, list_unknown_names
 from books.admin.list.settings import ROWS_OF_A_PAGE, find_default_view, list_views, redirect_to_list
@@ -29,7 +30,7 @@ from books.admin.views import ADD_BOOK, BULK_EDIT, VIEW_HISTORY, find_librarian,
 from books.book_fields import FIELDS
 from books.files.formats.registry import STREAMED_FORMATS
 from books.history.states import UnknownVersion, find_state
-from books.models import Book
+from books.models import YEAR_RANGE, Book
 from books.writing import changes
 from library_site.admin.model_admins import ValidatingAdmin
 from library_site.db.integers import parse_integer
@@ -85,6 +86,10 @@ class BookAdmin(ValidatingAdmin):
 
         Otherwise saving would overwrite a change that another user made in the meantime.
         """
+        if db_field.name == "year":
+            sentence = _("A year is a number such as 1984.")
+            options["error_messages"] = {"min_value": sentence, "max_value": sentence}
+            options["min_value"], options["max_value"] = YEAR_RANGE
         return super().formfield_for_dbfield(db_field, request, show_hidden_initial=True, **options)
 
     def get_fields(self, request: HttpRequest, obj: Book | None = None) -> list[Any]:
@@ -123,6 +128,9 @@ class BookAdmin(ValidatingAdmin):
         context["catalogue_address"] = find_catalogue_address() if options.get("add") else ""
         if options.get("change"):
             context["last_changes"] = list_last_changes(request, options["obj"])
+            if not form.is_bound:
+                values = ("isbn", "year")
+                form.warnings = find_warnings(form.initial, values, options["obj"].pk, timezone.now().date())
         context["show_save_and_add_another"] = True
         # The link to delete the book stands beside the form.
         context["show_delete"] = False

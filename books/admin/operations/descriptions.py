@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.db.models import Count, OuterRef, Subquery
+from django.utils.formats import number_format
 from django.utils.safestring import mark_safe
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -71,6 +72,14 @@ def describe_outcome(operation: Operation) -> list[str]:
     return [format_sentence(kind.sentences[name], numbers.get(name) or 0) for name in names]
 
 
+def describe_done(operation: Operation) -> list[str]:
+    """Describes how far an operation is that is under way."""
+    if operation.matched is None or not is_under_way(operation):
+        return []
+    numbers = {"done": count_done(operation), "matched": operation.matched}
+    return [_("%(done)s of %(matched)s") % {name: number_format(n, force_grouping=True) for name, n in numbers.items()}]
+
+
 def list_first_titles(operation_ids: Collection[int]) -> dict[int, str]:
     """Returns the titles of the first books that each operation changed, as one text."""
     books = find_changed_books(operation_ids, SHOWN_BOOKS + 1)
@@ -96,7 +105,7 @@ def describe_progress(operation: Operation, now: datetime) -> dict[str, Any]:
         "is_under_way": is_under_way(operation),
         "done": count_done(operation),
         "matched": operation.matched,
-        "outcome": describe_outcome(operation),
+        "outcome": describe_done(operation) or describe_outcome(operation),
         "message": describe_wait(operation, now),
     }
 

@@ -18,6 +18,7 @@ from django.views.decorators.http import require_POST
 from books.admin.descriptions import (
     changes_address,
     describe_names,
+    is_unnumbered,
     link_operation,
     link_undo,
     list_operations,
@@ -83,8 +84,8 @@ def show_operations(request: HttpRequest) -> HttpResponse:
 
 def describe_row(operation: Operation, undo: Operation | None = None, titles: str = "") -> dict[str, Any]:
     progress, lines = describe_progress(operation, timezone.now()), list(describe_edit(operation.parameters or {}))
-    # The name of an operation that has ended has the first number.
-    numbers = progress["outcome"][0 if is_under_way(operation) else 1 :]
+    # The name of an operation that has ended well has the first number.
+    numbers = progress["outcome"][0 if is_unnumbered(operation) else 1 :]
     return {
         "operation": operation,
         "link": link_operation(operation),
@@ -94,6 +95,7 @@ def describe_row(operation: Operation, undo: Operation | None = None, titles: st
         "badge": format_state(operation, undo),
         "progress": progress,
         "lines": lines,
+        "numbers": numbers,
         "details": [text for text in (*lines, titles, ", ".join(numbers)) if text],
     }
 

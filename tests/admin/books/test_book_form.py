@@ -191,3 +191,13 @@ def test_suggestions_are_few_and_take_one_query(librarian: Client, monkeypatch: 
     with CaptureQueriesContext(connection) as queries:
         assert len(librarian.get(SUGGESTIONS, {"member": "genre", "text": "g"}).json()) == 2
     assert sum("RECURSIVE" in query["sql"] for query in queries) == 1
+
+
+def test_a_book_that_is_there_shows_its_warnings(librarian: Client) -> None:
+    book = create_book(year=2999, isbn="12345")
+    assert "improbable" in read_text(librarian.get(f"{LIST}{book.pk}/change/"))
+
+
+def test_a_year_that_no_database_stores_is_refused_in_words(librarian: Client) -> None:
+    page = read_text(librarian.post(ADD, build_new(year=12345678901)))
+    assert "A year is a number such as 1984." in page

@@ -133,7 +133,6 @@ def test_who_saves_stays_on_the_book(librarian: Client) -> None:
     assert response["Location"] == page_address(book)
     assert librarian.post(page_address(book), build_form(book, year=1999))["Location"] == page_address(book)
     page = read_text(librarian.get(page_address(book)))
-    assert f'href="{ADD}">Add another book</a>' in page
     assert "_continue" not in page
 
 

@@ -74,7 +74,7 @@ def test_a_list_action_links_its_other_changes(librarian: Client) -> None:
     book, other_book = create_book(title="Emma"), create_book(title="Persuasion")
     submit_action(librarian, LIST, "mark_lent", book, other_book)
     operation_page = follow_link(librarian, librarian.get(history_address(book)), "2 books marked as lent")
-    changes = follow_link(librarian, operation_page, "All its changes")
+    changes = follow_link(librarian, operation_page, "All changes")
     assert list_entries(changes) == [("Persuasion", 2), ("Emma", 2)]
 
 

@@ -70,7 +70,7 @@ def test_a_name_is_written_as_the_newest_books_write_theirs(librarian: Client, c
 
 def test_what_the_catalogue_does_not_say_is_named(librarian: Client, catalogue: Catalogue) -> None:
     catalogue.answer = respond_with_records(build_record(m655a="", m264c=""))
-    assert "It does not say: Year, Genre." in read_words(librarian.post(ASK, {"isbn": ISBN}))
+    assert "Not in the catalogue: Year, Genre." in read_words(librarian.post(ASK, {"isbn": ISBN}))
 
 
 def test_texts_of_the_catalogue_are_no_html(librarian: Client, catalogue: Catalogue) -> None:
