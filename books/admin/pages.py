@@ -128,7 +128,7 @@ class BookAdmin(ValidatingAdmin):
         context["catalogue_address"] = find_catalogue_address() if options.get("add") else ""
         if options.get("change"):
             context["last_changes"] = list_last_changes(request, options["obj"])
-            if not form.is_bound:
+            if not form.is_bound and self.has_change_permission(request, options["obj"]):
                 values = ("isbn", "year")
                 form.warnings = find_warnings(form.initial, values, options["obj"].pk, timezone.now().date())
         context["show_save_and_add_another"] = True

@@ -45,12 +45,13 @@ class BookForm(forms.ModelForm):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        for name in ("title", "author", "genre"):
+        # Who may only view the book has no fields.
+        for name in {"title", "author", "genre"} & self.fields.keys():
             self.fields[name].validators.append(require_visible)
         if self.state and not self.is_bound:
             self.data, self.is_bound = self.build_state_data(self.state), True
-            # Validation writes the values into the instance, but the page must show the book as it is saved.
-            self.instance = copy(self.instance)
+        # Validation writes the values into the instance, but the page must show the book as it is saved.
+        self.instance = copy(self.instance)
 
     def build_state_data(self, state: Mapping[str, Any]) -> dict[str, str]:
         """Returns the data that a browser would send if the librarian entered the values of the state."""

@@ -40,6 +40,7 @@ def test_a_second_change_of_someone_else_is_asked_about_too(librarian: Client) -
     form = build_form(book, title="Emma")
     change_book(book, title="EMMA")
     question = librarian.post(page_address(book), form)
+    assert "<h1>EMMA</h1>" in read_text(question)
     change_book(book, title="E.")
     assert list_conflicts(librarian.post(page_address(book), read_inputs(read_text(question)))) == [
         "It says “E.” by now (command line, some time ago). You wrote “Emma”."
