@@ -45,9 +45,6 @@ class BookForm(forms.ModelForm):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        # Who may only view the book has no fields.
-        for name in {"title", "author", "genre"} & self.fields.keys():
-            self.fields[name].validators.append(require_visible)
         if self.state and not self.is_bound:
             self.data, self.is_bound = self.build_state_data(self.state), True
         # Validation writes the values into the instance, but the page must show the book as it is saved.
@@ -159,12 +156,6 @@ class BookForm(forms.ModelForm):
 
     def replace_initial_value(self, name: str) -> None:
         self.data = {**dict(self.data.items()), self.add_initial_prefix(name): str(self.initial[name])}
-
-
-def require_visible(text: str) -> None:
-    """Nobody finds the link of a title that has only invisible characters."""
-    if not any(character.isprintable() and not character.isspace() for character in text):
-        raise forms.ValidationError(forms.Field.default_error_messages["required"], code="required")
 
 
 def build_question(warning: BookWarning) -> str:
