@@ -340,6 +340,8 @@ def test_each_menu_opens_inside_the_window(browser: Browser, service: Service, p
                 page.set_viewport_size({"width": width, "height": height})
                 expect(page.locator("summary:visible", has_text=name)).not_to_have_count(0)
                 for number, menu in enumerate(page.locator("details.menu:visible").all()):
+                    # The height of the window before.
+                    menu.locator(".menu-panel").evaluate("(panel) => panel.removeAttribute('style')")
                     menu.locator("summary").first.click()
                     expect(menu.locator(".menu-panel")).to_have_attribute("style", re.compile("max-height"))
                     box = menu.locator(".menu-panel").evaluate("(panel) => panel.getBoundingClientRect().toJSON()")
