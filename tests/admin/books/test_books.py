@@ -132,6 +132,8 @@ def test_who_saves_stays_on_the_book(librarian: Client) -> None:
     book = Book.objects.get()
     assert response["Location"] == page_address(book)
     assert librarian.post(page_address(book), build_form(book, year=1999))["Location"] == page_address(book)
+    another = {**build_form(book, genre="Poem"), "_addanother": "1"}
+    assert librarian.post(page_address(book), another)["Location"] == ADD
     page = read_text(librarian.get(page_address(book)))
     assert "_continue" not in page
 
