@@ -12,7 +12,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 from oauth2_provider.oauth2_backends import OAuthLibCore
 from oauthlib.common import Request
-from oauthlib.oauth2 import ClientCredentialsGrant, WebApplicationServer
+from oauthlib.oauth2 import AuthorizationCodeGrant, ClientCredentialsGrant, WebApplicationServer
 from oauthlib.oauth2.rfc6749.errors import (
     InvalidRequestError,
     InvalidScopeError,
@@ -23,9 +23,19 @@ from oauthlib.oauth2.rfc6749.errors import (
 from oauth import scopes
 from oauth.models import Allowance, Authorization
 from oauth.scopes import ALL_SCOPES, ScopeSet
+from oauth.server.redirect_uris import add_parameters
 
 # The base64url of a SHA-256 (RFC 7636, 4.2).
 CODE_CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
+
+
+class CodeGrant(AuthorizationCodeGrant):
+    """oauthlib's grant, which would parse the query of the redirect URI and write it anew."""
+
+    def prepare_authorization_response(
+        self, request: Request, token: dict[str, str], headers: dict[str, str], body: None, status: int
+    ) -> tuple[dict[str, str], None, int]:
+        return {**headers, "Location": add_parameters(request.redirect_uri, token)}, body, status
 
 
 class AuthorizationServer(WebApplicationServer):
@@ -33,10 +43,12 @@ class AuthorizationServer(WebApplicationServer):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
+        self.auth_grant = CodeGrant(self.request_validator)
+        self.response_types["code"] = self.grant_types["authorization_code"] = self.auth_grant
         self.auth_grant.custom_validators.pre_auth = [validate_request]
         self.auth_grant.custom_validators.post_token = [narrow_scopes]
         self.refresh_grant.custom_validators.post_token = [narrow_scopes]
-        client_grant = ClientCredentialsGrant(self.auth_grant.request_validator)
+        client_grant = ClientCredentialsGrant(self.request_validator)
         client_grant.custom_validators.post_token = [narrow_scopes, authorize_app]
         self.grant_types[CLIENT_CREDENTIALS] = client_grant
 

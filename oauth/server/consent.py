@@ -1,7 +1,7 @@
 """The authorization endpoint (RFC 6749, 4.1.1). It reports errors in a request before the user signs in."""
 
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlsplit
 
 from csp.decorators import csp_update
 from django.conf import settings
@@ -107,8 +107,8 @@ class AuthorizationView(TemplateResponseMixin, BaseAuthorizationView):
 
     def redirect_error(self, error: str) -> HttpResponse:
         parameters = {"error": error, "state": self.credentials["state"]}
-        query = urlencode({name: value for name, value in parameters.items() if value})
-        return self.redirect(append_query(self.credentials["redirect_uri"], query), self.application)
+        present = {name: value for name, value in parameters.items() if value}
+        return self.redirect(redirect_uris.add_parameters(self.credentials["redirect_uri"], present), self.application)
 
     def error_response(self, error: OAuthToolkitError, application: Application | None, **_: Any) -> HttpResponse:
         """Returns 400 for a wrong client, redirect URI or response type; redirects to the client for other errors."""
@@ -130,10 +130,6 @@ class AuthorizationView(TemplateResponseMixin, BaseAuthorizationView):
 
     def redirect(self, redirect_to: str, application: Application | None) -> HttpResponse:
         """Adds the issuer to every redirect (RFC 9207)."""
-        uri = append_query(redirect_to, urlencode({"iss": settings.PUBLIC_URL}))
+        uri = redirect_uris.add_parameters(redirect_to, {"iss": settings.PUBLIC_URL})
         response: HttpResponse = super().redirect(uri, application)
         return response
-
-
-def append_query(uri: str, query: str) -> str:
-    return f"{uri}{'&' if '?' in uri else '?'}{query}"

@@ -1,8 +1,8 @@
 """Rules for redirect URIs: which can be registered, which ones match, and their form-action sources."""
 
 import re
-from collections.abc import Iterable
-from urllib.parse import urlsplit
+from collections.abc import Iterable, Mapping
+from urllib.parse import urlencode, urlsplit
 
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
@@ -50,6 +50,11 @@ def is_registered(uri: str, registered_uris: Iterable[str]) -> bool:
 def strip_loopback_port(uri: str) -> str:
     match = LOOPBACK_URI.fullmatch(uri)
     return f"{match[1]}{match[2]}" if match else uri
+
+
+def add_parameters(uri: str, parameters: Mapping[str, str]) -> str:
+    """Appends to the query. What is there stays as the app registered it: some apps compare it byte for byte."""
+    return f"{uri}{'&' if '?' in uri else '?'}{urlencode(parameters)}"
 
 
 def list_form_action_sources(redirect_uris: Iterable[str]) -> list[str]:

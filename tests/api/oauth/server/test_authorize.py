@@ -17,6 +17,7 @@ from tests.support.oauth_flows import (
     CHALLENGE,
     INVALID_REQUEST,
     LOOPBACK,
+    SECRET,
     build_authorization_request,
     build_code_request,
     create_app,
@@ -196,10 +197,27 @@ def test_the_app_receives_all_other_errors(api: httpx.Client, bookshop: Applicat
         assert urlsplit(location).fragment == ""
 
 
-def test_an_error_is_added_to_the_query_of_the_redirect_uri(api: httpx.Client) -> None:
-    shop = create_app("shop", "confidential", "https://a.example/one?shop=1", "read")
-    response = open_page(api, shop, redirect_uri="https://a.example/one?shop=1", scope="nonsense", state=None)
-    assert parse_error_redirect(response) == {"shop": "1", "error": "invalid_scope", "iss": ISSUER}
+def test_the_query_of_a_redirect_uri_is_kept_byte_for_byte(api: httpx.Client) -> None:
+    sign_in(api, create_reader())
+    shop = create_app("shop", "confidential", CALLBACK, "read", client_secret=SECRET)
+    iss = urlencode({"iss": ISSUER})
+    for query in ("shop=1", "a%20b", "flag", "empty=&&", "a=%E9;b", "~!$'()*,/?:@", "code=1&state=2", "a+b=%2b"):
+        uri = f"https://a.example/one?{query}"
+        Application.objects.filter(pk=shop.pk).update(redirect_uris=uri)
+        valid = build_authorization_request(shop, redirect_uri=uri, scope="read", state="s")
+        redirects = {
+            "code=": submit_consent(api, valid),
+            "error=access_denied&": submit_consent(api, valid, allow=False),
+            "error=invalid_scope&": api.get(PAGE, params={**valid, "scope": "nonsense"}),
+        }
+        locations = {start: response.headers["Location"] for start, response in redirects.items()}
+        for start, location in locations.items():
+            assert (location.startswith(f"{uri}&{start}"), location.endswith(f"&state=s&{iss}")) == (True, True), (
+                location
+            )
+        code = locations["code="].removeprefix(f"{uri}&code=").partition("&")[0]
+        form = build_code_request(shop, code, redirect_uri=uri)
+        assert api.post("/oauth/token", data=form).status_code == 200
 
 
 def test_a_user_who_is_not_signed_in_is_led_to_sign_in_and_back(api: httpx.Client, bookshop: Application) -> None:
