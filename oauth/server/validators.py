@@ -69,7 +69,10 @@ class RequestValidator(OAuth2Validator):
     def _create_authorization_code(self, request: Request, code: dict[str, str], expires: Any = None) -> Grant:
         # OpenID Connect and RFC 8707 are not supported, but the toolkit would store these parameters.
         request.nonce, request.claims, request.resource = None, None, []
+        # "" if the request named none: then the token request may leave it out, too (RFC 6749, 4.1.3).
+        request.redirect_uri, used_uri = dict(request.uri_query_params).get("redirect_uri", ""), request.redirect_uri
         grant: Grant = super()._create_authorization_code(request, {**code, "code": sha256_hex(code["code"])}, expires)
+        request.redirect_uri = used_uri
         return grant
 
     def validate_code(
@@ -105,9 +108,13 @@ class RequestValidator(OAuth2Validator):
     def confirm_redirect_uri(
         self, client_id: str, code: str, redirect_uri: str, client: Application, *arguments: Any, **options: Any
     ) -> bool:
-        """Raises InvalidGrantError; oauthlib would answer invalid_request (RFC 6749, 5.2)."""
+        """Raises InvalidGrantError; oauthlib would answer invalid_request (RFC 6749, 5.2).
+
+        oauthlib replaces a URI that the request left out with the only one of the app.
+        """
         request = arguments[0]
-        if not request.grant.redirect_uri_allowed(redirect_uri):
+        is_missing = request.grant.redirect_uri and request.using_default_redirect_uri
+        if is_missing or redirect_uri != (request.grant.redirect_uri or client.default_redirect_uri):
             raise InvalidGrantError(request=request)
         return True
 

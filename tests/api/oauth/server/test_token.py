@@ -223,6 +223,20 @@ def test_a_code_is_valid_only_for_the_address_of_its_redirect(api: httpx.Client,
     assert post(api, build_code_request(two, code)).status_code == 200
 
 
+def test_a_code_needs_the_redirect_uri_of_its_request(
+    api: httpx.Client, bookshop: Application, librarian: User, code: str
+) -> None:
+    """RFC 6749, 4.1.3: also where the app has only one. A request that named none leaves the choice to the app."""
+    for empty in (None, ""):
+        assert parse_oauth_error(post(api, build_code_request(bookshop, code, redirect_uri=empty))) == INVALID_GRANT
+    assert post(api, build_code_request(bookshop, code)).status_code == 200
+    for redirect_uri in (None, CALLBACK):
+        unnamed = obtain_code(api, librarian, bookshop, redirect_uri=None)
+        wrong = build_code_request(bookshop, unnamed, redirect_uri=f"{CALLBACK}?")
+        assert parse_oauth_error(post(api, wrong)) == INVALID_GRANT
+        assert post(api, build_code_request(bookshop, unnamed, redirect_uri=redirect_uri)).status_code == 200
+
+
 def test_a_code_of_another_app_is_refused_and_stays_valid(
     api: httpx.Client, bookshop: Application, shelf: Application, code: str
 ) -> None:
