@@ -54,7 +54,7 @@ class RequestValidator(OAuth2Validator):
         )
 
     def rotate_refresh_token(self, request: Request) -> bool:
-        """Only for public clients (RFC 9700, 4.14.2): for others, the specified response has no new refresh token."""
+        """Only for public clients (RFC 9700, 4.14.2): the specified response has no new token for others."""
         return is_public_client(request.client)
 
     def is_pkce_required(self, client_id: str, request: Request) -> bool:
@@ -141,8 +141,6 @@ class RequestValidator(OAuth2Validator):
         else:
             Authorization.objects.filter(pk=request.authorization_id).update(refreshed_at=now)
         super()._save_bearer_token(token, request, *arguments, **options)
-        if request.grant_type == "refresh_token":
-            omit_unchanged(token, request)
 
     def _create_refresh_token(
         self, request: Request, refresh_token_code: str, access_token: Any, previous_refresh_token: Any
@@ -187,15 +185,6 @@ class RequestValidator(OAuth2Validator):
         now = timezone.now()
         if sid := find_authorization_id(token, now):
             revocations.revoke_authorizations(Authorization.objects.filter(application=request.client, pk=sid), now)
-
-
-def omit_unchanged(token: dict[str, Any], request: Request) -> None:
-    """Removes scopes and refresh token from a response if they are unchanged (RFC 6749, 5.1 and 6)."""
-    requested_scopes = request.scope or request.original_scopes
-    if set(token["scope"].split()) == set(requested_scopes.split()):
-        del token["scope"]
-    if token["refresh_token"] == request.refresh_token:
-        del token["refresh_token"]
 
 
 def find_authorization_id(token: str, now: datetime) -> UUID | None:
