@@ -1,11 +1,12 @@
 """Undoes an operation: reverts its changes one by one, newest first.
 
-A field that has changed since then is not reverted. The undo consists of ordinary changes, so it can be undone itself.
+A field that somebody has changed since then is not reverted, even if its value is the same again. The undo consists of
+ordinary changes, so it can be undone itself.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from django.db.models import Max, QuerySet
 from django.utils.translation import gettext_lazy as _
@@ -20,6 +21,8 @@ from books.operations.tasks import Batch, BatchCounts, Plan, Sentences, Task, re
 from books.writing import changes
 
 UNDO = "undo"
+# The field of changes that add, delete or restore a book.
+EXISTENCE = "id"
 Reason = OperationProblem.Reason
 
 
@@ -58,22 +61,22 @@ class UndoTask(Task):
     def write_batch(self, operation: Operation, batch: Batch, actor: ActorRef, now: datetime) -> BatchCounts:
         steps: Sequence[Change] = batch.items
         self.related_ids = self.related_ids or find_related(operation)
+        books = changes.lock_books({step.book_id for step in steps})
+        rows = list_changes_since(steps)
+        touched = find_touched([row for row in rows if row.operation_id not in self.related_ids])
         # The changes of earlier undos take changes back; those of others are no part of the chain.
         undo_ids = self.related_ids - {operation.pk, operation.undo_of_id}
-        books = changes.lock_books({step.book_id for step in steps})
-        rows = list_last_versions(steps)
-        writer = UndoWriter(books, get_maximums(rows), actor, now, is_announced(operation))
-        touched_versions = get_maximums(row for row in rows if row[1] not in self.related_ids)
-        undone_versions = get_maximums(row for row in rows if row[1] in undo_ids)
+        undone_versions = {row.book_id: row.version for row in rows if row.operation_id in undo_ids}
+        last_versions = {row.book_id: row.version for row in rows}
+        writer = UndoWriter(books, last_versions, touched, actor, now, is_announced(operation))
         for step in steps:
-            is_touched = touched_versions.get(step.book_id, 0) > step.version
             is_undone = undone_versions.get(step.book_id, 0) > step.version
             if step.kind in DELETIONS:
-                writer.restore(step, is_touched, is_undone)
+                writer.restore(step, is_undone)
             elif step.kind in (Change.Kind.CREATED, Change.Kind.RESTORED):
-                writer.delete(step, is_touched)
+                writer.delete(step)
             else:
-                writer.change(step, is_touched, is_undone)
+                writer.change(step, is_undone)
         writer.flush()
         return writer.build_counts(len(steps))
 
@@ -85,14 +88,15 @@ class UndoWriter:
         self,
         books: dict[int, BookValues],
         last_versions: dict[int, int],
+        touched: Mapping[int, Mapping[str, int]],
         actor: ActorRef,
         now: datetime,
         announce: bool,
     ) -> None:
         """`books` are the existing books, locked. `last_versions` includes deleted books; a deletion increases the
-        version.
+        version. `touched` is the result of `find_touched`.
         """
-        self.books, self.last_versions = books, last_versions
+        self.books, self.last_versions, self.touched = books, last_versions, touched
         self.actor, self.now, self.announce = actor, now, announce
         self.problems: list[OperationProblem] = []
         # The number of steps that wrote something, and of steps that reverted only some fields.
@@ -100,16 +104,19 @@ class UndoWriter:
         self.waiting_kind = ""
         self.waiting: dict[int, tuple[BookValues, BookValues]] = {}
 
-    def change(self, step: Change, is_touched: bool, is_undone: bool) -> None:
-        """Gives each field its previous value, if it still has the value from after the change."""
-        book = self.find_book(step)
+    def change(self, step: Change, is_undone: bool) -> None:
+        """Gives each field its previous value, if it still has the value from after the change and nobody has changed
+        it since.
+        """
+        book, touched_names = self.find_book(step), self.find_touched_names(step)
         if book is None:
             # A cancelled earlier undo may already have reverted the creation of the book.
-            if is_touched or not is_undone:
+            if touched_names or not is_undone:
                 self.problems.append(OperationProblem(subject=step.book_id, reason=Reason.DELETED))
             return
         before, after = step.before or {}, step.after or {}
-        values = {name: value for name, value in before.items() if getattr(book, name) == after[name]}
+        names = [name for name in before if getattr(book, name) == after[name] and name not in touched_names]
+        values = {name: before[name] for name in names}
         others = [name for name, value in before.items() if name not in values and getattr(book, name) != value]
         columns = book.find_changes(values, self.now)
         if others:
@@ -118,21 +125,21 @@ class UndoWriter:
         if columns:
             self.wait("change", book, book._replace(**columns))
 
-    def delete(self, step: Change, is_touched: bool) -> None:
-        """Deletes a book that the operation added, unless it has changed since then."""
+    def delete(self, step: Change) -> None:
+        """Deletes a book that the operation added, unless somebody has changed it since."""
         book = self.find_book(step)
-        if book is not None and is_touched:
+        if book is not None and self.find_touched_names(step):
             self.problems.append(OperationProblem(subject=step.book_id, reason=Reason.CHANGED))
         elif book is not None:
             self.wait("delete", book, book)
 
-    def restore(self, step: Change, is_touched: bool, is_undone: bool) -> None:
+    def restore(self, step: Change, is_undone: bool) -> None:
         """Restores a deleted book, unless a user or an earlier undo has restored it already."""
         if self.find_book(step) is not None:
             if not is_undone:
                 self.problems.append(OperationProblem(subject=step.book_id, reason=Reason.EXISTS))
             return
-        if is_touched:
+        if self.find_touched_names(step):
             self.problems.append(
                 OperationProblem(subject=step.book_id, reason=Reason.DELETED if is_undone else Reason.EXISTS)
             )
@@ -145,6 +152,10 @@ class UndoWriter:
         if step.book_id in self.waiting:
             self.flush()
         return self.books.get(step.book_id)
+
+    def find_touched_names(self, step: Change) -> set[str]:
+        """Returns the fields of the book that somebody has changed since."""
+        return {name for name, version in self.touched.get(step.book_id, {}).items() if version > step.version}
 
     def wait(self, kind: str, book: BookValues, changed_book: BookValues) -> None:
         if kind != self.waiting_kind:
@@ -197,15 +208,44 @@ def find_related(operation: Operation) -> set[int]:
     return related_ids
 
 
-def list_last_versions(steps: Iterable[Change]) -> list[tuple[int, int | None, int]]:
-    """Returns the last version that each operation gave to each of the books; None stands for no operation."""
-    rows = Change.objects.filter(book_id__in={step.book_id for step in steps})
-    return list(rows.order_by().values_list("book_id", "operation").annotate(Max("version")))
+class LaterChange(NamedTuple):
+    """A change of a book that has a step in the batch."""
+
+    book_id: int
+    version: int
+    kind: int
+    after: Mapping[str, object] | None
+    operation_id: int | None
+    undone_id: int | None
+
+    def list_fields(self) -> Collection[str]:
+        return self.after or () if self.kind == Change.Kind.CHANGED else (EXISTENCE,)
 
 
-def get_maximums(rows: Iterable[tuple[int, int | None, int]]) -> dict[int, int]:
-    """Returns the last version of each book."""
-    versions: dict[int, int] = {}
-    for book_id, _operation, version in rows:
-        versions[book_id] = max(version, versions.get(book_id, 0))
-    return versions
+def list_changes_since(steps: Sequence[Change]) -> list[LaterChange]:
+    """Returns the changes of these books from the first step on, oldest first."""
+    rows = Change.objects.filter(
+        book_id__in={step.book_id for step in steps}, version__gte=min((step.version for step in steps), default=0)
+    )
+    columns = ("book_id", "version", "kind", "after", "operation", "operation__undo_of")
+    return [LaterChange._make(row) for row in rows.order_by("book_id", "version").values_list(*columns)]
+
+
+def find_touched(rows: Sequence[LaterChange]) -> dict[int, dict[str, int]]:
+    """Returns the version of the last of these changes, for each book and field.
+
+    A change that another undo has taken back does not count, and neither does that undo.
+    """
+    versions: dict[tuple[int, str], dict[int | None, list[int]]] = {}
+    for row in rows:
+        for name in row.list_fields():
+            by_operation = versions.setdefault((row.book_id, name), {})
+            if row.undone_id is not None and by_operation.get(row.undone_id):
+                by_operation[row.undone_id].pop()
+            else:
+                by_operation.setdefault(row.operation_id, []).append(row.version)
+    touched: dict[int, dict[str, int]] = {}
+    for (book_id, name), by_operation in versions.items():
+        if numbers := [version for operation_versions in by_operation.values() for version in operation_versions]:
+            touched.setdefault(book_id, {})[name] = max(numbers)
+    return touched

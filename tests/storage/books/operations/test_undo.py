@@ -4,6 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from books.book_fields import FIELDS
@@ -18,6 +20,7 @@ from books.operations.lifecycle import (
 )
 from books.operations.worker import BATCH_SIZES
 from books.writing import changes
+from books.writing.merging import merge_books
 from tests.support.books_admin import change_book, create_book, delete_book, find_anybody
 from tests.support.operations import (
     begin_edit,
@@ -80,6 +83,116 @@ def test_fields_that_somebody_changed_since_stay(head: ActorRef) -> None:
         (edited[2].pk, "deleted_since", ""),
     ]
     assert count_items(undo) == (3, 1, 1, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("edit", "values"),
+    [
+        (Edit({"available": False}), ({"available": True}, {"available": False})),
+        (Edit({"genre": "Poem"}), ({"genre": "Essay"}, {"genre": "Poem"})),
+        (Edit({}, "title", "Emma", "Ema"), ({"title": "Other"}, {"title": "Ema"})),
+        (Edit({"isbn": "9780141439518"}), ({"isbn": "0141439513"}, {"isbn": "9780141439518"})),
+    ],
+)
+def test_a_field_that_somebody_changed_since_stays_where_its_value_is_the_same_again(
+    head: ActorRef, edit: Edit, values: tuple[dict[str, Any], dict[str, Any]]
+) -> None:
+    """As of a book that was marked as lent, taken back, and lent to the next reader."""
+    book, other_field = create_book(title="Emma"), next(iter(values[0]))
+    operation = do_edit(head, edit)
+    change_book(book, **values[0])
+    change_book(book, **values[1])
+    kept = list_fields()
+    undo = do_undo(operation, head)
+    assert (list_fields(), list_problems(undo)) == (kept, [(book.pk, "changed_since", other_field)])
+    assert count_items(undo) == (1, 0, 0, 1, 0)
+
+
+def test_other_fields_of_a_book_that_somebody_changed_since_go_back(head: ActorRef) -> None:
+    book = create_book(year=1, genre="Novel")
+    edit = do_edit(head, Edit({"year": 2, "genre": "Poem"}))
+    change_book(book, year=3, title="Emma")
+    change_book(book, year=2)
+    undo = do_undo(edit, head)
+    assert [*Book.objects.values_list("title", "year", "genre")] == [("Emma", 2, "Novel")]
+    assert (list_problems(undo), count_items(undo)) == ([(book.pk, "changed_since", "year")], (1, 1, 0, 0, 0))
+
+
+def test_a_field_that_somebody_changed_after_an_undo_stays(head: ActorRef) -> None:
+    """The undo of the undo, and a second undo after a cancelled one, would both change it again."""
+    undone, cancelled = create_book(title="Ema", year=1), create_book(title="Emma", year=1)
+    undo = do_undo(do_edit(head, Edit({"year": 2}), title="Ema"), head)
+    edit = do_edit(head, Edit({"year": 2}), title="Emma")
+    cancel_part(begin_undo(edit, head), 1)
+    for book, years in ((undone, (5, 1)), (cancelled, (5, 2))):
+        change_book(book, year=years[0])
+        change_book(book, year=years[1])
+    for operation, book in ((undo, undone), (edit, cancelled)):
+        assert list_problems(do_undo(operation, head)) == [(book.pk, "changed_since", "year")]
+    assert [*Book.objects.order_by("pk").values_list("year", flat=True)] == [1, 2]
+
+
+def test_a_change_that_was_undone_since_is_nobodys(head: ActorRef) -> None:
+    """Several operations are undone one after the other, the last one first."""
+    book = create_book(year=1)
+    before = list_fields()
+    added = create_book(begin_bulk(), year=1)
+    bulk = Operation.objects.latest("pk")
+    first = do_edit(head, Edit({"year": 2}))
+    second = do_edit(head, Edit({"year": 3}))
+    deletion = do_deletion(head)
+    for operation in (deletion, second, first, bulk):
+        undo = do_undo(operation, head)
+        assert (undo.refused, list_problems(undo)) == (0, [])
+    assert list_fields() == before
+    assert {book.pk, added.pk} == {*Change.objects.values_list("book_id", flat=True)}
+
+
+def test_a_change_whose_undo_was_undone_is_somebodys(head: ActorRef) -> None:
+    book = create_book(year=1)
+    first = do_edit(head, Edit({"year": 2}))
+    do_undo(do_undo(do_edit(head, Edit({"year": 3})), head), head)
+    change_by_operation = do_edit(head, Edit({"year": 2}))
+    undo = do_undo(first, head)
+    assert (list_problems(undo), change_by_operation.changed) == ([(book.pk, "changed_since", "year")], 1)
+    assert Book.objects.get().year == 2
+
+
+def test_the_kept_book_of_a_merge_keeps_what_somebody_changed_since(head: ActorRef) -> None:
+    kept, other = create_book(title="Ema"), create_book(title="Emma")
+    merge_books(kept.pk, {kept.pk: 1, other.pk: 1}, {"title": other.pk}, head, timezone.now())
+    merge = Operation.objects.latest("pk")
+    change_book(kept, title="Persuasion")
+    change_book(kept, title="Emma")
+    undo = do_undo(merge, head)
+    assert [*Book.objects.order_by("pk").values_list("pk", "title")] == [(kept.pk, "Emma"), (other.pk, "Emma")]
+    assert (list_problems(undo), count_items(undo)) == ([(kept.pk, "changed_since", "title")], (2, 1, 0, 1, 0))
+
+
+def test_an_operation_that_changed_a_field_twice_is_undone_and_so_is_the_undo(head: ActorRef) -> None:
+    book = create_book(year=1)
+    bulk = begin_bulk()
+    change_book(book, bulk, year=2)
+    change_book(book, bulk, year=1)
+    change_book(book, bulk, year=2)
+    undo = do_undo(Operation.objects.latest("pk"), head)
+    assert (Book.objects.get().year, count_items(undo)) == (1, (3, 3, 0, 0, 0))
+    assert (count_items(do_undo(undo, head)), Book.objects.get().year) == ((3, 3, 0, 0, 0), 2)
+
+
+def test_an_undo_takes_as_many_queries_for_one_book_as_for_many(head: ActorRef) -> None:
+    counts = []
+    for number in (1, 9):
+        books = [create_book(genre=f"G{number}", year=1) for _ in range(number)]
+        edit = do_edit(head, Edit({"year": 2}), genre=f"G{number}")
+        do_undo(do_edit(head, Edit({"title": "Other"}), genre=f"G{number}"), head)
+        for book in books:
+            change_book(book, author="Somebody")
+        with CaptureQueriesContext(connection) as queries:
+            undo = do_undo(edit, head)
+        assert undo.changed == number
+        counts.append(len(queries))
+    assert counts[0] == counts[1]
 
 
 def test_books_that_were_restored_since_or_whose_isbn_is_in_use_stay(head: ActorRef) -> None:
