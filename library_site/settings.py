@@ -89,7 +89,6 @@ API_MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "library_site.http.middleware.require_allowed_host",
     "library_site.http.middleware.require_whole_body",
-    "library_site.http.middleware.require_revalidation",
     "oauth.throttling.bound_streams",
 ]
 ROOT_URLCONF = "library_site.urls"

@@ -14,6 +14,7 @@ from rest_framework.views import APIView
 
 from library_site.api.documents.openapi import get_document
 from library_site.api.documents.schema import document_message
+from library_site.http.caching import API_CACHE_CONTROL
 
 WELCOME_BODY = {"message": "Welcome to the Library API. See /docs for its documentation."}
 
@@ -48,7 +49,8 @@ class DocumentView(OpenView):
     def get(self, request: Request) -> JsonResponse:
         document = get_document(tuple(self.versions))
         has_webhooks = request.query_params.get("webhooks") != "false"
-        return JsonResponse({key: part for key, part in document.items() if has_webhooks or key != "webhooks"})
+        parts = {key: part for key, part in document.items() if has_webhooks or key != "webhooks"}
+        return JsonResponse(parts, headers={"Cache-Control": API_CACHE_CONTROL})
 
 
 class DocsView(OpenView, SpectacularSwaggerSplitView):

@@ -20,7 +20,7 @@ def build_application(pages: "WSGIApplication") -> "WSGIApplication":
     # These modules can be imported only after Django is set up.
     from library_site.api.compiled_path import answer_compiled
     from library_site.db.statements import wrap_statements
-    from library_site.http.caching import mark_private
+    from library_site.http.caching import set_caching
     from library_site.http.handlers import APIHandler, has_stock_middleware, route_request
     from library_site.http.request_log import log_requests
     from library_site.http.transfer.bodies import buffer_body, normalize_content_type
@@ -33,7 +33,7 @@ def build_application(pages: "WSGIApplication") -> "WSGIApplication":
     application = buffer_body(normalize_content_type(route_request(APIHandler(), pages)))
     if settings.COMPILED_PATH and has_stock_middleware():
         application = answer_compiled(application, VERSIONS.values())
-    application = mark_private(negotiate_version(application, VERSIONS, DEFAULT_VERSION))
+    application = set_caching(negotiate_version(application, VERSIONS, DEFAULT_VERSION))
     if settings.GZIP:
         application = compress_responses(application)
     if tracing.active_traces:

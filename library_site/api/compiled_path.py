@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from http import HTTPStatus
 from io import BytesIO
-from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.conf import settings
@@ -101,7 +100,7 @@ def answer_compiled(application: "WSGIApplication", versions: Iterable[Version])
     if has_foreign_listeners() or not routes:
         return application
     schemes = [True] if settings.SECURE_SSL_REDIRECT else [False, True]
-    headers = {key: build_headers(*key) for key in product(schemes, (False, True))}
+    headers = {is_secure: build_headers(is_secure) for is_secure in schemes}
 
     def wrapper(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
         version: Version | None = environ.get("library.version")
@@ -115,10 +114,7 @@ def answer_compiled(application: "WSGIApplication", versions: Iterable[Version])
                 match = route.pattern.fullmatch(path)
                 if match and (response := respond(route, environ, match[match.lastindex or 0])):
                     environ[ROUTE_KEY] = route.name
-                    added_headers = [
-                        *environ.get(HEADERS_KEY, {}).items(),
-                        *headers[is_secure, "ETag" in response.headers],
-                    ]
+                    added_headers = [*environ.get(HEADERS_KEY, {}).items(), *headers[is_secure]]
                     start_response(STATUS_LINES[response.status], fill_headers(route, response, added_headers))
                     return [response.body]
         return application(environ, start_response)
@@ -132,9 +128,9 @@ def has_foreign_listeners() -> bool:
     return any(not listener.__module__.startswith(KNOWN_LISTENERS) for listener in listeners)
 
 
-def build_headers(is_secure: bool, has_etag: bool) -> Headers:
+def build_headers(is_secure: bool) -> Headers:
     """Returns the headers that middleware adds to each response."""
-    response = HttpResponse(headers={"ETag": '""'} if has_etag else {})
+    response = HttpResponse()
     own_names = set(response.headers)
     get_response: Callable[[HttpRequest], Any] = lambda _: response  # noqa: E731  # the innermost of a chain
     for name in reversed(settings.API_MIDDLEWARE):

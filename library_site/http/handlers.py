@@ -25,7 +25,6 @@ STOCK_MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "library_site.http.middleware.require_allowed_host",
     "library_site.http.middleware.require_whole_body",
-    "library_site.http.middleware.require_revalidation",
     "oauth.throttling.bound_streams",
 ]
 # Middleware that some settings add.

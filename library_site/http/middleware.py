@@ -1,4 +1,4 @@
-"""Django middleware: checks of the host and of the body, and Cache-Control."""
+"""Django middleware: checks of the host and of the body."""
 
 from collections.abc import Callable
 
@@ -27,19 +27,5 @@ def require_whole_body(get_response: Callable[[HttpRequest], HttpResponse]) -> C
         if request.META.get("library.cut_off"):
             raise BadRequest("The body was cut off.")
         return get_response(request)
-
-    return wrapper
-
-
-def require_revalidation(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
-    """Makes caches revalidate responses that have an ETag. Otherwise they may guess for how long a response is fresh
-    (RFC 9111, 4.2.2 and 5.2.2.4).
-    """
-
-    def wrapper(request: HttpRequest) -> HttpResponse:
-        response = get_response(request)
-        if "ETag" in response and "Cache-Control" not in response:
-            response["Cache-Control"] = "no-cache"
-        return response
 
     return wrapper

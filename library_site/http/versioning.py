@@ -56,10 +56,10 @@ def negotiate_version(
         }
         if limit := version.body_limits.get(path.removesuffix("/")):
             environ["library.body_limit"] = limit
-        extra_headers = [("Vary", "Accept")]
-        if version.lifecycle.deprecated_on and not refusal:
-            extra_headers += version.build_headers(path, latest)
-        return application(environ, add_headers(start_response, extra_headers, media_type))
+        extra_headers = version.build_headers(path, latest) if version.lifecycle.deprecated_on and not refusal else []
+        if extra_headers or media_type:
+            start_response = add_headers(start_response, extra_headers, media_type)
+        return application(environ, start_response)
 
     return wrapper
 

@@ -52,6 +52,7 @@ PROGRAMS = {
     "redis_server": Program("Redis", ("redis-server",), "redis-server"),
     "systemd": Program("systemd", ("systemd-analyze",), "systemd"),
     "unshare": Program("unshare", ("unshare", "mount"), "mount", (*UNSHARE, "true")),
+    "varnish": Program("Varnish", ("varnishd",), "varnish"),
 }
 
 

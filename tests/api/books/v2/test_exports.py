@@ -38,7 +38,8 @@ def test_all_books_that_match_are_in_the_file(
     assert dict(response.headers) == {
         "content-type": format.content_type,
         "content-disposition": f'attachment; filename="books{format.extension}"',
-        "vary": "Accept",
+        "cache-control": "no-cache",
+        "vary": "Accept, Authorization, X-API-Key",
         **dict.fromkeys(["allow", "cross-origin-opener-policy", "referrer-policy", "x-content-type-options"], ANY),
         "x-request-id": ANY,
     }

@@ -1,64 +1,114 @@
-"""What caches may do: they ask again for what has an ETag, and shared ones store nothing that a credential gets
+"""What caches may do: they ask again for all responses of the API, and shared ones store nothing that a credential gets
 (RFC 9111, 3.5, 5.2.2.4 and 5.2.2.7).
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
-from django.http import HttpResponse
-from django.test import RequestFactory
+from django.db import OperationalError
+from pytest_django import Settings
 
-from library_site.http.middleware import require_revalidation
+from books.api.views import BookViewSet
+from library_site.http.caching import build_cache_control
+from library_site.rate_limit.counters import make_counter
+from oauth.throttling import CallerThrottle
+from tests.support.applications import open_client
 from tests.support.books import build_book
 from tests.support.credentials import create_token_header
+from tests.support.failures import break_database
 from tests.support.oauth_flows import create_key_header, create_librarian
 
-ADDRESSES = ["/api/books", "/api/v2/books", "/api/books/99999999", "/api/v2/events", "/api/v2/nothing"]
+VARY = ["Accept", "Authorization", "X-API-Key"]
+STATUSES = {
+    "/api/books": 200,
+    "/api/v2/books": 200,
+    "/api/books/99999999": 404,
+    "/api/v2/books/99999999": 404,
+    "/api/books/first": 422,
+    "/api/v2/books/first": 422,
+    "/api/books?limit=0": 422,
+    "/api/v2/books?shelf=1": 400,
+    "/api/books?version=9": 400,
+    "/api/nothing": 404,
+    "/api/v2/nothing": 404,
+    "/api/v2/books/bulk": 405,
+}
 
 
 def get_vary(response: httpx.Response) -> list[str]:
     return [name.strip() for name in response.headers.get("Vary", "").split(",")]
 
 
-@pytest.mark.parametrize(
-    ("create_header", "name"), [(create_token_header, "Authorization"), (create_key_header, "X-API-Key")]
-)
-def test_only_a_response_to_a_credential_is_private(api: httpx.Client, create_header: Any, name: str) -> None:
-    credential = create_header(create_librarian())
-    for address in ADDRESSES:
-        private, public = api.get(address, headers=credential), api.get(address)
-        expected = ["private, no-cache" if "ETag" in private.headers else "private"]
-        assert (private.headers.get_list("Cache-Control"), get_vary(private)) == (expected, ["Accept", name]), address
-        assert public.headers.get("Cache-Control") == ("no-cache" if "ETag" in public.headers else None)
-        assert get_vary(public) == ["Accept"]
+def get_caching(response: httpx.Response) -> tuple[list[str], list[str]]:
+    return response.headers.get_list("Cache-Control"), get_vary(response)
+
+
+@pytest.fixture(params=[True, False], ids=["compiled", "django"])
+def client(request: pytest.FixtureRequest, api: httpx.Client, settings: Settings) -> Iterator[httpx.Client]:
+    settings.COMPILED_PATH = request.param
+    with open_client() as client:
+        yield client
+
+
+@pytest.mark.parametrize("create_header", [None, create_token_header, create_key_header])
+def test_caches_ask_again_for_every_response_of_the_api(client: httpx.Client, create_header: Any) -> None:
+    credential = create_header(create_librarian()) if create_header else {}
+    expected = (["private, no-cache" if credential else "no-cache"], VARY)
+    for address, status in STATUSES.items():
+        for method in ("GET", "HEAD"):
+            response = client.request(method, address, headers=credential)
+            assert (response.status_code, *get_caching(response)) == (status, *expected), address
+
+
+@pytest.mark.parametrize("home", ["/api", "/api/v2"])
+def test_caches_ask_again_for_a_book(client: httpx.Client, home: str) -> None:
+    created = client.post(f"{home}/books", json=build_book())
+    address = f"{home}/books/{created.json()['id']}"
+    responses = [created, client.put(address, json={**build_book(), "genre": "Essay"})]
+    for method in ("GET", "HEAD"):
+        responses += [client.request(method, address, headers=tag) for tag in ({}, {"If-None-Match": "*"})]
+    assert [response.status_code for response in responses] == [201, 200, 200, 304, 200, 304]
+    assert [get_caching(response) for response in responses] == [(["no-cache"], VARY)] * len(responses)
+
+
+def test_what_is_refused_before_the_action_is_asked_for_again_too(
+    client: httpx.Client, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    responses = {413: client.put("/api/books/1", content=b" " * (1024 * 1024 + 1))}
+    responses[400] = client.get("/api/books", headers={"Host": "evil.example"})
+    with break_database(OperationalError("away")):
+        responses[503] = client.get("/api/books")
+    settings.API_RATE_LIMIT = (1, 60)
+    monkeypatch.setattr(BookViewSet, "throttle_classes", [CallerThrottle])
+    make_counter.cache_clear()
+    _, responses[429] = client.get("/api/books"), client.get("/api/books")
+    settings.LIBRARY_ACCESS = "protected"
+    responses[401] = client.get("/api/books")
+    for status, response in responses.items():
+        assert (response.status_code, *get_caching(response)) == (status, ["no-cache"], VARY)
 
 
 def test_a_refused_credential_is_private(api: httpx.Client) -> None:
     response = api.get("/api/books", headers={"Authorization": "Bearer x", "X-API-Key": "y"})
-    assert (response.status_code, response.headers["Cache-Control"]) == (401, "private")
-    assert get_vary(response) == ["Accept", "Authorization", "X-API-Key"]
+    assert (response.status_code, *get_caching(response)) == (401, ["private, no-cache"], VARY)
+
+
+def test_a_response_to_a_credential_is_private_elsewhere_too(api: httpx.Client) -> None:
+    assert get_caching(api.get("/", headers={"X-API-Key": "x"})) == (["private"], ["X-API-Key"])
+    assert get_caching(api.get("/")) == ([], [""])
+
+
+def test_the_documents_are_asked_for_again(api: httpx.Client) -> None:
+    """After an upgrade they are others."""
+    for address in ("/openapi.json", "/openapi/v1.json", "/openapi/v2.json"):
+        assert api.get(address).headers["Cache-Control"] == "no-cache"
 
 
 def test_a_stricter_rule_of_the_response_stays(api: httpx.Client) -> None:
     response = api.post("/oauth/token", headers={"Authorization": "Basic x"})
     assert response.headers.get_list("Cache-Control") == ["no-store"]
-
-
-@pytest.mark.parametrize(("home", "private"), [("/api", False), ("/api/v2", True)])
-def test_caches_ask_again_for_what_has_an_etag(api: httpx.Client, home: str, private: bool) -> None:
-    key = create_key_header(create_librarian()) if private else {}
-    created = api.post(f"{home}/books", json=build_book(), headers={**key, "Idempotency-Key": "caching"})
-    address = f"{home}/books/{created.json()['id']}"
-    responses = [created, api.put(address, json={**build_book(), "genre": "Essay"}, headers=key)]
-    # The compiled path answers GET, Django HEAD.
-    for method in ("GET", "HEAD"):
-        responses += [api.request(method, address, headers={**key, **tag}) for tag in ({}, {"If-None-Match": "*"})]
-    expected = ["private, no-cache" if private else "no-cache"]
-    assert all("ETag" in response.headers for response in responses)
-    assert [response.headers.get_list("Cache-Control") for response in responses] == [expected] * len(responses)
-
-
-def test_an_etag_gives_way_to_a_stricter_rule(rf: RequestFactory) -> None:
-    response = HttpResponse(headers={"ETag": '"1"', "Cache-Control": "no-store"})
-    assert require_revalidation(lambda _: response)(rf.get("/"))["Cache-Control"] == "no-store"
+    assert [build_cache_control("no-store", is_api=True, has_credential=has) for has in (True, False)] == [
+        "no-store"
+    ] * 2
