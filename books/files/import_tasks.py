@@ -25,8 +25,16 @@ from books.files.seen_records import SeenRecords
 from books.files.uploads import build_source, open_content
 from books.history.actors import ActorRef
 from books.models import ImportFile, ImportFinding, Operation
-from books.operations.selection_tasks import is_announced
-from books.operations.tasks import Batch, BatchCounts, OperationFailed, Plan, Sentences, Task, register_operation_kind
+from books.operations.tasks import (
+    Batch,
+    BatchCounts,
+    OperationFailed,
+    Plan,
+    Sentences,
+    Task,
+    is_announced,
+    register_operation_kind,
+)
 from books.writing.changes import lock_books
 from library_site.jobs.leases import renew_lease
 

@@ -37,7 +37,8 @@ class Operation(LeasedModel):
     # The keys of the last finished item and of the last item.
     cursor = models.BigIntegerField(null=True)
     last = models.BigIntegerField(null=True)
-    # The number of items, and how many of them were changed, unchanged, refused or missed (no longer there).
+    # The number of items, how many of them were changed, unchanged or refused, and how many others were missed (no
+    # longer there). Until the operation is done, `matched` is the number of items at its start.
     matched = models.IntegerField(null=True)
     changed = models.IntegerField(null=True)
     unchanged = models.IntegerField(null=True)

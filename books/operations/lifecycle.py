@@ -12,6 +12,7 @@ from django.utils.translation import get_language
 
 from books.history.actors import ActorRef
 from books.models import Actor, Change, Operation
+from books.operations.tasks import is_announced
 from books.operations.undo import UNDO
 from library_site.db.integers import BIGINT_MAX
 from library_site.http.api_errors import APIError
@@ -150,7 +151,7 @@ def undo_operation(
         raise OperationUnderWay
     if not Change.objects.filter(operation_id=pk).exists():
         raise NothingToUndo
-    parameters = {"events": (undone.parameters or {}).get("events", True)}
+    parameters = dict.fromkeys(("events", "announced"), is_announced(undone))
     try:
         return store_operation(UNDO, parameters, actor, now, permissions, credential=credential, undo_of=undone)
     except IntegrityError as error:

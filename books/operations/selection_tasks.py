@@ -17,24 +17,25 @@ from books.models import Book, Operation, OperationProblem
 from books.operations.edits import InvalidEdit, read_edit
 from books.operations.previews import Preview, preview_deletion, preview_edit
 from books.operations.selections import StoredFilter, lock_matching, read_stored_filter
-from books.operations.tasks import LEFT, Batch, BatchCounts, Plan, Sentences, Task, register_operation_kind
+from books.operations.tasks import (
+    LEFT,
+    Batch,
+    BatchCounts,
+    Plan,
+    Sentences,
+    Task,
+    is_announced,
+    register_operation_kind,
+)
 from books.writing import changes
 from library_site.db.integers import BIGINT_MAX
 
 EDIT, DELETE, MARK = "edit", "delete", "mark"
-# Only edits of more books than these can leave out events.
-MAX_ANNOUNCED_ALWAYS = 1_000
 # The number of ids to read ahead. For a filter without an index, each read scans the table.
 READ_AHEAD = 5_000
 # Books that get another ISBN are written one by one.
 ISBN_BATCH = 50
 Reason = OperationProblem.Reason
-
-
-def is_announced(operation: Operation) -> bool:
-    """Whether the changes of an operation send events. Only large operations can leave them out."""
-    wants_events: bool = (operation.parameters or {}).get("events", True)
-    return wants_events or (operation.matched or 0) <= MAX_ANNOUNCED_ALWAYS
 
 
 class SelectionTask(Task):

@@ -12,6 +12,8 @@ from books.models import Operation, OperationProblem
 from books.writing.merging import MERGE
 
 BULK = "bulk"
+# Only operations on more items than these can leave out events.
+MAX_ANNOUNCED_ALWAYS = 1_000
 # The sentences for the numbers of an operation, most important first. `number` selects singular or plural.
 Sentences = Mapping[str, Any]
 LEFT: Sentences = {
@@ -61,6 +63,18 @@ class BatchCounts(NamedTuple):
 
 class OperationFailed(Exception):
     """The operation cannot continue. The message tells the user why."""
+
+
+def is_announced(operation: Operation) -> bool:
+    """Whether the changes of an operation send events. Only large operations can leave them out.
+
+    A worker decides it when it starts, because the number of items may change later. An undo does what the undone
+    operation did.
+    """
+    parameters = operation.parameters or {}
+    is_small = (operation.matched or 0) <= MAX_ANNOUNCED_ALWAYS
+    announced: bool = parameters.get("announced", parameters.get("events", True) or is_small)
+    return announced
 
 
 class Kind:

@@ -26,7 +26,7 @@ from psycopg.errors import QueryCanceled
 from books.history.actors import ActorRef
 from books.models import Operation, OperationProblem
 from books.operations.authority import require_authority
-from books.operations.tasks import Batch, BatchCounts, OperationFailed, Task, create_task
+from books.operations.tasks import Batch, BatchCounts, OperationFailed, Task, create_task, is_announced
 from books.summaries import refresh_summaries
 from books.writing.changes import ConcurrentChange
 from library_site.admin.stored_texts import translate_stored
@@ -236,10 +236,17 @@ class OperationRunner:
         """Raises OperationFailed, LeaseLost."""
         require_authority(operation, get_database_time())
         plan = task.plan(operation)
+        operation.matched = plan.matched
+        parameters = {**(operation.parameters or {}), "announced": is_announced(operation)}
         with transaction.atomic(durable=True):
             self.require_lease()
             Operation.objects.filter(pk=operation.pk).update(
-                state=State.RUNNING, started_at=Now(), next_at=Now() + LEASE_TIME, attempted=0, **plan._asdict()
+                state=State.RUNNING,
+                started_at=Now(),
+                next_at=Now() + LEASE_TIME,
+                attempted=0,
+                parameters=parameters,
+                **plan._asdict(),
             )
 
     def write(self, operation: Operation, task: Task, batch: Batch) -> None:
@@ -260,11 +267,14 @@ class OperationRunner:
             raise LeaseLost
 
     def finish_complete(self, operation: Operation, task: Task) -> None:
-        """Ends the operation as done. Raises OperationFailed, LeaseLost."""
+        """Ends the operation as done. Its number of items is then that of the results, because books may come to match
+        or no longer match while it runs. Raises OperationFailed, LeaseLost.
+        """
+        done = F("changed") + F("unchanged") + F("refused")
         with transaction.atomic(durable=True):
             self.require_lease()
             task.require_complete(operation)
-            finish_rows(Operation, [operation.pk], State.DONE, attempts=0)
+            finish_rows(Operation, [operation.pk], State.DONE, attempts=0, matched=done)
         self.result = State.DONE
 
     def fail(self, error: Exception) -> None:

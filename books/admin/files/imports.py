@@ -60,7 +60,7 @@ from books.files.uploads import (
 from books.history.actors import ActorRef, get_or_create_actor
 from books.models import Actor, ImportFile, Operation
 from books.operations.lifecycle import find_undos
-from books.operations.selection_tasks import MAX_ANNOUNCED_ALWAYS
+from books.operations.tasks import MAX_ANNOUNCED_ALWAYS
 from library_site.db.integers import parse_integer
 from library_site.http.api_errors import APIError
 

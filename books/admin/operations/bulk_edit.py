@@ -25,8 +25,9 @@ from books.history.actors import get_or_create_actor
 from books.models import Actor, Book
 from books.operations.lifecycle import store_operation
 from books.operations.previews import Preview
-from books.operations.selection_tasks import DELETE, MAX_ANNOUNCED_ALWAYS, DeleteTask, EditTask, OperationRequest
+from books.operations.selection_tasks import DELETE, DeleteTask, EditTask, OperationRequest
 from books.operations.selections import StoredFilter, read_stored_filter
+from books.operations.tasks import MAX_ANNOUNCED_ALWAYS
 from library_site.admin.paginator import count_rows
 
 SIGNING_SALT = "books.bulk_edit"

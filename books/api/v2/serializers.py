@@ -120,7 +120,9 @@ class OperationSerializer(serializers.Serializer[None]):
     id = serializers.IntegerField()
     kind = serializers.CharField(help_text="`edit`, `delete` or `undo`; or what else changed books together.")
     state = serializers.ChoiceField(Operation.State.values)
-    matched = serializers.IntegerField(allow_null=True, help_text="The books, or for an undo the changes, to be done.")
+    matched = serializers.IntegerField(
+        allow_null=True, help_text="The books, or for an undo the changes, to be done; in the end, those done."
+    )
     changed = serializers.IntegerField(allow_null=True)
     unchanged = serializers.IntegerField(allow_null=True, help_text="Those that had nothing to change.")
     refused = serializers.IntegerField(

@@ -373,7 +373,7 @@ def test_a_file_that_a_worker_reads_is_not_deleted(head: Client, berta: User) ->
 @pytest.mark.unannounced
 def test_an_import_of_many_records_can_do_without_events(head: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("books.admin.files.imports.MAX_ANNOUNCED_ALWAYS", 0)
-    monkeypatch.setattr("books.operations.selection_tasks.MAX_ANNOUNCED_ALWAYS", 0)
+    monkeypatch.setattr("books.operations.tasks.MAX_ANNOUNCED_ALWAYS", 0)
     file, shown = check(head, LALKA)
     assert "no_events" in shown.content.decode()
     confirm(head, file, no_events="on")

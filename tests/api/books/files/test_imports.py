@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from books.files.import_tasks import IMPORT, get_counts
 from books.management.commands import import_books
 from books.models import Book, ImportFile, Operation
-from books.operations import selection_tasks, worker
+from books.operations import tasks, worker
 from books.operations.lifecycle import begin_leased_operation, cancel_operation
 from books.writing.changes import ConcurrentChange
 from tests.support.book_files import build_exported_book, hostile_texts, write_books
@@ -195,7 +195,7 @@ def test_a_file_may_have_a_column_for_availability(api: httpx.Client, tmp_path: 
 def test_an_import_of_a_few_records_is_always_announced(
     db: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int, event_count: int
 ) -> None:
-    monkeypatch.setattr(selection_tasks, "MAX_ANNOUNCED_ALWAYS", limit)
+    monkeypatch.setattr(tasks, "MAX_ANNOUNCED_ALWAYS", limit)
     file = write_csv(tmp_path / "in.csv", "Lalka,Prus,1890,1,Novel", "Emma,Austen,1815,2,Novel")
     import_file(file, no_events=True)
     assert (Book.objects.count(), Event.objects.filter(kind="book.created").count()) == (2, event_count)

@@ -7,7 +7,7 @@ import pytest
 from books.book_values import BookValues
 from books.history.actors import ActorRef
 from books.models import Book, Change, Operation
-from books.operations import selection_tasks, selections
+from books.operations import selection_tasks, selections, tasks
 from books.operations.edits import Edit
 from library_site.jobs.leases import release_row
 from tests.support.books_admin import change_book, create_book, delete_book
@@ -18,6 +18,7 @@ from tests.support.operations import (
     create_head_librarian,
     do_deletion,
     do_edit,
+    do_undo,
     list_problems,
     run_operations,
 )
@@ -112,16 +113,50 @@ def test_only_large_edits_can_do_without_events(
     create_book(year=1)
     do_edit(head, Edit({"year": 2}), events=False)
     assert StoredEvent.objects.filter(kind="book.updated").count() == 1
-    monkeypatch.setattr("books.operations.selection_tasks.MAX_ANNOUNCED_ALWAYS", 0)
+    monkeypatch.setattr("books.operations.tasks.MAX_ANNOUNCED_ALWAYS", 0)
     do_edit(head, Edit({"year": 3}), events=False)
     assert StoredEvent.objects.filter(kind="book.updated").count() == 1
     assert Book.objects.get().year == 3
 
 
+def test_the_numbers_add_up_where_books_come_to_match_meanwhile(head: ActorRef) -> None:
+    create_book(genre="Novel", available=False)
+    others = [create_book(genre="Poem") for _ in range(2)]
+    create_book(genre="Novel")
+    edit = begin_edit(head, Edit({"available": False}), genre="novel")
+    runner = claim_runner()
+    runner.advance()
+    edit.refresh_from_db()
+    assert edit.matched == 2
+    for book in others:
+        change_book(book, genre="Novel")
+    release_row(runner.operation)
+    run_operations(edit)
+    assert count_items(edit) == (4, 3, 1, 0, 0)
+
+
+def test_whether_events_are_sent_is_decided_when_an_operation_begins(
+    head: ActorRef, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    request.node.add_marker("unannounced")
+    monkeypatch.setattr("books.operations.tasks.MAX_ANNOUNCED_ALWAYS", 1)
+    create_book(year=1)
+    gone, before = create_book(), StoredEvent.objects.count()
+    edit = begin_edit(head, Edit({"year": 2}), events=False)
+    runner = claim_runner()
+    runner.advance()
+    delete_book(gone)
+    release_row(runner.operation)
+    run_operations(edit)
+    undo = do_undo(edit, head)
+    assert (edit.matched, undo.changed) == (1, 1)
+    assert {*StoredEvent.objects.all()[before:].values_list("kind", flat=True)} == {"book.deleted"}
+
+
 @pytest.mark.parametrize(("matched", "has_events"), [(1_000, True), (1_001, False)])
 def test_a_thousand_books_are_always_announced(matched: int, has_events: bool) -> None:
-    assert selection_tasks.is_announced(Operation(matched=matched, parameters={"events": False})) is has_events
-    assert selection_tasks.is_announced(Operation(matched=matched, parameters={"events": True}))
+    assert tasks.is_announced(Operation(matched=matched, parameters={"events": False})) is has_events
+    assert tasks.is_announced(Operation(matched=matched, parameters={"events": True}))
 
 
 def test_the_last_books_may_be_gone_when_their_turn_comes(head: ActorRef) -> None:
@@ -132,7 +167,7 @@ def test_the_last_books_may_be_gone_when_their_turn_comes(head: ActorRef) -> Non
     delete_book(gone)
     release_row(runner.operation)
     run_operations(operation)
-    assert (operation.state, count_items(operation)) == ("done", (2, 1, 0, 0, 0))
+    assert (operation.state, count_items(operation)) == ("done", (1, 1, 0, 0, 0))
     assert operation.cursor == operation.last == gone.pk
     assert list(Book.objects.filter(available=False)) == [kept]
 
@@ -153,5 +188,5 @@ def test_books_that_changed_after_they_were_read_are_looked_at_again(
     monkeypatch.setattr(selection_tasks, "lock_matching", change_and_lock)
     operation = do_edit(head, Edit({"available": False}), genre="novel")
     assert list_problems(operation) == [(lost.pk, "no_match", ""), (deleted.pk, "no_match", "")]
-    assert count_items(operation) == (3, 1, 0, 0, 2)
+    assert count_items(operation) == (1, 1, 0, 0, 2)
     assert list(Book.objects.filter(available=False)) == [kept]
