@@ -82,7 +82,7 @@ class Worker:
             asyncio.get_running_loop().add_signal_handler(number, self.stop)
         log.info("The worker has started.")
         clock = DatabaseClock(await self.run_in_thread(self.claim_executor, sql.get_database_time))
-        async with open_sender(self.concurrency, clock.now) as sender, asyncio.TaskGroup() as group:
+        async with open_sender(clock.now) as sender, asyncio.TaskGroup() as group:
             loops = [
                 self.record(group),
                 self.listen(),

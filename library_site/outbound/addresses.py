@@ -5,7 +5,7 @@ from collections.abc import Callable
 from ipaddress import IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any
 
-# As getaddrinfo returns it and aiohttp passes it on: family, kind, protocol, canonical name, socket address.
+# As getaddrinfo returns it: family, kind, protocol, canonical name, socket address.
 AddrInfo = tuple[int, int, int, str, tuple[Any, ...]]
 
 # IANA's registries of special-purpose addresses. Python's is_global changes between releases, and is true for multicast
@@ -46,8 +46,8 @@ ISATAP_IDENTIFIERS = {0x0000_5EFE, 0x0200_5EFE}
 class ForbiddenAddress(OSError):
     """The URL or address is not allowed.
 
-    As an OSError, aiohttp treats it as a failed connection and stores it in ClientConnectorError.os_error. Of several
-    errors in one attempt aiohttp keeps one only if all have the same message, so the message names no address.
+    As an OSError it is a failed connection, after which the next address is tried. Of several errors `start_connection`
+    keeps one only if all have the same message, so the message names no address.
     """
 
 
@@ -67,10 +67,9 @@ def is_isatap(ip: IPv6Address) -> bool:
 
 
 def make_socket_factory(allow_private: bool) -> Callable[[AddrInfo], socket.socket]:
-    """For aiohttp's TCPConnector: checks each address after the name is resolved, just before it connects.
+    """For aiohappyeyeballs: checks each address after the name is resolved, just before it connects.
 
-    With a proxy it would only check the proxy's address. Pooled connections were checked when they were opened.
-    The function raises ForbiddenAddress.
+    Idle connections were checked when they were opened. The function raises ForbiddenAddress.
     """
 
     def open_socket(addr_info: AddrInfo) -> socket.socket:

@@ -9,9 +9,6 @@ DOCS = Path(__file__).parents[2] / "docs"
 APP_DEVELOPERS, DEPENDENCIES = DOCS / "app-developers.md", DOCS / "dependencies.md"
 PACKAGE_OWNERS = packages_distributions()
 
-# aiohttp calls aiodns by this name of its own.
-INDIRECT_IMPORTS = {"aiodns": {"AsyncResolver"}}
-
 
 class Dependency(NamedTuple):
     name: str
@@ -28,8 +25,7 @@ def list_dependencies() -> list[Dependency]:
 def list_imports(name: str) -> set[str]:
     """The top-level packages that a distribution installs, as far as it is installed."""
     names = {name, name.replace("-", "_")}
-    packages = {package for package, owners in PACKAGE_OWNERS.items() if names & {*owners}}
-    return packages | INDIRECT_IMPORTS.get(name, set())
+    return {package for package, owners in PACKAGE_OWNERS.items() if names & {*owners}}
 
 
 def list_code_blocks(document: Path, language: str) -> list[str]:

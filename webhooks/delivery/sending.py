@@ -3,21 +3,20 @@
 import ssl
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-import aiohttp
+from aiodns.error import DNSError
 from django.conf import settings
 from django.utils.translation import gettext_noop
-from yarl import URL
 
 from library_site.jobs.leases import POISONED_REASON
 from library_site.monitoring.tracing import trace_delivery
 from library_site.outbound.addresses import ForbiddenAddress
-from library_site.outbound.client import EndlessHead, open_client, read_beginning
+from library_site.outbound.client import Client, ResponseTooLong
 from webhooks.delivery.attempts import AttemptResult
 from webhooks.delivery.leases import LeasedDelivery
 from webhooks.models import MAX_ANSWER_BYTES
@@ -26,20 +25,21 @@ from webhooks.ssrf import validate_url
 
 # The timeout of a whole request in seconds: connection, headers and body.
 REQUEST_TIMEOUT = 10
-# How many bytes of a response are parsed: its headers and the stored part of its body in any transfer encoding.
+# How many bytes of an answer are read: its headers and the stored part of its body in any transfer encoding.
 MAX_RESPONSE_TRAFFIC = 2 * MAX_ANSWER_BYTES
 HEADERS = {"Content-Type": "application/json"}
 
+BROKEN_MESSAGE = gettext_noop("The connection broke, or the answer was no HTTP.")
 # The texts of errors for the endpoint's owner; the first match is used.
 ERROR_MESSAGES: list[tuple[type[Exception], str]] = [
     (TimeoutError, gettext_noop("No whole answer came in time.")),
     (ForbiddenAddress, gettext_noop("Not a public address with https, and WEBHOOKS_ALLOW_PRIVATE is off.")),
-    (EndlessHead, gettext_noop("Too much came before the final status and its headers ended.")),
-    (aiohttp.ClientConnectorDNSError, gettext_noop("The host is not known.")),
+    (ResponseTooLong, gettext_noop("Too much came before the final status and its headers ended.")),
+    (DNSError, gettext_noop("The host is not known.")),
     (ssl.SSLError, gettext_noop("The certificate or the TLS connection is not good.")),
-    (aiohttp.ClientSSLError, gettext_noop("The certificate or the TLS connection is not good.")),
-    (aiohttp.ClientConnectorError, gettext_noop("Nobody answers at the address.")),
-    (Exception, gettext_noop("The connection broke, or the answer was no HTTP.")),
+    (ConnectionResetError, BROKEN_MESSAGE),
+    (OSError, gettext_noop("Nobody answers at the address.")),
+    (Exception, BROKEN_MESSAGE),
 ]
 
 
@@ -63,17 +63,15 @@ class DatabaseClock:
 class Sender(NamedTuple):
     """The shared state of all requests; `now` returns the time for their timestamps."""
 
-    client: aiohttp.ClientSession
+    client: Client
     allow_private: bool
     now: Callable[[], datetime]
 
 
 @asynccontextmanager
-async def open_sender(
-    connections: int, now: Callable[[], datetime], time_out: float = REQUEST_TIMEOUT
-) -> AsyncIterator[Sender]:
+async def open_sender(now: Callable[[], datetime], time_out: float = REQUEST_TIMEOUT) -> AsyncIterator[Sender]:
     allow_private: bool = settings.WEBHOOKS_ALLOW_PRIVATE
-    async with open_client(connections, time_out, MAX_RESPONSE_TRAFFIC, allow_private, HEADERS) as client:
+    async with aclosing(Client(time_out, MAX_RESPONSE_TRAFFIC, allow_private, HEADERS)) as client:
         yield Sender(client, allow_private, now)
 
 
@@ -86,7 +84,7 @@ async def send_delivery(sender: Sender, delivery: LeasedDelivery) -> AttemptResu
 
 
 async def post_delivery(sender: Sender, delivery: LeasedDelivery, extra_headers: Mapping[str, str]) -> AttemptResult:
-    """Every status except 2xx is a failure. Redirects are not followed: they could lead into the internal network."""
+    """Every status except 2xx is a failure, and a status counts whatever follows it: the receiver has the event."""
     started_at, start = sender.now(), time.monotonic()
 
     def build_result(**values: Any) -> AttemptResult:
@@ -100,17 +98,12 @@ async def post_delivery(sender: Sender, delivery: LeasedDelivery, extra_headers:
     try:
         # The URL was valid at registration, but the setting may have changed.
         validate_url_cached(delivery.url, sender.allow_private)
-        url = URL(delivery.url, encoded=True)
-        async with sender.client.post(url, data=delivery.body, headers=headers, allow_redirects=False) as response:
-            beginning = await read_beginning(response.content, MAX_ANSWER_BYTES)
-            retry_after = parse_retry_after(response.headers.get("Retry-After", ""), sender.now())
-            return build_result(status=response.status, answer=beginning, retry_after=retry_after)
+        response = await sender.client.request("POST", delivery.url, headers, delivery.body)
     # A receiver can cause any exception; each is recorded, and the delivery is retried.
     except Exception as error:
-        cause = getattr(error, "os_error", error)
-        return build_result(
-            error=describe_sending_error(cause, error), is_permanent=isinstance(cause, ForbiddenAddress)
-        )
+        return build_result(error=describe_sending_error(error), is_permanent=isinstance(error, ForbiddenAddress))
+    retry_after = parse_retry_after(", ".join(response.headers["retry-after"]), sender.now())
+    return build_result(status=response.status, answer=bytes(response.body[:MAX_ANSWER_BYTES]), retry_after=retry_after)
 
 
 def parse_retry_after(retry_after: str, now: datetime) -> float | None:
@@ -126,5 +119,5 @@ def parse_retry_after(retry_after: str, now: datetime) -> float | None:
         return None
 
 
-def describe_sending_error(*errors: BaseException) -> str:
-    return next(message for kind, message in ERROR_MESSAGES if any(isinstance(error, kind) for error in errors))
+def describe_sending_error(error: Exception) -> str:
+    return next(message for kind, message in ERROR_MESSAGES if isinstance(error, kind))

@@ -2,17 +2,17 @@
 
 import asyncio
 import logging
+from contextlib import aclosing
+from urllib.parse import urlsplit
 
-import aiohttp
 from django.conf import settings
 from django.utils.translation import gettext_noop as _
-from yarl import URL
 
 from books.files.catalogues.catalogue_records import CatalogueEntry, CatalogueFailed, CatalogueResult
 from books.files.catalogues.sru import read_response
 from books.isbn import to_isbn10
 from library_site.outbound.addresses import ForbiddenAddress
-from library_site.outbound.client import open_client, read_beginning
+from library_site.outbound.client import Client, ResponseTooLong
 
 log = logging.getLogger(__name__)
 
@@ -26,48 +26,51 @@ HEADERS = {"Accept": "application/sru+xml, application/xml, text/xml, */*;q=0.1"
 async def ask_servers(isbn13: str, seconds: float) -> CatalogueResult:
     """Returns a result within so many seconds."""
     allow_private: bool = settings.SRU_ALLOW_PRIVATE
-    async with open_client(1, seconds, MAX_RESPONSE_TRAFFIC, allow_private, HEADERS) as client:
+    async with aclosing(Client(seconds, MAX_RESPONSE_TRAFFIC, allow_private, HEADERS)) as client:
         return await ask_in_turn(client, isbn13, seconds)
 
 
-async def ask_in_turn(client: aiohttp.ClientSession, isbn13: str, seconds: float) -> CatalogueResult:
+async def ask_in_turn(client: Client, isbn13: str, seconds: float) -> CatalogueResult:
     """Queries one server after the other. A slow server leaves time for the others."""
     timer, templates = asyncio.get_running_loop().time, settings.SRU_SERVERS
     deadline, problems = timer() + seconds, []
     for index, template in enumerate(templates):
         share = (deadline - timer()) / (len(templates) - index)
         url = build_url(template, isbn13)
+        host = urlsplit(url).hostname
         try:
             values = read_response(await fetch(client, url, share), isbn13)
         except CatalogueFailed as failure:
             reason = " ".join([str(failure), *([repr(failure.__cause__)] if failure.__cause__ else [])])
-            log.warning("The catalogue at %s says nothing. %s", url.host, reason)
-            problems.append(f"{url.host}: {failure.describe()}")
+            log.warning("The catalogue at %s says nothing. %s", host, reason)
+            problems.append(f"{host}: {failure.describe()}")
         else:
             if values:
-                return CatalogueResult(CatalogueEntry(str(url.host), values), tuple(problems))
+                return CatalogueResult(CatalogueEntry(str(host), values), tuple(problems))
     return CatalogueResult(None, tuple(problems))
 
 
-def build_url(template: str, isbn13: str) -> URL:
+def build_url(template: str, isbn13: str) -> str:
     """Searches for both forms: an old record has an ISBN of 10 digits, and not every catalogue converts it."""
-    return URL(template.replace("{isbn}", isbn13).replace("{isbn10}", to_isbn10(isbn13)))
+    return template.replace("{isbn}", isbn13).replace("{isbn10}", to_isbn10(isbn13))
 
 
-async def fetch(client: aiohttp.ClientSession, url: URL, seconds: float) -> bytes:
+async def fetch(client: Client, url: str, seconds: float) -> bytes:
     """Raises CatalogueFailed."""
     try:
-        async with asyncio.timeout(seconds), client.get(url, allow_redirects=False) as response:
-            require_success(response.status)
-            content = await read_beginning(response.content, MAX_ANSWER_BYTES + 1)
+        async with asyncio.timeout(seconds):
+            response = await client.request("GET", url)
+        require_success(response.status)
+        if response.error:
+            raise response.error
     except CatalogueFailed:
         raise
     # A server can cause any error, and none of them is a fault of this program.
     except Exception as error:
-        raise CatalogueFailed(describe_catalogue_error(getattr(error, "os_error", error))) from error
-    if len(content) > MAX_ANSWER_BYTES:
-        raise CatalogueFailed(_("Its answer is too large."))
-    return content
+        raise CatalogueFailed(describe_catalogue_error(error)) from error
+    if len(response.body) > MAX_ANSWER_BYTES:
+        raise CatalogueFailed(describe_catalogue_error(ResponseTooLong()))
+    return bytes(response.body)
 
 
 def require_success(status: int) -> None:
@@ -84,4 +87,6 @@ def describe_catalogue_error(error: BaseException) -> str:
         return _("It did not answer in time.")
     if isinstance(error, ForbiddenAddress):
         return _("Its address is not a public one.")
+    if isinstance(error, ResponseTooLong):
+        return _("Its answer is too large.")
     return _("It cannot be reached, or the connection broke.")

@@ -2,15 +2,17 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager, closing
+from collections.abc import Iterable
+from contextlib import aclosing, closing
 from ipaddress import ip_address
+from unittest.mock import AsyncMock
+from urllib.parse import urlsplit
 
-import aiohttp
 import pytest
-from aiohttp import abc, web
 
 from library_site.outbound.addresses import ForbiddenAddress, is_public, make_socket_factory
+from library_site.outbound.client import Client
+from tests.support.receivers import respond_with, start_receiver
 
 # IP addresses that are not public.
 PRIVATE_V4 = """
@@ -92,74 +94,43 @@ def test_the_socket_of_a_public_address_does_not_block(family: int, address: str
         assert not connection.getblocking()
 
 
-class StaticResolver(abc.AbstractResolver):
-    """A name server under the control of an attacker."""
-
-    def __init__(self, addresses: Iterable[str]) -> None:
-        self.addresses = addresses
-
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
-    ) -> list[abc.ResolveResult]:
-        families = {address: socket.AF_INET6 if ":" in address else socket.AF_INET for address in self.addresses}
-        return [
-            abc.ResolveResult(hostname=host, host=address, port=port, family=family, proto=0, flags=0)
-            for address, family in families.items()
-        ]
-
-    async def close(self) -> None:
-        """Required by the base class; there is nothing to close."""
-
-
-@asynccontextmanager
-async def start_server(address: str, paths: list[str]) -> AsyncIterator[int]:
-    async def record_path(request: web.Request) -> web.Response:
-        paths.append(request.path)
-        return web.Response()
-
-    application = web.Application()
-    application.router.add_post("/hook", record_path)
-    runner = web.AppRunner(application)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, address, 0).start()
-        yield runner.addresses[0][1]
-    finally:
-        await runner.cleanup()
-
-
-async def post(listener: str, host: str, responses: Iterable[str], allow_private: bool, paths: list[str]) -> None:
-    """Posts to a server on `listener`, under a name that the name server resolves to `answers`."""
-    async with start_server(listener, paths) as port:
-        connector = aiohttp.TCPConnector(
-            socket_factory=make_socket_factory(allow_private), resolver=StaticResolver(responses), force_close=True
-        )
-        async with (
-            aiohttp.ClientSession(connector=connector) as session,
-            session.post(f"http://{host}:{port}/hook"),
-        ):
-            pass
+async def post(url: str, addresses: Iterable[str], allow_private: bool) -> None:
+    """Posts to a host that a name server under the control of an attacker resolves to these addresses."""
+    async with aclosing(Client(5, 1_000, allow_private, {})) as client:
+        if addresses:
+            port = urlsplit(url).port
+            families = {address: socket.AF_INET6 if ":" in address else socket.AF_INET for address in addresses}
+            resolve = AsyncMock(
+                return_value=[
+                    (family, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (address, port))
+                    for address, family in families.items()
+                ]
+            )
+            client.resolve = resolve  # type: ignore[method-assign]  # stands for the name server
+        await client.request("POST", url)
 
 
 PRIVATE_ROUTES = [
-    ("127.0.0.1", "127.0.0.1", []),
-    ("::1", "[::1]", []),
-    ("127.0.0.1", "[::ffff:127.0.0.1]", []),
-    ("127.0.0.1", "example.com", ["127.0.0.1"]),
-    ("127.0.0.1", "example.com", ["127.0.0.1", "::1", "::ffff:127.0.0.1"]),
+    ("127.0.0.1", []),
+    ("[::1]", []),
+    ("[::ffff:127.0.0.1]", []),
+    ("example.com", ["127.0.0.1"]),
+    ("example.com", ["127.0.0.1", "::1", "::ffff:127.0.0.1"]),
 ]
 
 
-@pytest.mark.parametrize(("listener", "host", "responses"), PRIVATE_ROUTES)
-def test_no_name_leads_to_a_private_address(listener: str, host: str, responses: list[str]) -> None:
-    paths: list[str] = []
-    with pytest.raises(aiohttp.ClientConnectorError) as error:
-        asyncio.run(post(listener, host, responses, allow_private=False, paths=paths))
-    assert isinstance(error.value.os_error, ForbiddenAddress)
-    assert paths == []
+@pytest.mark.parametrize(("host", "addresses"), PRIVATE_ROUTES)
+def test_no_name_leads_to_a_private_address(host: str, addresses: list[str]) -> None:
+    with start_receiver(respond_with(200)) as receiver:
+        url = receiver.url.replace("127.0.0.1", host)
+        with pytest.raises(ForbiddenAddress):
+            asyncio.run(post(url, addresses, allow_private=False))
+    assert receiver.requests == []
 
 
 def test_every_name_is_reached_if_private_addresses_are_allowed() -> None:
-    paths: list[str] = []
-    asyncio.run(post("127.0.0.1", "example.com", ["127.0.0.1"], allow_private=True, paths=paths))
-    assert paths == ["/hook"]
+    with start_receiver(respond_with(200)) as receiver:
+        # The first one does not answer.
+        addresses = ["::1", "127.0.0.1"]
+        asyncio.run(post(receiver.url.replace("127.0.0.1", "example.com"), addresses, allow_private=True))
+    assert [request.headers["Host"] for request in receiver.requests] == [f"example.com:{receiver.server_port}"]
