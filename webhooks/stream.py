@@ -7,6 +7,7 @@ have ended.
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Annotated, NamedTuple
+from uuid import UUID
 
 import msgspec
 from django.db import connection, transaction
@@ -25,22 +26,37 @@ LATER_EVENTS_SQL = (
     "SELECT EXISTS (SELECT FROM webhooks_event"
     " WHERE transaction >= pg_snapshot_xmax(pg_current_snapshot())::text::bigint)"
 )
+UP_TO_SQL = {
+    "postgresql": "(transaction, id) <= (%s, %s)",
+    # All events have transaction 0. With this equality the index ends at the id; a range would scan all events.
+    "sqlite": '"transaction" = 0 AND "transaction" <= %s AND id <= %s',
+}
+IS_KNOWN_SQL = (
+    "SELECT NOT EXISTS (SELECT 1 FROM webhooks_restoration WHERE restored_at > %s) AND COALESCE("
+    '(SELECT ("transaction", id) = (%s, %s) AND COALESCE(uuid = %s, true) FROM webhooks_event'
+    ' WHERE {} ORDER BY "transaction" DESC, id DESC LIMIT 1), true)'
+)
 Number = Annotated[int, msgspec.Meta(ge=0, le=BIGINT_MAX)]
 
 
-class CursorTooOld(APIError):
-    """The events after the cursor are no longer stored, or the cursor is older than the last restored backup."""
+class CursorGone(APIError):
+    """The events after the cursor are no longer stored, or the database went back to a state before the cursor."""
 
     status = 410
-    message = "The cursor is older than the events that are kept: begin anew without it"
+    message = "The events at the cursor are not kept any more, or were lost: begin anew without it"
 
 
 class StreamCursor(Cursor):
-    """The position after an event of the stream, and the time when the client read that far."""
+    """The position after an event of the stream, and the time when the client read that far.
+
+    A database that went back gives its numbers again, so `event` has what is never given again. Cursors of earlier
+    releases lack it.
+    """
 
     transaction: Number
     id: Number
     read_at: Annotated[datetime, msgspec.Meta(tz=True)]
+    event: UUID | None = None
 
 
 class EventPage(NamedTuple):
@@ -52,16 +68,29 @@ class EventPage(NamedTuple):
 
 
 def read_event_page(after: StreamCursor | None, kinds: Collection[str], limit: int, now: datetime) -> EventPage:
-    """Reads events of these kinds after a cursor, or from the oldest one in the stream. Raises CursorTooOld."""
-    restorations = Restoration.objects.values_list("restored_at", flat=True)
-    if after and after.read_at < max([now - EVENT_RETENTION - READING_GRACE, *restorations]):
-        raise CursorTooOld
-    events = settled_events().filter(after_condition(after) if after else Q(created_at__gte=now - EVENT_RETENTION))
+    """Reads events of these kinds after a cursor, or from the oldest one in the stream. Raises CursorGone."""
+    if after and (after.read_at < now - EVENT_RETENTION - READING_GRACE or not is_known(after)):
+        raise CursorGone
+    settled = settled_events()
+    events = settled.filter(after_condition(after) if after else Q(created_at__gte=now - EVENT_RETENTION))
     # The body, and the fields of a StreamCursor.
-    rows = events.order_by("transaction", "id").values_list("body", "transaction", "id", "created_at")
+    rows = events.order_by("transaction", "id").values_list("body", "transaction", "id", "created_at", "uuid")
     page = cut_page(list(rows.filter(kind__in=kinds)[: limit + 1]), limit, Start(), lambda row: row[1:])
-    end = StreamCursor(*page.next_key) if page.next_key else last_position(events, after, now)
+    end = StreamCursor(*page.next_key) if page.next_key else last_position(settled, now)
     return EventPage([bytes(body) for body, *_ in page.rows], end, has_more=bool(page.next_key))
+
+
+def is_known(cursor: StreamCursor) -> bool:
+    """Tells whether the database has the events before the cursor as the client read them.
+
+    A database that lost the event of the cursor can write new ones at or before its position, which would be skipped.
+    While there is none, nothing is skipped: the event has expired, and no other came.
+    """
+    position = (cursor.transaction, cursor.id)
+    read_at = Restoration._meta.get_field("restored_at").get_db_prep_value(cursor.read_at, connection)
+    event = Event._meta.get_field("uuid").get_db_prep_value(cursor.event, connection)
+    [(known,)] = fetch_all(IS_KNOWN_SQL.format(UP_TO_SQL[connection.vendor]), [read_at, *position, event, *position])
+    return bool(known)
 
 
 def restart_stream(now: datetime) -> None:
@@ -100,8 +129,8 @@ def after_condition(after: StreamCursor) -> Q:
     return build_condition([F("transaction"), F("id")], (after.transaction, after.id), descending=False)
 
 
-def last_position(events: QuerySet[Event], after: StreamCursor | None, now: datetime) -> StreamCursor:
+def last_position(events: QuerySet[Event], now: datetime) -> StreamCursor:
     """Returns the position after the last event of any kind, so that the next page does not scan these events again."""
-    last_event = events.order_by("-transaction", "-id").values_list("transaction", "id").first()
-    start = (after.transaction, after.id) if after else (0, 0)
-    return StreamCursor(*(last_event or start), now)
+    last_event = events.order_by("-transaction", "-id").values_list("transaction", "id", "uuid").first()
+    transaction_id, pk, event = last_event or (0, 0, None)
+    return StreamCursor(transaction_id, pk, now, event)

@@ -13,17 +13,23 @@ from django.db import connection
 
 from tests.support.books import build_book
 from tests.support.postgres import Cluster, find_binary, run_unprivileged, start_cluster
-from tests.support.server import Service, seed_database, serve_library
+from tests.support.server import Service, run_in_shell, seed_database, serve_library
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.skipif(
     connection.vendor == "sqlite", reason="Stops a PostgreSQL server: runs only on PostgreSQL"
 )
 
-BOOKS = "/api/v2/books"
+BOOKS, EVENTS = "/api/v2/books", "/api/v2/events"
 MESSAGE = "The library is out of reach, try again later"
 # WEB_CONCURRENCY × WEB_THREADS, each with a connection to the database.
 CONNECTIONS = 16
+# Prints an API key.
+CREATE_KEY = """
+from django.contrib.auth.models import User
+from tests.support.oauth_flows import create_key_header
+print(create_key_header(User.objects.create_superuser("reader"), "webhooks")["X-API-Key"])
+"""
 KEY = {"Idempotency-Key": "once"}
 BULK = {"operations": [{"op": "create", "book": build_book()}]}
 REQUESTS: list[tuple[str, str, Any, dict[str, str]]] = [
@@ -157,3 +163,32 @@ def test_columns_change_their_type_while_the_library_serves(outage: Outage) -> N
         after = [send_requests(client, requests) for _ in range(CONNECTIONS)]
     assert {response.status_code for responses in after for response in responses} == {200}
     assert after[-1][-1].json() == before[-1][-1].json()
+
+
+def test_readers_of_events_that_were_lost_begin_anew(outage: Outage) -> None:
+    """A base backup gives the numbers of transactions, in the timeline, of the database that went on."""
+    sockets = outage.cluster.sockets
+    key = {"X-API-Key": run_in_shell(outage.service.database_url, CREATE_KEY).strip()}
+    with outage.service.open_client() as client:
+
+        def add_books(count: int) -> None:
+            for _ in range(count):
+                send_until_available(partial(client.post, BOOKS, json=build_book())).raise_for_status()
+
+        def read(**query: str) -> httpx.Response:
+            return send_until_available(partial(client.get, EVENTS, params=query, headers=key))
+
+        add_books(1)
+        kept = read().json()["cursor"]
+        backup = [find_binary("pg_basebackup"), "-h", str(sockets), "-U", "postgres", "-c", "fast", "--no-sync"]
+        run_unprivileged(*backup, "-D", str(sockets / "backup"))
+        add_books(5)
+        lost = read(after=kept).json()["cursor"]
+        with outage.stop_database():
+            (sockets / "data").rename(sockets / "lost")
+            (sockets / "backup").rename(sockets / "data")
+        add_books(2)
+        assert read(after=lost).status_code == 410
+        assert len(read(after=kept).json()["results"]) == 2
+        add_books(6)
+        assert read(after=lost).status_code == 410

@@ -30,7 +30,7 @@ from webhooks.api.v2.serializers import (
 from webhooks.models import EVENT_RETENTION
 from webhooks.registry import EVENT_KINDS, PING_KIND
 from webhooks.ssrf import NOT_PUBLIC_MESSAGE
-from webhooks.stream import CursorTooOld
+from webhooks.stream import CursorGone
 
 KIND_EXAMPLE, *_ = EVENT_KINDS.values()
 SECRET_EXAMPLE = "whsec_R8dN2vYq0bTzL6mXk4sWcJ7hPfE1gAuQ9iZoVxB3n5MtD+/w"  # noqa: S105  # an example
@@ -271,7 +271,7 @@ document_stream = extend_schema(
     ],
     responses={
         200: document_answer(EVENTS_PAGE, "The events, each as it was sent to webhooks.", EVENTS_EXAMPLE),
-        **document_error(CursorTooOld, "The cursor is too old."),
+        **document_error(CursorGone, "The cursor is too old, or its events were lost."),
         **document_invalid("after", "It is no cursor of this stream.", "query"),
     },
 )

@@ -33,7 +33,7 @@ class EventViewSet(WebhookViewSet):
 
     @document_stream
     def follow(self, request: Request) -> HttpResponse:
-        """Raises CursorTooOld."""
+        """Raises CursorGone."""
         check_parameters(request, KNOWN_PARAMETERS, ["kinds"])
         limit, limit_errors = read_limit(request)
         kinds, kinds_errors = read_kinds(request)
