@@ -377,6 +377,7 @@ CORS_ALLOWED_ORIGINS = env.origins("CORS_ALLOWED_ORIGINS")
 CORS_URLS_REGEX = r"^/(api/|oauth/(token|refresh|revoke|resource)/?$|openapi(/v\d+)?\.json/?$|\.well-known/)"
 CORS_ALLOW_HEADERS = [
     *default_headers,
+    "baggage",
     "idempotency-key",
     "if-match",
     "if-none-match",

@@ -116,7 +116,10 @@ def test_no_other_origin_is_allowed(cors_client: httpx.Client) -> None:
 def test_a_page_may_send_and_read_all_headers_of_the_library(cors_client: httpx.Client) -> None:
     preflight = get_cors_headers(send_preflight(cors_client, "/api/v2/books", ORIGINS[0], "PATCH"))
     response = get_cors_headers(cors_client.get("/api/v2/books", headers={"Origin": ORIGINS[0]}))
-    sent = "authorization, content-type, x-api-key, if-match, if-none-match, idempotency-key, traceparent, tracestate"
+    sent = (
+        "authorization, content-type, x-api-key, if-match, if-none-match, idempotency-key, traceparent, tracestate,"
+        " baggage"
+    )
     read = (
         "etag, idempotent-replayed, link, location, ratelimit, ratelimit-policy, retry-after, www-authenticate,"
         " x-request-id"
