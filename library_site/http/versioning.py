@@ -54,6 +54,8 @@ def negotiate_version(
             "library.version": version,
             "library.refusal": refusal,
         }
+        if is_own_type(environ.get("CONTENT_TYPE", ""), version.number):
+            environ["CONTENT_TYPE"] = "application/json"
         if limit := version.body_limits.get(path.removesuffix("/")):
             environ["library.body_limit"] = limit
         extra_headers = version.build_headers(path, latest) if version.lifecycle.deprecated_on and not refusal else []
@@ -62,6 +64,14 @@ def negotiate_version(
         return application(environ, start_response)
 
     return wrapper
+
+
+def is_own_type(content_type: str, number: int) -> bool:
+    """Tells whether a body has the vendor type of this version. Without a number it is of any."""
+    if not has_vendor_type(content_type):
+        return False
+    match = VENDOR_TYPE.fullmatch(content_type.partition(";")[0].strip().lower())
+    return match is not None and (match[1] is None or parse_version_number(match[1]) == number)
 
 
 def add_headers(start_response: "StartResponse", extra_headers: Headers, media_type: str) -> "StartResponse":

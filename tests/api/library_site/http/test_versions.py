@@ -1,5 +1,6 @@
 """A client chooses a version by path, header or query (specification, Section 9)."""
 
+import itertools
 import re
 from itertools import product
 from typing import Any
@@ -54,6 +55,31 @@ def varies_by_accept(response: httpx.Response) -> bool:
 def drop_varying_headers(response: httpx.Response) -> dict[str, str]:
     """Returns the headers that do not depend on how a version is chosen."""
     return {name: value for name, value in response.headers.items() if name not in ("x-request-id", "content-type")}
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize(("version", "home"), [(1, "/api"), (1, "/api/v1"), (2, "/api/v2")])
+def test_a_body_may_have_the_type_of_its_version(
+    api: httpx.Client, settings: Settings, version: int, home: str, compiled: bool
+) -> None:
+    """It does not choose the version: a body of another one is refused. Without a number it is of any."""
+    settings.COMPILED_PATH = compiled
+    own, other, number = TYPES[version], TYPES[3 - version], itertools.count()
+
+    def send(method: str, address: str, media_type: str) -> int:
+        body = build_book(isbn=f"{address} {next(number)}")
+        return client.request(method, address, json=body, headers={"Content-Type": media_type}).status_code
+
+    with open_client() as client:
+        for media_type in (own, LATEST, own.upper(), f"{own}; charset=utf-8", f" {LATEST} ;a=b"):
+            assert send("POST", f"{home}/books", media_type) == 201, media_type
+        address = f"{home}/books/{client.get('/api/books').json()[-1]['id']}"
+        methods = ["PUT", *(["PATCH"] if version == 2 else [])]
+        assert [send(method, address, own) for method in methods] == [200] * len(methods)
+        wrong = (other, f"{TYPES[1][:-5]}", "application/vnd.library.v9+json", "application/vnd.library.v+json")
+        for media_type in (*wrong, "application/vnd.library.v2+xml", "application/vnd.librarian+json"):
+            assert send("POST", f"{home}/books", media_type) == 415, media_type
+            assert [send(method, address, media_type) for method in methods] == [415] * len(methods)
 
 
 def test_selectors_of_a_version_agree(api: httpx.Client, book: dict[str, Any]) -> None:
