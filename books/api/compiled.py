@@ -69,7 +69,7 @@ FRAMEWORKS = ("rest_framework.", "django_filters.", "django.")
 # Our own hooks that the compiled routes replace, by class.
 OWN_HOOKS = {
     "library_site.api.viewsets.APIViewSet": "initial perform_authentication get_object check_permissions options"
-    " get_serializer_class get_parsers",
+    " finalize_response get_serializer_class get_parsers",
     "library_site.api.viewsets.ResourceViewSet": "list retrieve create update partial_update destroy",
     "books.api.views.BookViewSet": "list get_object perform_create perform_update perform_destroy handle_exception",
     "books.api.v1.views.BookViewSetV1": "destroy options",

@@ -58,8 +58,8 @@ class APIViewSet(GenericViewSet[Any]):
 
     def get_parsers(self) -> list[BaseParser]:
         # drf-spectacular calls this method without a request.
-        is_patch = self.request is not None and self.request.method == "PATCH"
-        return [*super().get_parsers(), *([MergePatchParser()] if is_patch else [])]
+        has_merge_patch = self.request is not None and self.request.method in ("PATCH", "OPTIONS")
+        return [*super().get_parsers(), *([MergePatchParser()] if has_merge_patch else [])]
 
     def perform_authentication(self, request: Request) -> None:
         """Raises the error of the compiled path, which has already executed the request: it must not run twice."""
@@ -75,6 +75,15 @@ class APIViewSet(GenericViewSet[Any]):
     def options(self, request: Request, *arguments: Any, **options: Any) -> HttpResponse:
         """REST framework's own response would describe the serializers. Every response has Allow in any case."""
         return make_empty_response()
+
+    def finalize_response(self, request: Request, response: Any, *arguments: Any, **options: Any) -> Any:
+        """Tells with Accept-Patch what the body of a PATCH may be (RFC 5789, 2.2 and 3.1)."""
+        response = super().finalize_response(request, response, *arguments, **options)
+        if (request.method == "OPTIONS" and "patch" in self.action_map) or (
+            request.method == "PATCH" and response.status_code == 415
+        ):
+            response["Accept-Patch"] = ", ".join(str(parser.media_type) for parser in self.get_parsers())
+        return response
 
     def get_object(self) -> Any:
         """Raises `not_found`."""

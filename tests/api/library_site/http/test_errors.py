@@ -79,6 +79,19 @@ def test_a_body_of_another_type_is_refused(api: httpx.Client, book: dict[str, An
         assert response == (415, build_error("UNSUPPORTED_MEDIA_TYPE", message)), (method, end)
 
 
+def test_what_a_patch_may_be_is_told(api: httpx.Client, book: dict[str, Any]) -> None:
+    """RFC 5789, 2.2 and 3.1."""
+    address, text = f"{BOOKS}/{book['id']}", {"Content-Type": "text/plain"}
+    coded = {"Content-Encoding": "gzip"}
+    told = [api.options(address), *(api.patch(address, content=b"{}", headers=headers) for headers in (text, coded))]
+    others = [api.options(BOOKS), api.options("/api/books/1"), api.patch(address, content=b"["), api.get(address)]
+    others += [api.put(address, content=b"{}", headers=text), api.post(BOOKS, content=b"{}", headers=text)]
+    assert [response.status_code for response in [*told, *others]] == [204, 415, 415, 204, 204, 400, 200, 415, 415]
+    types = "application/json, application/merge-patch+json"
+    assert [response.headers.get("Accept-Patch") for response in told] == [types] * 3
+    assert not any("Accept-Patch" in response.headers for response in others)
+
+
 @pytest.mark.parametrize("address", [BOOKS, "/api/books?version=2", "/api/books", "/api/v1/books"])
 def test_bad_requests_are_refused_in_the_shape_of_the_version(api: httpx.Client, address: str) -> None:
     """A body that is cut off, and an unknown host."""
