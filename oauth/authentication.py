@@ -25,9 +25,9 @@ class BearerAuthentication(BaseAuthentication):
 
     def authenticate(self, request: Request) -> tuple[User | None, Credential] | None:
         """Raises InvalidCredential."""
-        if "HTTP_AUTHORIZATION" not in request.META:
+        if (token := find_bearer(request.META)) is None:
             return None
-        credential = authenticate_bearer(request.META)
+        credential = authenticate_bearer(request.META, token)
         return None if credential.user_id is None else build_user(credential.user_id), credential
 
     def authenticate_header(self, request: Request) -> str:
@@ -50,24 +50,27 @@ def find_credential(environ: Mapping[str, Any], requested_scopes: ScopeSet) -> C
 
     Only `requested_scopes` are looked up: more would take longer.
     """
-    if "HTTP_AUTHORIZATION" in environ:
-        return authenticate_bearer(environ)
+    if (token := find_bearer(environ)) is not None:
+        return authenticate_bearer(environ, token)
     return authenticate_key(environ, requested_scopes) if "HTTP_X_API_KEY" in environ else None
 
 
-def authenticate_bearer(environ: Mapping[str, Any]) -> Credential:
+def find_bearer(environ: Mapping[str, Any]) -> str | None:
+    """Returns the token in Authorization, which may be empty. Another scheme, such as a proxy's, is no credential."""
+    scheme, _, token = environ.get("HTTP_AUTHORIZATION", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else None
+
+
+def authenticate_bearer(environ: Mapping[str, Any], token: str) -> Credential:
     """Raises InvalidCredential."""
-    scheme, _, token = environ["HTTP_AUTHORIZATION"].partition(" ")
-    if scheme.lower() != "bearer":
-        raise InvalidCredential("Authorization takes a Bearer token")
     if "HTTP_X_API_KEY" in environ:
         raise InvalidCredential("Send one credential, a Bearer token or an API key")
     try:
-        user_id, claims, remaining_scopes = verify_token(token.strip(), time.time())
+        user_id, claims, remaining_scopes = verify_token(token, time.time())
     except access_tokens.TokenExpired as error:
         raise InvalidCredential("The access token has expired") from error
     except access_tokens.InvalidToken as error:
-        is_key = api_keys.KEY_PATTERN.fullmatch(token.strip())
+        is_key = api_keys.KEY_PATTERN.fullmatch(token)
         raise InvalidCredential(MISPLACED_KEY if is_key else "The access token is not valid") from error
     name = f"app {claims.client_id} for user {user_id}"
     return Credential(name, remaining_scopes, user_id, authorization=claims.sid, client_id=claims.client_id)

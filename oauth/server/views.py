@@ -15,7 +15,7 @@ from oauthlib.oauth2.rfc6749 import errors
 
 from library_site.api.responses import NO_STORE
 from oauth import scopes
-from oauth.authentication import verify_token
+from oauth.authentication import find_bearer, verify_token
 from oauth.credentials import build_challenge
 from oauth.passwords import lockout
 from oauth.passwords.hashers import HashingBusy
@@ -129,14 +129,13 @@ def build_oauth_response(request: HttpRequest, status: int, body: str) -> HttpRe
 @require_safe
 def resource(request: HttpRequest) -> HttpResponse:
     """Returns the user of a token. The specification defines three errors, RFC 6750, 3.1 a challenge for two."""
-    scheme, _, access_token = request.headers.get("Authorization", "").partition(" ")
-    if scheme.lower() != "bearer" or not access_token.strip():
+    if not (access_token := find_bearer(request.META)):
         return error_response(
             401, "missing_token", "The request has no Bearer token.", WWW_Authenticate=build_challenge()
         )
     challenge = build_challenge(error="invalid_token")
     try:
-        _, claims, remaining_scopes = verify_token(access_token.strip(), time.time())
+        _, claims, remaining_scopes = verify_token(access_token, time.time())
     except access_tokens.TokenExpired:
         return error_response(401, "token_expired", "The access token has expired.", WWW_Authenticate=challenge)
     except access_tokens.InvalidToken:
