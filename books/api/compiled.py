@@ -219,6 +219,8 @@ class CompiledBooks:
 
     def prepare_view(self, action: str, request: CompiledRequest) -> tuple[Any, BookEncoder]:
         """Returns the view and the representation of its books. Raises UnknownParameter, ValidationError."""
+        # Django does so when a request starts. A write would not be tried again on another connection.
+        close_lost_connection()
         view = self.view_class()
         view.action, view.request = action, SimpleNamespace(version=request.environ["library.version"].name)
         view.check_query(request.query)
@@ -299,8 +301,6 @@ class CompiledBooks:
         credential = authorize(request)
         if not is_within_limit(request, credential):
             return None
-        # A write is not retried on a lost connection, so the connection is checked first.
-        close_lost_connection()
         request.environ[WRITE_KEY] = True
         view, _ = self.prepare_view(action, request)
         return view, values, get_or_create_actor(view.request.version, credential=credential)

@@ -7,6 +7,8 @@ from typing import TypeVar
 
 from django.db import InterfaceError, InternalError, OperationalError, connection
 
+from library_site.db.postgresql.lost_connections import close_lost_connection
+
 log = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
@@ -19,6 +21,7 @@ RECONNECT_DELAY = 1.0
 
 def call_reconnecting(function: Callable[[], Result]) -> Result:
     """Closes a broken connection, so that the next call opens a new one. Raises CONNECTION_ERRORS."""
+    close_lost_connection()
     try:
         return function()
     except CONNECTION_ERRORS as error:

@@ -5,6 +5,7 @@ Django expects a backend in the module `base` of the package that ENGINE names.
 
 import re
 import time
+from functools import cached_property
 from math import inf
 from types import ModuleType
 from typing import Any, TypeVar
@@ -16,6 +17,7 @@ from psycopg.abc import PQGen
 from psycopg.errors import ConnectionTimeout
 
 from library_site.db.hangs import server_state
+from library_site.db.read_only import ClosingErrorWrapper
 
 Result = TypeVar("Result")
 
@@ -44,6 +46,10 @@ class DatabaseWrapper(base.DatabaseWrapper):
     """Watches the connections of requests. Workers and commands wait for as long as it takes."""
 
     Database = driver
+
+    @cached_property
+    def wrap_database_errors(self) -> ClosingErrorWrapper:
+        return ClosingErrorWrapper(self)
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         if settings.LIBRARY_PROCESS != "web":

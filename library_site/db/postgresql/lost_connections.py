@@ -1,4 +1,4 @@
-"""Closes connections that the database server has closed, so that no request fails."""
+"""Closes connections that the server has closed or that cannot write, so that no request fails."""
 
 import ctypes
 import select
@@ -6,9 +6,12 @@ from typing import Any, ClassVar
 
 from django.core.signals import request_started
 from django.dispatch import receiver
+from psycopg.pq.abc import PGconn
 
 from library_site.db.sql import thread_connection
 
+# The server reports them by itself, PostgreSQL from version 14 on; a pooler may report none.
+READ_ONLY_PARAMETERS = (b"in_hot_standby", b"default_transaction_read_only")
 # `select.poll` releases the interpreter lock (GIL), and the request then waits to get it back. This one keeps it.
 poll = ctypes.PyDLL(None).poll
 
@@ -24,13 +27,18 @@ poll.argtypes = [ctypes.POINTER(PollEntry), ctypes.c_ulong, ctypes.c_int]
 
 @receiver(request_started)
 def close_lost_connection(**_: Any) -> None:
-    """Closes the connection of this thread if PostgreSQL or psycopg has closed it.
+    """Closes the connection of this thread if PostgreSQL or psycopg has closed it, or if its session is read-only.
 
-    A query to test the connection would cost a round trip.
+    An address that led to a standby can lead to the primary now. A query to test the connection would cost a round
+    trip.
     """
     database = thread_connection.database
     is_idle = database.vendor == "postgresql" and database.connection is not None and not database.in_atomic_block
-    if is_idle and (database.connection.closed or is_readable(database.connection.fileno())):
+    if is_idle and (
+        database.connection.closed
+        or is_readable(database.connection.fileno())
+        or is_read_only_session(database.connection.pgconn)
+    ):
         database.close()
 
 
@@ -38,3 +46,7 @@ def is_readable(socket: int) -> bool:
     """Between two statements, a readable socket means that the server has closed the connection."""
     entry = PollEntry(socket, select.POLLIN)
     return bool(poll(ctypes.byref(entry), 1, 0) > 0)
+
+
+def is_read_only_session(libpq: PGconn) -> bool:
+    return any(libpq.parameter_status(name) == b"on" for name in READ_ONLY_PARAMETERS)

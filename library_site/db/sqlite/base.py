@@ -8,7 +8,7 @@ import re
 import sqlite3
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from django.conf import settings
 from django.db.backends.sqlite3 import base
 
 from library_site.db.config import SQLITE_TIMEOUT
+from library_site.db.read_only import ClosingErrorWrapper
 from library_site.db.writer_queue import WriterQueue, get_queue
 
 WRITE_PATTERN = re.compile(r"\s*(?:INSERT|UPDATE|DELETE|REPLACE)\b", re.IGNORECASE)
@@ -29,6 +30,10 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     # The queue in which this connection has its turn.
     queue: WriterQueue | None = None
+
+    @cached_property
+    def wrap_database_errors(self) -> ClosingErrorWrapper:
+        return ClosingErrorWrapper(self)
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         """Creates a missing file for its owner alone; SQLite gives its -wal and -shm the same mode. Names the file that

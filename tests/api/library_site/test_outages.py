@@ -4,8 +4,9 @@ import logging
 
 import httpx
 import pytest
-from django.db import OperationalError, connection
+from django.db import InternalError, OperationalError, connection
 from django.db.backends.signals import connection_created
+from psycopg.errors import ReadOnlySqlTransaction
 
 from library_site.db.outages import OutageLog, outage_log
 from tests.support.failures import break_database
@@ -42,6 +43,19 @@ def test_outages_that_follow_each_other_share_the_traceback(caplog: pytest.LogCa
         outage.record(GONE, second)
     failures = [record for record in caplog.records if record.levelno == logging.ERROR]
     assert [bool(record.exc_info) for record in failures] == [True, False, False, True, True, True]
+
+
+def test_a_new_connection_to_a_read_only_database_is_no_end(caplog: pytest.LogCaptureFixture) -> None:
+    """Each write that such a database refuses opens one."""
+    outage, refusal = OutageLog(), InternalError("read-only")
+    refusal.__cause__ = ReadOnlySqlTransaction()
+    for second in range(12):
+        outage.record(refusal, second)
+        outage.end()
+    assert summarize(caplog.records) == [
+        ("The database did not answer: InternalError", True),
+        ("The database does not answer: 12 requests failed.", False),
+    ]
 
 
 def test_requests_of_an_outage_add_no_lines(api: httpx.Client, caplog: pytest.LogCaptureFixture) -> None:
