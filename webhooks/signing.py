@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 EVENT = "X-Webhook-Event"
 TIMESTAMP = "X-Webhook-Timestamp"
 SIGNATURE = "X-Webhook-Signature"
-WRITTEN = re.compile(r"(?:sha256=|t=(?P<timestamp>[0-9]{1,12}),s=)[0-9a-f]{64}")
+WRITTEN = re.compile(r"(?:sha256=|t=(?P<timestamp>[0-9]{1,12}),s=)[0-9A-Fa-f]{64}")
 # Headers of form C. The id has no full stop: it separates what is signed.
 STANDARD_ID = "webhook-id"
 STANDARD_TIMESTAMP = "webhook-timestamp"
@@ -105,7 +105,8 @@ def verify_specified(headers: Mapping[str, str], body: bytes, secrets: list[str]
         raise InvalidSignature("There is no signature of the expected form.")
     if timestamp:
         check_time(timestamp, now, find_values(headers, TIMESTAMP))
-    if not any(hmac.compare_digest(sent[0], signature(sent_form, each, int(timestamp or 0), body)) for each in secrets):
+    value = sent[0].lower()
+    if not any(hmac.compare_digest(value, signature(sent_form, each, int(timestamp or 0), body)) for each in secrets):
         raise InvalidSignature("The signature is of no known secret.")
 
 

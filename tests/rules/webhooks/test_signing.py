@@ -182,6 +182,13 @@ def test_an_id_of_form_c_is_one_word_without_a_full_stop() -> None:
             signing.verify(headers, BODY, [STANDARD_SECRET], NOW)
 
 
+@pytest.mark.parametrize(
+    "sent", [f"sha256={HEX_A.upper()}", f"t={NOW},s={HEX_B.upper()}", f"sha256={HEX_A[:9].upper()}{HEX_A[9:]}"]
+)
+def test_the_digits_of_a_signature_may_be_capital_letters(sent: str) -> None:
+    signing.verify({signing.SIGNATURE: sent}, BODY, [SECRET], NOW)
+
+
 def test_other_signatures_of_form_c_are_skipped() -> None:
     for others in ("v1a,{} {}", "{}  v2,x", "v1,{} {}", "é {}"):
         headers = build_headers("C")
@@ -197,8 +204,9 @@ FORGED_SIGNATURES = [
     f"sha256={HEX_A[:-1]}",
     f"sha256={HEX_A}\n",
     f" sha256={HEX_A}",
-    f"sha256={HEX_A.upper()}",
     f"SHA256={HEX_A}",
+    f"T={NOW},s={HEX_B}",
+    f"sha256={HEX_A[:-1].upper()}G",
     f"sha1={HEX_A}",
     f"sha256={HEX_A}\0",
     f"sha256={HEX_A[:-1]}é",
