@@ -7,7 +7,7 @@ from django.utils.translation import gettext_noop
 
 from library_site.outbound.addresses import ForbiddenAddress, is_public
 
-MAX_URL_LENGTH = 2_000
+MIN_URL_LENGTH, MAX_URL_LENGTH = len("http://a"), 2_000
 MAX_HOST_LENGTH = 253
 HOST_LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 # A host that all URL parsers understand in the same way, then printable characters but no backslash or fragment.

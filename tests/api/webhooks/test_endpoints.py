@@ -25,7 +25,7 @@ from tests.support.pages import parse_error, walk_pages
 from webhooks import endpoints
 from webhooks.encryption import decrypt_secret, encrypt_secret
 from webhooks.models import Delivery, Endpoint, EndpointSecret, Event
-from webhooks.ssrf import NOT_PUBLIC_MESSAGE
+from webhooks.ssrf import INVALID_URL_MESSAGE, NOT_PUBLIC_MESSAGE
 from webhooks.stream import StreamCursor
 
 HOOKS, EVENTS = "/api/v2/webhooks", "/api/v2/events"
@@ -123,7 +123,7 @@ def test_a_client_may_leave_fields_out_or_choose_the_secret(api: httpx.Client, k
 
 
 WRONG_FIELDS: dict[str, list[Any]] = {
-    "url": ["ftp://receiver.example/", "https://127.0.0.1/", 7, None, "\ud800"],
+    "url": ["", "http://", "ftp://receiver.example/", "https://127.0.0.1/", 7, None, "\ud800"],
     "events": [[], ["book.burned"], ["*", "book.created"], ["book.created"] * 2, ["test.ping"], [["*"]], "*"],
     "signature_form": ["D", "\ud800"],
     "description": ["a" * 201, "\0", "\ud800"],
@@ -140,6 +140,10 @@ def test_the_wrong_field_of_a_body_is_named(api: httpx.Client, key_header: dict[
         content = json.dumps({**FIELDS, field: value}).encode()
         response = api.post(HOOKS, content=content, headers={**key_header, "Content-Type": "application/json"})
         assert (response.status_code, list_fields(response)) == (422, {field}), (field, value)
+    for url in ("", "http://", "ftp://receiver.example/"):
+        assert list_problems(api.post(HOOKS, json={**FIELDS, "url": url}, headers=key_header)) == [
+            ("url", INVALID_URL_MESSAGE)
+        ]
     for secret in (SECRET, OLD_SECRET):
         response = api.post(HOOKS, json={**FIELDS, "signature_form": "C", "secret": secret}, headers=key_header)
         assert (response.status_code, list_fields(response)) == (422, {"secret"})

@@ -19,7 +19,7 @@ from webhooks.encryption import BASE64_SECRET_RULE, SECRET_PATTERN, SECRET_RULE
 from webhooks.endpoints import EMPTY_SPAN_MESSAGE
 from webhooks.models import MAX_IN_FLIGHT, MIN_IN_FLIGHT, Attempt, Delivery, Endpoint, SignatureForm
 from webhooks.registry import ALL_KINDS, EVENT_KINDS, PING_KIND
-from webhooks.ssrf import MAX_URL_LENGTH, validate_url
+from webhooks.ssrf import INVALID_URL_MESSAGE, MAX_URL_LENGTH, MIN_URL_LENGTH, validate_url
 
 # The values of the delivery filters.
 FILTER_CHOICES = {"state": Delivery.State.values, "kind": [*EVENT_KINDS, PING_KIND]}
@@ -82,12 +82,20 @@ class SecretField(serializers.RegexField):
         return super().run_validation(data)
 
 
+class URLField(StringField):
+    """The address of a receiver; `validate_url` says what else it must be."""
+
+    def __init__(self, **options: Any) -> None:
+        limits = {"min_length": MIN_URL_LENGTH, "max_length": MAX_URL_LENGTH}
+        super().__init__(**limits, error_messages={"min_length": INVALID_URL_MESSAGE}, **options)
+
+
 class WebhookChangeSerializer(RejectUnknownMixin):
     """The members of a change: each may be absent. Members that only answers have are ignored."""
 
     ignored_fields = frozenset({"id", "reason", "created_at", "pending_secret", "key_encoding"})
 
-    url = StringField(max_length=MAX_URL_LENGTH, required=False)
+    url = URLField(required=False)
     events = KindsField(source="kinds", required=False)
     signature_form = StrictChoiceField(SignatureForm.values, source="form", required=False, help_text=FORMS_HELP)
     description = StringField(max_length=Endpoint._meta.get_field("description").max_length, required=False)
@@ -107,7 +115,7 @@ class WebhookCreateSerializer(WebhookChangeSerializer):
 
     ignored_fields = WebhookChangeSerializer.ignored_fields | {"state"}
 
-    url = StringField(max_length=MAX_URL_LENGTH)
+    url = URLField()
     events = KindsField(source="kinds")
     state = None  # type: ignore[assignment]  # a new one is active
     secret = SecretField(required=False, help_text=SECRET_HELP)

@@ -108,6 +108,7 @@ FORBIDDEN_FIELDS: list[dict[str, Any]] = [
     {"secret": "é" * 24},
     {"in_flight_limit": 1001},
     {"url": "a" * 2001},
+    {"url": "http://"},
     {"kinds": ["*"]},
 ]
 
