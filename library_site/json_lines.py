@@ -9,6 +9,7 @@ import os
 import socket
 import sys
 from datetime import UTC, datetime
+from io import TextIOBase
 from typing import Any, TextIO
 
 LOGGER = "manage.py"
@@ -30,14 +31,17 @@ class JSONLines:
         *lines, self.rest = (self.rest + text).split("\n")
         for line in lines:
             if line.strip():
-                self.stream.write(f"{self.format(line)}\n")
+                self.write_line(line, self.level)
         return len(text)
 
-    def format(self, line: str) -> str:
+    def write_line(self, line: str, level: str) -> None:
+        self.stream.write(f"{self.format(line, level)}\n")
+
+    def format(self, line: str, level: str) -> str:
         if line.startswith("{"):
             return line
         now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        fields = {"time": now, "level": self.level, "logger": LOGGER, "message": line.strip()}
+        fields = {"time": now, "level": level, "logger": LOGGER, "message": line.strip()}
         return json.dumps(fields | get_process_members())
 
     def close_line(self) -> None:
@@ -48,6 +52,15 @@ class JSONLines:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.stream, name)
+
+
+def write_note(stream: TextIO | TextIOBase, text: str, level: str = "INFO") -> None:
+    """Writes a line that is no error to standard error, for commands whose standard output is their result."""
+    # A command's own stream passes this name on.
+    if write_line := getattr(stream, "write_line", None):
+        write_line(text, level)
+    else:
+        stream.write(f"{text}\n")
 
 
 def wrap_streams(with_output: bool) -> None:

@@ -6,6 +6,8 @@ from typing import Any
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 
+from library_site.json_lines import write_note
+
 # Django's connection parameters that belong to Django or psycopg, not to libpq.
 DJANGO_ONLY_PARAMETERS = {"context", "cursor_factory", "prepare_threshold"}
 
@@ -19,7 +21,7 @@ def get_libpq_parameters(database: BaseDatabaseWrapper) -> dict[str, Any]:
 def name_database_once(connection: BaseDatabaseWrapper, **_: Any) -> None:
     """Receives `connection_created` in commands (manage.py). Prints the database that the command uses."""
     connection_created.disconnect(name_database_once)
-    sys.stderr.write(f"Database: {describe_database(connection)}\n")
+    write_note(sys.stderr, f"Database: {describe_database(connection)}")
 
 
 def describe_database(connection: BaseDatabaseWrapper) -> str:

@@ -41,6 +41,7 @@ from books.operations.lifecycle import OperationEnded, begin_leased_operation, c
 from books.operations.worker import PAUSES, OperationRunner
 from library_site.jobs.leases import LeaseLost
 from library_site.jobs.worker import CONNECTION_ERRORS
+from library_site.json_lines import write_note
 from library_site.management.checked_command import CheckedCommand
 
 NOTHING = "Nothing was imported."
@@ -136,16 +137,16 @@ class Command(CheckedCommand):
         return rules
 
     def describe_preview(self, preview: FilePreview, rules: ImportRules) -> None:
-        self.stderr.write(f"Read as {preview.description}.")
+        write_note(self.stderr, f"Read as {preview.description}.")
         if preview.warning:
             others = [name for name in FORMATS[preview.format].encodings if not name.startswith("utf")]
-            self.stderr.write(f"{preview.warning} If so: --encoding {' or '.join(others)}")
+            write_note(self.stderr, f"{preview.warning} If so: --encoding {' or '.join(others)}", "WARNING")
         if profile := find_dialect(preview.columns).name:
-            self.stderr.write(f"Recognised as {profile}.")
+            write_note(self.stderr, f"Recognised as {profile}.")
         for note in preview.notes:
-            self.stderr.write(note)
+            write_note(self.stderr, note)
         if ignored := list_ignored(preview.columns, rules.mapping):
-            self.stderr.write(f"Left out: {', '.join(ignored)}.")
+            write_note(self.stderr, f"Left out: {', '.join(ignored)}.")
 
     def import_file(self, stored_file: ImportFile, operation: Operation, file: Path, failed: Path | None) -> None:
         """Raises CommandError, also if records are rejected."""
@@ -180,14 +181,16 @@ class Command(CheckedCommand):
         place = ""
         if operation.kind == CHECK and not failed:
             for _position, line, reason in iter_rejected_rows(stored_file, operation):
-                self.stderr.write(f"{name_place(read_parameters(operation).rules.format, line)}: {reason}")
+                write_note(
+                    self.stderr, f"{name_place(read_parameters(operation).rules.format, line)}: {reason}", "WARNING"
+                )
         else:
             place = f": see {write_rejected_file(stored_file, operation, file, failed)}"
         reasons = sum((get_reasons(operation, kind) for kind in REJECTED_VERDICTS), Counter())
         for count, reason in list_groups(reasons)[:MAX_SHOWN_GROUPS]:
-            self.stderr.write(f"{count} × {reason}")
+            write_note(self.stderr, f"{count} × {reason}", "WARNING")
         if any(ABSENT in reason for reason in reasons):
-            self.stderr.write("What records leave empty: --default genre=TEXT; an ISBN: --use-number.")
+            write_note(self.stderr, "What records leave empty: --default genre=TEXT; an ISBN: --use-number.")
         return place
 
 

@@ -21,6 +21,7 @@ from library_site.backups.contents import describe_differences
 from library_site.backups.copies import BackupFailed, copy_database, restore_elsewhere
 from library_site.backups.records import record_backup
 from library_site.backups.retention import Retention, delete_old, name_backup
+from library_site.json_lines import write_note
 
 # The files next to the copy of the database.
 KEYS, ENVIRONMENT, CONTENTS = ".jwks.json", ".env", ".contents.json"
@@ -74,7 +75,7 @@ class Command(BaseCommand):
         except OSError as error:
             raise CommandError(f"{error.filename}: {error.strerror}.") from error
         if settings.BACKUP_PING_URL and not ping_monitor(settings.BACKUP_PING_URL):
-            self.stderr.write("BACKUP_PING_URL does not answer. The backup is made.")
+            write_note(self.stderr, "BACKUP_PING_URL does not answer. The backup is made.", "WARNING")
 
     def copy(self, part: Path, file: Path, verify: bool) -> None:
         keys, environment, contents_file = (Path(f"{file}{suffix}") for suffix in (KEYS, ENVIRONMENT, CONTENTS))

@@ -8,6 +8,7 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError
 from django.utils import timezone
 
+from library_site.json_lines import write_note
 from library_site.management.checked_command import CheckedCommand
 from oauth import api_keys
 from oauth.management import users
@@ -43,10 +44,12 @@ class Command(CheckedCommand):
         except api_keys.TooManyKeys as error:
             raise CommandError(f"{user} has {api_keys.MAX_KEYS_PER_USER} keys; revoke one first.") from error
         if missing_scopes := format_scopes(granted_scopes - get_user_scopes(owner)):
-            self.stderr.write(
-                f"{user} may not have these scopes now, and the key is not good for them: {missing_scopes}."
+            write_note(
+                self.stderr,
+                f"{user} may not have these scopes now, and the key is not good for them: {missing_scopes}.",
+                "WARNING",
             )
-        self.stderr.write(f"{key}, shown this once:")
+        write_note(self.stderr, f"{key}, shown this once:")
         self.stdout.write(secret)
 
 

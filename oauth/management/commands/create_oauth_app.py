@@ -8,6 +8,7 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError
 from oauth2_provider.models import Application
 
+from library_site.json_lines import write_note
 from library_site.management.checked_command import CheckedCommand
 from oauth.management import users
 from oauth.scopes import DEFAULT_SCOPE, parse_scopes
@@ -57,5 +58,5 @@ class Command(CheckedCommand):
             raise CommandError(" ".join(error.messages)) from error
         self.stdout.write(f"client_id: {app.client_id}")
         if secret:
-            self.stderr.write("The secret is shown this once:")
+            write_note(self.stderr, "The secret is shown this once:")
             self.stdout.write(f"client_secret: {secret}")

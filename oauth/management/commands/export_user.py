@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from library_site.api.responses import encode_json
+from library_site.json_lines import write_note
 from library_site.management.checked_command import CheckedCommand
 from oauth.management.personal_data import export_person
 from oauth.management.users import find_person
@@ -19,7 +20,11 @@ class Command(CheckedCommand):
     def handle(self, *args: Any, username: str, **options: Any) -> None:
         person = find_person(username)
         if not person.user_id:
-            self.stderr.write(f"There is no account {username}. This is what deleted accounts of this name left.")
+            write_note(
+                self.stderr,
+                f"There is no account {username}. This is what deleted accounts of this name left.",
+                "WARNING",
+            )
         for text in iter_object(export_person(person)):
             self.stdout.write(text, ending="")
 
