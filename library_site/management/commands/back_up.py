@@ -88,15 +88,14 @@ class Command(BaseCommand):
         write_private(environment, format_environment().encode())
         write_private(contents_file, json.dumps(contents, indent=1, sort_keys=True).encode())
         part.rename(file)
+        if settings.BACKUP_ENCRYPT_COMMAND:
+            file, keys, environment, _ = map(encrypt_backup, (file, keys, environment, contents_file))
         self.stdout.write(
             f"Copied the database to {file}, the signing keys to {keys}, the secret keys to {environment}."
         )
         if verify:
             books, newest = contents.get("books_book", 0), contents["newest change"]
             self.stdout.write(f"Restored it elsewhere: it has all rows, {books} books, and the newest change {newest}.")
-        if settings.BACKUP_ENCRYPT_COMMAND:
-            for path in (file, keys, environment, contents_file):
-                encrypt_backup(path)
 
 
 def list_backup_files(file: Path) -> list[Path]:
@@ -128,8 +127,8 @@ def lock_opened(descriptor: int, path: Path) -> bool:
         return False
 
 
-def encrypt_backup(path: Path) -> None:
-    """Raises BackupFailed, OSError."""
+def encrypt_backup(path: Path) -> Path:
+    """Returns the encrypted file, and deletes the other. Raises BackupFailed, OSError."""
     encrypted = Path(f"{path}{ENCRYPTED}")
     write_private(encrypted, b"")
     with path.open("rb") as source, encrypted.open("wb") as target:
@@ -139,6 +138,7 @@ def encrypt_backup(path: Path) -> None:
     if status or not encrypted.stat().st_size:
         raise BackupFailed(f"BACKUP_ENCRYPT_COMMAND failed: {path} is not encrypted, and there is no backup.")
     path.unlink()
+    return encrypted
 
 
 def ping_monitor(url: str) -> bool:

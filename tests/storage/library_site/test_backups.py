@@ -233,9 +233,11 @@ def test_a_folder_keeps_encrypted_backups_by_their_time(
     names = {path.name.partition("Z")[2] for path in folder.glob("library-*")}
     assert names == {".encrypted", ".jwks.json.encrypted", ".env.encrypted", ".contents.json.encrypted"}
     assert (folder / "of-somebody-else").exists()
-    assert "Deleted library-20200101T000000Z." in capsys.readouterr().out
+    output = capsys.readouterr().out
+    assert "Deleted library-20200101T000000Z." in output
     [keys] = folder.glob("*.jwks.json.encrypted")
     assert b64decode(keys.read_bytes()) == settings.OAUTH_JWKS_FILE.read_bytes()
+    assert f"the signing keys to {keys}, the secret keys to" in output
     made_at = read_backup_time()
     assert made_at
     assert made_at >= before
@@ -249,7 +251,9 @@ sys.exit("SECRET_KEY" if b"keys" in data[:99] else sys.stdout.buffer.write(b"x")
 
 
 @request_dump_programs
-def test_a_backup_that_is_not_encrypted_is_none(tmp_path: Path, settings: Settings) -> None:
+def test_a_backup_that_is_not_encrypted_is_none(
+    tmp_path: Path, settings: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
     """What it would leave can be read: the dump, the signing keys and SECRET_KEY."""
     settings.DATA_DIR = tmp_path
     messages = {
@@ -261,7 +265,7 @@ def test_a_backup_that_is_not_encrypted_is_none(tmp_path: Path, settings: Settin
         with pytest.raises(CommandError, match=message):
             call_command("back_up", tmp_path / "backup")
         assert [path.name for path in tmp_path.iterdir() if path.name.startswith("backup")] == []
-        assert read_backup_time() is None
+        assert (read_backup_time(), capsys.readouterr().out) == (None, "")
 
 
 @request_dump_programs
