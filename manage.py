@@ -22,7 +22,14 @@ from library_site.json_lines import wrap_streams
 from library_site.releases import VERSION
 
 # The other commands wait for the database as long as it takes (LIBRARY_PROCESS in library_site/settings.py).
-PROCESSES = {"serve": "web", "runserver": "web", "deliver_webhooks": "worker", "run_operations": "worker"}
+PROCESSES = {
+    "serve": "web",
+    "runserver": "web",
+    "deliver_webhooks": "worker",
+    "run_operations": "worker",
+    # Like other commands, but its checks find what would stop the server and the workers.
+    "doctor": "doctor",
+}
 
 
 def deploy() -> None:
@@ -33,11 +40,12 @@ def deploy() -> None:
 
 if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "library_site.settings")
-    os.environ["LIBRARY_PROCESS"] = PROCESSES.get("".join(sys.argv[1:2]), "command")
-    if os.environ["LIBRARY_PROCESS"] == "command":
+    os.environ["LIBRARY_PROCESS"] = process = PROCESSES.get("".join(sys.argv[1:2]), "command")
+    is_command = process not in ("web", "worker")
+    if is_command:
         connection_created.connect(name_database_once)
     if os.environ.get("LOG_FORMAT") == "json":
-        wrap_streams(with_output=os.environ["LIBRARY_PROCESS"] != "command")
+        wrap_streams(with_output=not is_command)
     try:
         if sys.argv[1:] == ["--version"]:
             sys.stdout.write(f"Library API {VERSION}, Django {django.get_version()}\n")

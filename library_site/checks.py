@@ -167,8 +167,8 @@ def check_rate_limit(app_configs: Any, **options: Any) -> Iterator[checks.CheckM
 
 @checks.register
 def check_redis_answers(app_configs: Any, **options: Any) -> Iterator[checks.CheckMessage]:
-    """Runs only for web processes, which use Redis."""
-    if settings.LIBRARY_PROCESS != "web" or not (settings.REDIS_URL and settings.API_RATE_LIMIT):
+    """Runs only for web processes, which use Redis, and for `doctor`."""
+    if settings.LIBRARY_PROCESS not in ("web", "doctor") or not (settings.REDIS_URL and settings.API_RATE_LIMIT):
         return
     # The import takes a tenth of a second, so it happens only if Redis is used.
     from library_site.rate_limit.redis_windows import is_redis_up
@@ -210,7 +210,7 @@ def check_static_files(app_configs: Any, **options: Any) -> Iterator[checks.Chec
 @checks.register
 def check_backup_encryption(app_configs: Any, **options: Any) -> Iterator[checks.CheckMessage]:
     """Runs only for commands: the library's own processes make no backups."""
-    if settings.LIBRARY_PROCESS != "command" or not settings.BACKUP_ENCRYPT_COMMAND:
+    if settings.LIBRARY_PROCESS in ("web", "worker") or not settings.BACKUP_ENCRYPT_COMMAND:
         return
     try:
         command = shlex.split(settings.BACKUP_ENCRYPT_COMMAND)

@@ -28,7 +28,7 @@ SECRET_KEY_FALLBACKS = env.comma_list("SECRET_KEY_FALLBACKS", "")
 ALLOWED_HOSTS = env.host_names("ALLOWED_HOSTS", "127.0.0.1,localhost,[::1]")
 CSRF_TRUSTED_ORIGINS = env.origins("CSRF_TRUSTED_ORIGINS", allow_wildcard=True)
 # manage.py sets it by its command. Only requests have time limits for locks and statements.
-LIBRARY_PROCESS = env.choice("LIBRARY_PROCESS", "command", ("web", "worker", "command"))
+LIBRARY_PROCESS = env.choice("LIBRARY_PROCESS", "command", ("web", "worker", "command", "doctor"))
 DATABASE_LOCK_TIMEOUT = env.integer("DATABASE_LOCK_TIMEOUT", 2, 0, 3600)
 DATABASE_STATEMENT_TIMEOUT = env.integer("DATABASE_STATEMENT_TIMEOUT", 5, 0, 3600)
 DATABASE_IDLE_TIMEOUT = env.integer("DATABASE_IDLE_TIMEOUT", 60, 0, 3600)

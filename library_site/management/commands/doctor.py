@@ -1,4 +1,7 @@
-"""Says what is wrong with the library, and where to read about it."""
+"""Says what is wrong with the library, and where to read about it.
+
+`manage.py` sets LIBRARY_PROCESS for it, so that its checks are those of all processes.
+"""
 
 import sys
 from typing import Any

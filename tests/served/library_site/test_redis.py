@@ -29,5 +29,6 @@ def test_a_server_says_at_the_start_that_redis_does_not_answer(redis_server: str
         redis.stop()
         [warning] = check_redis_answers(None)
     assert (warning.id, warning.is_serious()) == ("library_site.W015", False)
-    with override_by({**LIMITED, "REDIS_URL": "redis://127.0.0.1:1", "LIBRARY_PROCESS": "worker"}):
-        assert not list(check_redis_answers(None))
+    for process, count in (("worker", 0), ("command", 0), ("doctor", 1)):
+        with override_by({**LIMITED, "REDIS_URL": "redis://127.0.0.1:1", "LIBRARY_PROCESS": process}):
+            assert len([*check_redis_answers(None)]) == count

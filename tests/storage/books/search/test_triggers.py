@@ -90,9 +90,13 @@ def test_books_are_found_after_a_migration_added_a_column(database_url: str) -> 
 )
 def test_the_library_does_not_start_without_the_triggers(database_url: str, command: str, name: str) -> None:
     fetch_all(database_url, f"DROP TRIGGER {name}")
-    refused = start(database_url, command)
-    assert refused.returncode == 1
-    assert f"(books.E001) Searches and lists of lent books do not follow changes: {name} is missing." in refused.stderr
+    reason = f"Searches and lists of lent books do not follow changes: {name} is missing."
+    refused, diagnosis = start(database_url, command), start(database_url, "doctor")
+    assert (refused.returncode, diagnosis.returncode) == (1, 1)
+    assert f"(books.E001) {reason}" in refused.stderr
+    # Where the refusal leads.
+    assert "`manage.py doctor`" in refused.stderr
+    assert f"problem  settings    books.E001: {reason}" in diagnosis.stdout
 
 
 def test_a_library_that_was_never_migrated_is_not_missing_triggers(tmp_path: Path) -> None:
