@@ -1,6 +1,8 @@
 """The files of docs/deploy/, which a deployment copies: systemd and nginx accept them."""
 
+import re
 import shutil
+import ssl
 import subprocess
 from pathlib import Path
 
@@ -79,6 +81,19 @@ def test_nginx_accepts_its_files(tmp_path: Path, nginx: str, name: str) -> None:
     configuration.write_text(f"pid {tmp_path}/pid;\nevents {{}}\nhttp {{\naccess_log off;\n{site}}}\n")
     status, output = run(nginx, "-t", "-e", "stderr", "-c", str(configuration))
     assert (status, "warn" in output, "test is successful" in output) == (0, False, True), output
+
+
+def test_nginx_offers_only_ciphers_that_are_secure() -> None:
+    """Those of Mozilla's "intermediate" profile, without the ones that need a file of parameters."""
+    [protocols, ciphers] = re.findall(
+        r"^ *ssl_(?:protocols|ciphers) (.+);$", (FOLDER / "nginx.conf").read_text(), re.MULTILINE
+    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.set_ciphers(ciphers)
+    offered = [cipher for cipher in context.get_ciphers() if cipher["protocol"] != "TLSv1.3"]
+    assert protocols == "TLSv1.2 TLSv1.3"
+    assert [cipher["name"] for cipher in offered] == ciphers.split(":")
+    assert all(cipher["aead"] and cipher["kea"] == "kx-ecdhe" for cipher in offered)
 
 
 def test_the_environment_is_accepted(tmp_path: Path) -> None:
