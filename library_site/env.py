@@ -27,6 +27,9 @@ SECONDS_PER_UNIT = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
 MIN_SIMILARITY = 0.85
 # Names that other programs use for our settings. They are too different to be found as misspelled names.
 OTHER_NAMES = {"EMAIL_USE_SSL": "EMAIL_USE_TLS", "WEB_WORKERS": "WEB_CONCURRENCY"}
+# granian and wsgiref add their own environment to that of each request. HTTP_PROXY is for programs that send requests,
+# and nothing reads a header of that name.
+REQUEST_PATTERN = re.compile(r"HTTP_(?!PROXY$).*|CONTENT_(TYPE|LENGTH)")
 Value = TypeVar("Value")
 Parameters = ParamSpec("Parameters")
 read_names: set[str] = set()
@@ -339,6 +342,9 @@ def refuse_wrong_values() -> None:
     """
     for name in sorted(os.environ.keys() - read_names):
         if not os.environ[name].strip():
+            continue
+        if REQUEST_PATTERN.fullmatch(name):
+            problems[name] = f"{name} would be a header of every request, as if its client had sent it. Unset it."
             continue
         known = OTHER_NAMES.get(name) or next(iter(get_close_matches(name, read_names, 1, MIN_SIMILARITY)), None)
         if known:

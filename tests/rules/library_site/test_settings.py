@@ -113,6 +113,15 @@ def test_a_misspelt_name_stops_the_start() -> None:
         assert any(line.startswith(f"{name} is no setting. Did you mean {meant}") for line in lines), name
 
 
+def test_no_variable_becomes_a_header_of_every_request() -> None:
+    """Such a key would make every caller its owner."""
+    names = ["CONTENT_LENGTH", "CONTENT_TYPE", "HTTP_AUTHORIZATION", "HTTP_X_API_KEY", "HTTP_PROXY_AUTHORIZATION"]
+    wrong = dict.fromkeys(names, "x")
+    assert read_refusal({**wrong, "HTTP_HOST": ""}) == [
+        f"{name} would be a header of every request, as if its client had sent it. Unset it." for name in sorted(wrong)
+    ]
+
+
 def test_variables_of_other_programs_are_left_alone() -> None:
     names = ("PGPORT", "PGHOST", "HOSTNAME", "HTTPS_PROXY", "HTTP_PROXY", "LOGNAME", "DEBUGINFOD_URLS", "NOTIFY_SOCKET")
     assert read_settings(dict.fromkeys(names, "1"))["PORT"] == 8000
