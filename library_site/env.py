@@ -30,6 +30,8 @@ OTHER_NAMES = {"EMAIL_USE_SSL": "EMAIL_USE_TLS", "WEB_WORKERS": "WEB_CONCURRENCY
 # granian and wsgiref add their own environment to that of each request. HTTP_PROXY is for programs that send requests,
 # and nothing reads a header of that name.
 REQUEST_PATTERN = re.compile(r"HTTP_(?!PROXY$).*|CONTENT_(TYPE|LENGTH)")
+# What else sets variables of these names.
+OTHER_ORIGINS = {"DEBUG": "a program of Node.js", "GZIP": "gzip", "HOST": "your shell"}
 Value = TypeVar("Value")
 Parameters = ParamSpec("Parameters")
 read_names: set[str] = set()
@@ -349,7 +351,16 @@ def refuse_wrong_values() -> None:
         known = OTHER_NAMES.get(name) or next(iter(get_close_matches(name, read_names, 1, MIN_SIMILARITY)), None)
         if known:
             problems[name] = f"{name} is no setting. Did you mean {known}?"
-    lines = [*problems.values()]
+    lines = [f"{problem}{describe_origin(name)}" for name, problem in problems.items()]
     problems.clear()
     if lines:
         raise ImproperlyConfigured("\n".join(lines))
+
+
+def describe_origin(name: str) -> str:
+    """Returns a sentence about who may have set a variable that the operator did not set, or ""."""
+    if re.match("(tcp|udp|sctp)://", os.environ.get(name, "")):
+        return " Kubernetes sets it for a service of that name: give the pod `enableServiceLinks: false`."
+    if name in OTHER_ORIGINS:
+        return f" If it is for {OTHER_ORIGINS[name]}, `env -u {name}` before a command runs it without."
+    return ""

@@ -122,6 +122,14 @@ def test_no_variable_becomes_a_header_of_every_request() -> None:
     ]
 
 
+def test_a_refusal_names_who_may_have_set_the_variable() -> None:
+    service = {"HEALTH_PORT": "tcp://10.0.0.1:80", "EMAIL_PORT": "udp://10.0.0.1:25", "HTTP_PORT": "tcp://10.0.0.1:80"}
+    others = {"HOST": "laptop", "GZIP": "-9", "DEBUG": "*", "PORT": "eighty"}
+    lines = {line.partition(" ")[0]: line for line in read_refusal({**service, **others})}
+    assert {name for name, line in lines.items() if line.endswith("`enableServiceLinks: false`.")} == service.keys()
+    assert {name for name, line in lines.items() if f"`env -u {name}` " in line} == {"HOST", "GZIP", "DEBUG"}
+
+
 def test_variables_of_other_programs_are_left_alone() -> None:
     names = ("PGPORT", "PGHOST", "HOSTNAME", "HTTPS_PROXY", "HTTP_PROXY", "LOGNAME", "DEBUGINFOD_URLS", "NOTIFY_SOCKET")
     assert read_settings(dict.fromkeys(names, "1"))["PORT"] == 8000
