@@ -93,6 +93,13 @@ def check_addresses(app_configs: Any, **options: Any) -> Iterator[checks.CheckMe
             hint="Set EMAIL_FROM to an address such as library@library.example.",
             id="library_site.W016",
         )
+    has_tls = settings.EMAIL_USE_TLS or settings.EMAIL_USE_SSL
+    if settings.EMAIL_HOST_USER and not has_tls and settings.EMAIL_HOST not in {"", *LOOPBACK_HOSTS}:
+        yield checks.Warning(
+            "EMAIL_HOST_USER is set without EMAIL_USE_TLS: others on the network can read its password and the mails.",
+            hint="Set EMAIL_USE_TLS=true, or EMAIL_PORT=465.",
+            id="library_site.W019",
+        )
 
 
 @checks.register

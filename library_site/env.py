@@ -26,7 +26,7 @@ SECONDS_PER_UNIT = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
 # A name with this similarity to a setting, from 0 to 1, counts as a misspelled setting. PGPORT and PORT have 0.8.
 MIN_SIMILARITY = 0.85
 # Names that other programs use for our settings. They are too different to be found as misspelled names.
-OTHER_NAMES = {"EMAIL_USE_SSL": "EMAIL_USE_TLS", "WEB_WORKERS": "WEB_CONCURRENCY"}
+OTHER_NAMES = {"EMAIL_USE_SSL": "EMAIL_USE_TLS", "REDIS_PASSWORD": "REDIS_URL", "WEB_WORKERS": "WEB_CONCURRENCY"}
 # granian and wsgiref add their own environment to that of each request. HTTP_PROXY is for programs that send requests,
 # and nothing reads a header of that name.
 REQUEST_PATTERN = re.compile(r"HTTP_(?!PROXY$).*|CONTENT_(TYPE|LENGTH)")
@@ -66,6 +66,8 @@ def text(name: str, default: str) -> str:
 def secret_text(name: str) -> str:
     """Returns the variable's value, or the content of the file in NAME_FILE, which containers use for secrets."""
     value, file = text(name, ""), text(f"{name}_FILE", "")
+    if value and file:
+        problems[f"{name}_FILE"] = f"{name}_FILE is set, and so is {name}. Remove one of them."
     if value or not file:
         return value
     try:

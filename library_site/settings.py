@@ -324,7 +324,9 @@ EMAIL_HOST = env.text("EMAIL_HOST", "")
 EMAIL_PORT = env.integer("EMAIL_PORT", 25, 1, 65535)
 EMAIL_HOST_USER = env.text("EMAIL_HOST_USER", "")
 EMAIL_HOST_PASSWORD = env.text("EMAIL_HOST_PASSWORD", "")
-EMAIL_USE_TLS = env.flag("EMAIL_USE_TLS", default=False)
+# Port 465 has TLS from the first byte (RFC 8314, 3.3), and no STARTTLS.
+EMAIL_USE_SSL = EMAIL_PORT == 465
+EMAIL_USE_TLS = env.flag("EMAIL_USE_TLS", default=False) and not EMAIL_USE_SSL
 EMAIL_TIMEOUT = 10
 EMAIL_BACKEND = f"django.core.mail.backends.{'smtp' if EMAIL_HOST else 'console'}.EmailBackend"
 DEFAULT_FROM_EMAIL = env.text("EMAIL_FROM", "library@localhost")

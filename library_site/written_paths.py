@@ -22,10 +22,15 @@ def find_database_file() -> Path | None:
 
 
 def iter_unwritable_paths() -> Iterator[Path]:
-    """Yields the folders, and the file of SQLite if there is one, that this process cannot write."""
+    """Yields the folders, and the file of SQLite if there is one, that this process cannot write or create."""
     for folder in dict.fromkeys(list_folders().values()):
         if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
             yield folder
     file = find_database_file()
     if file and file.exists() and not os.access(file, os.R_OK | os.W_OK):
         yield file
+    if settings.METRICS_TOKEN:
+        # The server makes the folder, but cannot on a full disk.
+        folders = [settings.METRICS_DIR, *settings.METRICS_DIR.parents]
+        if not os.access(next(filter(Path.exists, folders)), os.R_OK | os.W_OK | os.X_OK):
+            yield settings.METRICS_DIR

@@ -86,6 +86,14 @@ def test_the_file_of_sqlite_and_its_folder_are_written_too(
     assert [*iter_unwritable_paths()] == []
     file.touch()
     assert [*iter_unwritable_paths()] == [file]
+    # The folder for metrics is missing until the server makes it.
+    settings.METRICS_DIR, settings.METRICS_TOKEN = tmp_path / "metrics" / "8000", "a-token-for-tests"
+    assert [*iter_unwritable_paths()] == [file]
+    refuse_access(monkeypatch, tmp_path)
+    assert [*iter_unwritable_paths()] == [tmp_path, settings.METRICS_DIR]
+    settings.METRICS_TOKEN = ""
+    assert [*iter_unwritable_paths()] == [tmp_path]
+    refuse_access(monkeypatch, file)
     monkeypatch.setattr("library_site.written_paths.find_database_file", lambda: away)
     monkeypatch.undo()
     settings.DATA_DIR = away.parent

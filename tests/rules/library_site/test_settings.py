@@ -103,6 +103,7 @@ MISSPELT_NAMES = {
     "HTTP": "HTTPS",
     # Names of other programs.
     "EMAIL_USE_SSL": "",
+    "REDIS_PASSWORD": "REDIS_URL",
     "WEB_WORKERS": "",
 }
 
@@ -128,6 +129,18 @@ def test_a_refusal_names_who_may_have_set_the_variable() -> None:
     lines = {line.partition(" ")[0]: line for line in read_refusal({**service, **others})}
     assert {name for name, line in lines.items() if line.endswith("`enableServiceLinks: false`.")} == service.keys()
     assert {name for name, line in lines.items() if f"`env -u {name}` " in line} == {"HOST", "GZIP", "DEBUG"}
+
+
+def test_port_465_has_tls_from_the_first_byte() -> None:
+    """With both, Django sends no mail."""
+    for environment, expected in (
+        ({"EMAIL_PORT": "465"}, (True, False)),
+        ({"EMAIL_PORT": "465", "EMAIL_USE_TLS": "true"}, (True, False)),
+        ({"EMAIL_PORT": "587", "EMAIL_USE_TLS": "true"}, (False, True)),
+        ({}, (False, False)),
+    ):
+        values = read_settings(environment)
+        assert (values["EMAIL_USE_SSL"], values["EMAIL_USE_TLS"]) == expected, environment
 
 
 def test_variables_of_other_programs_are_left_alone() -> None:
@@ -234,7 +247,10 @@ DANGERS: list[tuple[dict[str, str], set[str]]] = [
         {"SECRET_KEY": "x", "API_V1_SUNSET_ON": "2026-12-31", "HEALTH_PORT": "8000", "NUM_PROXIES": "1"},
         {"library_site.E002", "library_site.E001", "library_site.E005", "library_site.W012"},
     ),
-    ({"EMAIL_HOST": "mail.example", "EMAIL_FROM": "nobody"}, {"library_site.W016"}),
+    (
+        {"EMAIL_HOST": "mail.example", "EMAIL_FROM": "nobody", "EMAIL_HOST_USER": "library"},
+        {"library_site.W016", "library_site.W019"},
+    ),
     (
         {"EMAIL_HOST": "mail.example", "CERTIFICATE_FILE": "/nowhere/chain.pem", "SECRET_KEY_FALLBACKS": "x"},
         {"library_site.W016", "library_site.W018", "library_site.E002"},
@@ -266,7 +282,10 @@ def test_a_dangerous_setting_is_reported_with_a_hint() -> None:
             "REDIS_URL": "redis://localhost",
             "EMAIL_HOST": "mail.example",
             "EMAIL_FROM": "The library <desk@library.example>",
+            "EMAIL_HOST_USER": "library",
+            "EMAIL_PORT": "465",
         },
+        {"EMAIL_HOST": "localhost", "EMAIL_FROM": "desk@library.example", "EMAIL_HOST_USER": "library"},
     ],
 )
 def test_what_is_not_dangerous_is_not_reported(environment: dict[str, str]) -> None:
@@ -324,7 +343,8 @@ def test_a_secret_can_be_in_a_file(tmp_path: Path, name: str) -> None:
     values = read_settings({"SECRET_KEY": "", f"{name}_FILE": str(file), **ANOTHER_KEY[name]})
     read = values["SECRET_KEY"] if name == "SECRET_KEY" else f"sqlite:///{values['DATABASES']['default']['NAME']}"
     assert read == "sqlite:////somewhere/a-secret-of-more-than-32-characters"
-    assert "mine" in repr(read_settings({f"{name}_FILE": str(file), name: "sqlite:////mine"}))
+    twice = read_refusal({**ANOTHER_KEY[name], f"{name}_FILE": str(file), name: "sqlite:////mine"})
+    assert twice == [f"{name}_FILE is set, and so is {name}. Remove one of them."]
     with pytest.raises(ImproperlyConfigured) as refusal:
         read_settings({"SECRET_KEY": "", "DATA_DIR": str(tmp_path), f"{name}_FILE": "/nowhere", **ANOTHER_KEY[name]})
     lines = [line for line in str(refusal.value).splitlines() if name in line]
