@@ -15,6 +15,9 @@ POSTGRESQL, SQLITE = "library_site.db.postgresql", "library_site.db.sqlite"
 ENGINES = {"django.db.backends.postgresql": POSTGRESQL, "django.db.backends.sqlite3": SQLITE}
 # Seconds that a writer waits for its turn. It occupies a thread for this time.
 SQLITE_TIMEOUT = 10
+# Bytes that SQLite leaves of its log (-wal) when it begins it anew. A large transaction, or a long read beside many
+# writes, would take its room on the disk for ever.
+SQLITE_WAL_LIMIT = 16 * 1024 * 1024
 ENGINE_OPTIONS: dict[str, dict[str, Any]] = {
     # Seconds, but milliseconds for tcp_user_timeout. A network that drops all packets is detected after 15 s, also by
     # a worker that waits for a response. On a Unix socket, libpq ignores all but the first.
@@ -29,7 +32,8 @@ ENGINE_OPTIONS: dict[str, dict[str, Any]] = {
     SQLITE: {
         "transaction_mode": "IMMEDIATE",
         "timeout": SQLITE_TIMEOUT,
-        "init_command": "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL",
+        "init_command": "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
+        f" PRAGMA journal_size_limit = {SQLITE_WAL_LIMIT}",
     },
 }
 

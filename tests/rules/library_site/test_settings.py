@@ -190,7 +190,7 @@ def test_sqlite_waits_for_locks_and_for_the_disk() -> None:
     assert settings["OPTIONS"] == {
         "transaction_mode": "IMMEDIATE",
         "timeout": 10,
-        "init_command": "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL",
+        "init_command": "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA journal_size_limit = 16777216",
     }
 
 

@@ -6,6 +6,9 @@ import pytest
 from django.core.checks import run_checks
 from django.db import connection
 
+from library_site.db.config import SQLITE_WAL_LIMIT
+from library_site.db.sql import execute
+from library_site.db.writer_queue import WAL_SUFFIX
 from tests.support.server import run_in_shell
 
 pytestmark = pytest.mark.skipif(connection.vendor != "sqlite", reason="The files of PostgreSQL are its own")
@@ -44,3 +47,15 @@ def test_a_file_that_everybody_reaches_gives_a_warning(tmp_path: Path, monkeypat
         file.chmod(file_mode)
         tmp_path.chmod(folder_mode)
         assert ("library_site.W005" in {message.id for message in run_checks()}) == is_reported
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_log_becomes_small_again_after_a_large_transaction() -> None:
+    log = Path(f"{connection.settings_dict['NAME']}{WAL_SUFFIX}")
+    execute("CREATE TABLE shelf (content)")
+    execute("INSERT INTO shelf VALUES (zeroblob(2 * %s))", [SQLITE_WAL_LIMIT])
+    large = log.stat().st_size
+    # The one ends the log, the other begins it anew.
+    execute("DELETE FROM shelf")
+    execute("DROP TABLE shelf")
+    assert log.stat().st_size <= SQLITE_WAL_LIMIT < large
