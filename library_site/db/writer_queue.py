@@ -43,8 +43,11 @@ class WriterQueue:
         # The processes lock the folder of the database: this needs no file, and SQLite locks the others itself.
         self.folder = os.open(Path(database).absolute().parent, os.O_RDONLY)
 
-    def wait(self, timeout: float) -> None:
-        """Waits for the turn of the caller, which must call `end_turn`. Raises DatabaseBusy."""
+    def wait(self, timeout: float) -> float:
+        """Waits for the turn of the caller, which must call `end_turn`. Returns the rest of the time-out.
+
+        Raises DatabaseBusy.
+        """
         deadline = time.monotonic() + timeout
         writer = self.join(time.monotonic())
         try:
@@ -53,6 +56,7 @@ class WriterQueue:
         except BaseException:
             self.remove(writer)
             raise
+        return max(0.0, deadline - time.monotonic())
 
     def end_turn(self) -> None:
         fcntl.flock(self.folder, fcntl.LOCK_UN)

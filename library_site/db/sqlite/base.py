@@ -50,8 +50,10 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def begin_turn(self) -> None:
         """Raises DatabaseBusy."""
         queue = get_queue(str(self.settings_dict["NAME"]), get_max_writers())
-        queue.wait(SQLITE_TIMEOUT)
+        seconds = queue.wait(SQLITE_TIMEOUT)
         self.queue = queue
+        # A program that does not use the queue can have the lock. SQLite waits for it, and may wait only for the rest.
+        self.connection.execute(f"PRAGMA busy_timeout = {seconds * 1000:.0f}")
 
     def end_turn(self) -> None:
         queue, self.queue = self.queue, None

@@ -18,6 +18,7 @@ from pytest_django import Settings
 
 from books.models import Book
 from library_site.db import writer_queue
+from library_site.db.config import SQLITE_TIMEOUT
 from library_site.db.sqlite import base as sqlite
 from library_site.db.timeouts import DatabaseBusy
 from library_site.db.writer_queue import STALL_TIMEOUT, WriterQueue
@@ -56,6 +57,12 @@ def start_writers(pool: ThreadPoolExecutor, queue: WriterQueue, count: int, turn
         futures.append(pool.submit(write, number))
         wait_until(lambda: len(queue.writers) == 1 + len(futures))
     return futures
+
+
+def test_what_is_left_of_the_time_is_told(queue: WriterQueue) -> None:
+    assert queue.wait(NO_TIME) == 0
+    queue.end_turn()
+    assert PLENTY / 2 < queue.wait(PLENTY) < PLENTY
 
 
 def test_the_writers_of_a_process_write_in_their_order(queue: WriterQueue, pool: ThreadPoolExecutor) -> None:
@@ -219,14 +226,27 @@ def test_a_transaction_that_fails_or_loses_its_connection_ends_its_turn(other_pr
         assert may_write(other_process)
 
 
-def test_a_transaction_that_cannot_begin_ends_its_turn(other_process: WriterQueue) -> None:
+STATEMENTS: list[Callable[[], object]] = [
+    lambda: Group.objects.create(name="alone"),
+    lambda: Group.objects.filter(name="Librarians").update(name="alone too"),
+    lambda: Group.objects.filter(name="nobody")._raw_delete(connection.alias),
+    lambda: connection.cursor().executemany("INSERT INTO auth_group (name) VALUES (%s)", [["many"]]),
+]
+
+
+def test_a_writer_waits_for_other_programs_for_the_rest_of_its_time(
+    other_process: WriterQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The connection itself would wait for another ten seconds. The turn ends too."""
+    start = time.monotonic()
+    monkeypatch.setattr(sqlite, "SQLITE_TIMEOUT", NO_TIME)
     with closing(connect(f"sqlite:///{connection.settings_dict['NAME']}")) as program:
         program.execute("BEGIN IMMEDIATE")
-        connection.cursor().execute("PRAGMA busy_timeout = 1")
-        with pytest.raises(OperationalError, match="locked"), transaction.atomic():
-            pass
-    connection.close()
-    assert may_write(other_process)
+        for write in (*STATEMENTS, *map(transaction.atomic, STATEMENTS)):
+            with pytest.raises(OperationalError, match="locked"):
+                write()
+            assert may_write(other_process)
+    assert time.monotonic() - start < SQLITE_TIMEOUT
 
 
 def test_callbacks_of_a_commit_run_after_the_turn(other_process: WriterQueue) -> None:
@@ -234,14 +254,6 @@ def test_callbacks_of_a_commit_run_after_the_turn(other_process: WriterQueue) ->
     with transaction.atomic():
         transaction.on_commit(lambda: states.append(may_write(other_process)))
     assert states == [True]
-
-
-STATEMENTS: list[Callable[[], object]] = [
-    lambda: Group.objects.create(name="alone"),
-    lambda: Group.objects.filter(name="Librarians").update(name="alone too"),
-    lambda: Group.objects.filter(name="nobody")._raw_delete(connection.alias),
-    lambda: connection.cursor().executemany("INSERT INTO auth_group (name) VALUES (%s)", [["many"]]),
-]
 
 
 def test_a_statement_of_its_own_waits_too_and_a_read_never(
