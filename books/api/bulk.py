@@ -126,6 +126,8 @@ def apply_items(
         for index, item in items.items():
             try:
                 with transaction.atomic():
+                    if item.pk in rows:
+                        rows |= changes.lock_again({item.pk: rows.pop(item.pk)})
                     former = rows.get(item.pk)
                     result = apply_item(item, rows, actor, now)
                 results.append({"op": item.op, **result})

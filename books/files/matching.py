@@ -322,14 +322,15 @@ def write_outcomes(outcomes: Sequence[Outcome], actor: ActorRef, now: datetime, 
 
     Returns the decisions. A record whose isbn another book got in the meantime is rejected. Raises ConcurrentChange.
     """
-    new_values = [outcome.values for outcome in outcomes if outcome.verdict == Verdict.NEW]
-    new_isbns = changes.create_books(new_values, actor, now, announce)
     pairs = [
         (outcome.book, outcome.book._replace(**outcome.book.find_changes(outcome.values, now)))
         for outcome in outcomes
         if outcome.verdict == Verdict.CHANGED and outcome.book
     ]
+    # First the locked books: receivers of the signals of new ones may change them.
     rejected_ids = set(write_pairs(pairs, actor, now, announce))
+    new_values = [outcome.values for outcome in outcomes if outcome.verdict == Verdict.NEW]
+    new_isbns = changes.create_books(new_values, actor, now, announce)
     return [reject_conflict(outcome, new_isbns, rejected_ids) for outcome in outcomes]
 
 

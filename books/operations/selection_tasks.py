@@ -196,8 +196,8 @@ def write_pairs(
     for old, new in (pair for pair in pairs if pair[0].isbn != pair[1].isbn):
         try:
             with transaction.atomic():
-                values = {name: getattr(new, name) for name in FIELDS}
-                changes.change_locked_book(old, values, actor, now, announce)
+                values = {name: getattr(new, name) for name in FIELDS if getattr(new, name) != getattr(old, name)}
+                changes.change_book(old.id, values, None, actor, now, old, announce)
         except changes.IsbnInUse:
             rejected_ids.append(old.id)
     return rejected_ids

@@ -181,6 +181,7 @@ class UndoWriter:
                 restored_ids = changes.restore_books(list(books.values()), self.actor, self.now, self.announce)
                 rejected_ids = books.keys() - restored_ids
             self.books |= {pk: book for pk, book in books.items() if pk not in rejected_ids}
+        self.books = changes.lock_again(self.books)
         self.changed += len(pairs) - len(rejected_ids)
         self.problems += [OperationProblem(subject=pk, reason=Reason.ISBN_IN_USE) for pk in sorted(rejected_ids)]
 

@@ -92,7 +92,7 @@ def create_book(
         if instance:
             set_columns(instance, new_book._asdict())
         signals.send_created([new_book], instance)
-    return new_book
+        return read_again(new_book)
 
 
 def change_book(
@@ -157,7 +157,7 @@ def restore_book(
         book = deleted_book._replace(**add_derived_values(values or {}))
         if not restore_books([book], actor, now, announce):
             raise BookExists if is_there(pk) else IsbnInUse(book.isbn)
-    return book
+        return read_again(book)
 
 
 def is_there(pk: int) -> bool:
@@ -224,6 +224,16 @@ def lock_books(pks: Collection[int], among: QuerySet[Book] | None = None) -> dic
         return {book.id: book for book in read_rows(books.select_for_update().order_by("pk"))}
 
 
+def lock_again(books: dict[int, BookValues]) -> dict[int, BookValues]:
+    """Returns locked books as they are now: receivers of signals may have changed them in this transaction."""
+    return lock_books(books) if signals.has_receivers() else books
+
+
+def read_again(book: BookValues) -> BookValues:
+    """Returns a written book as it is stored: receivers of its signal may have changed it, which is another change."""
+    return (statements.lock_row(book.id) if signals.has_save_receivers() else None) or book
+
+
 def change_locked_book(
     book: BookValues,
     values: Mapping[str, Any],
@@ -232,7 +242,7 @@ def change_locked_book(
     announce: bool = True,
     instance: Book | None = None,
 ) -> BookValues:
-    """Writes the values that differ. Returns the changed book, and sets its new columns on `instance`.
+    """Writes the values that differ. Returns the stored book, and sets its new columns on `instance`.
 
     Raises IsbnInUse, ConcurrentChange, and StaleVersion if the book is not locked and another request changed it.
     """
@@ -247,7 +257,7 @@ def change_locked_book(
     if instance:
         set_columns(instance, columns)
     signals.send_changed([(book, changed_book)], instance)
-    return changed_book
+    return read_again(changed_book)
 
 
 def change_books(
@@ -255,13 +265,14 @@ def change_books(
 ) -> None:
     """Writes locked books together, each given as it is and as it should be. All differ, and none changes its isbn.
 
-    Raises ConcurrentChange.
+    Raises ConcurrentChange, also if a book is at another version: a receiver of a signal may have changed it.
     """
     columns = [
         name for name in BookValues._fields if any(getattr(old, name) != getattr(new, name) for old, new in pairs)
     ]
     with translate_db_errors():
-        statements.update_rows([new for _, new in pairs], columns)
+        if statements.update_rows([new for _, new in pairs], columns) < len(pairs):
+            raise ConcurrentChange
     insert_records((record_change(*pair) for pair in pairs), actor, now)
     if announce:
         publish((events.updated_event(*pair) for pair in pairs), now)

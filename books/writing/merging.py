@@ -42,8 +42,8 @@ def merge_books(
             raise MirroredBookMerged
         changes.delete_books([books[other_id]], operation, now, merged_into=kept_id)
         # The isbn of the other book is free now.
-        values = {field: getattr(books[pk], field) for field, pk in sources.items()}
-        merged_book = changes.change_locked_book(books[kept_id], values, operation, now)
+        values = {field: getattr(books[pk], field) for field, pk in sources.items() if pk != kept_id}
+        merged_book = changes.change_book(kept_id, values, None, operation, now, read_book=books[kept_id])
         changed = 1 + (merged_book.version > books[kept_id].version)
         counts = {"matched": 2, "changed": changed, "unchanged": 2 - changed, "refused": 0, "missed": 0}
         Operation.objects.filter(pk=operation.operation_id or 0).update(**counts)

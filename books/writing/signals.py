@@ -16,6 +16,10 @@ def has_save_receivers() -> bool:
     return post_save.has_listeners(Book)
 
 
+def has_receivers() -> bool:
+    return has_save_receivers() or post_delete.has_listeners(Book)
+
+
 def send_created(books: Iterable[BookValues], instance: Book | None = None) -> None:
     """Sends `post_save` for new and restored books. Receivers get the saved instance, if there is one."""
     if has_save_receivers():

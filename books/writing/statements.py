@@ -45,7 +45,10 @@ INSERT_BOOK_SQL = (
 )
 FIND_STATEMENT = PreparedStatement("SELECT {} FROM books_book WHERE id = %s".format(", ".join(BookValues._fields)))
 UPDATE_SQL = "UPDATE books_book SET {} WHERE id = %s AND version = %s RETURNING id"
-UPDATE_MANY_SQL = "UPDATE books_book AS book SET {} FROM unnest({}) AS new ({}) WHERE book.id = new.id"
+UPDATE_MANY_SQL = (
+    "UPDATE books_book AS book SET {} FROM unnest({}) AS new ({})"
+    " WHERE book.id = new.id AND book.version = new.version - 1"
+)
 
 
 @cache
@@ -115,19 +118,26 @@ def update_row(
     return is_written
 
 
-def update_rows(books: Sequence[BookValues], columns: Sequence[str]) -> None:
-    """Updates these columns of locked books, on PostgreSQL with one statement."""
+def update_rows(books: Sequence[BookValues], columns: Sequence[str]) -> int:
+    """Updates these columns of locked books, `version` among them, on PostgreSQL with one statement.
+
+    Returns the number of books that were at the version before.
+    """
     rows = [adapt_values([*columns, "id"], book) for book in books]
     if can_combine_statements():
         names = [*columns, "id"]
         arrays = [f"%s::{get_column_type(name)}[]" for name in names]
         assignments = ", ".join(f"{name} = new.{name}" for name in columns)
         sql = UPDATE_MANY_SQL.format(assignments, ", ".join(arrays), ", ".join(names))
-        execute(sql, [list(values) for values in zip(*rows, strict=True)])
-    else:
-        with connection.cursor() as cursor:
-            assignments = ", ".join(f"{name} = %s" for name in columns)
-            cursor.executemany(f"UPDATE books_book SET {assignments} WHERE id = %s", rows)
+        return execute(sql, [list(values) for values in zip(*rows, strict=True)])
+    assignments = ", ".join(f"{name} = %s" for name in columns)
+    previous_versions = [book.version - 1 for book in books]
+    with connection.cursor() as cursor:
+        cursor.executemany(
+            f"UPDATE books_book SET {assignments} WHERE id = %s AND version = %s",
+            [[*row, version] for row, version in zip(rows, previous_versions, strict=True)],
+        )
+        return int(cursor.rowcount)
 
 
 def insert_rows(books: Sequence[BookValues], columns: Sequence[str], key: str) -> set[Any]:
