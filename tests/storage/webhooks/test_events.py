@@ -183,7 +183,8 @@ def test_a_reader_whose_last_event_was_lost_begins_anew(
     kept = read_page(api, key_header)["cursor"]
     lost = [publish_event("lost"), publish_event("lost")]
     cursors = [
-        read_page(api, key_header, **query)["cursor"] for query in ({}, {"after": kept}, {"kinds": "book.deleted"})
+        read_page(api, key_header, **query)["cursor"]
+        for query in ({}, {"after": kept, "limit": 1}, {"kinds": "book.deleted"})
     ]
     lose(*lost)
     again = lost[number]
@@ -220,8 +221,8 @@ def test_a_reader_goes_on_when_its_last_event_has_expired(api: httpx.Client, key
 
 def test_after_a_restored_backup_readers_begin_anew(api: httpx.Client, key_header: dict[str, str]) -> None:
     add_book("before")
+    cursor = read_page(api, key_header)["cursor"]
     Event.objects.update(transaction=2**62 if connection.vendor == "postgresql" else 0)
-    cursor = StreamCursor(2**62, 10**9, timezone.now()).encode()
     stream.restart_stream(timezone.now())
     add_book("after")
     assert api.get(EVENTS, params={"after": cursor}, headers=key_header).status_code == 410
