@@ -8,8 +8,10 @@ from django.test import Client
 from django.utils import timezone
 
 from books.admin.book import deleted_books
+from books.book_fields import FIELDS
 from books.models import Book, Change
 from books.writing import changes
+from books.writing.merging import merge_books
 from tests.support.admin_pages import follow_link, read_text, read_words
 from tests.support.books_admin import (
     DELETED_BOOKS,
@@ -45,6 +47,8 @@ def test_books_that_are_still_deleted_are_listed(librarian: Client) -> None:
     for deleted_book in (restored_book, twice_deleted_book):
         restore(deleted_book)
     delete_book(twice_deleted_book)
+    kept, merged = create_book(), create_book()
+    merge_books(kept.pk, {kept.pk: 1, merged.pk: 1}, dict.fromkeys(FIELDS, kept.pk), find_anybody(), timezone.now())
     response: Any = librarian.get(DELETED_BOOKS)
     assert list_entries(response) == [("Germinal (deleted)", 4), ("Ulysses (deleted)", 2)]
     assert ("Title", "Ulysses", None) in response.context["changes"][1].lines

@@ -273,6 +273,7 @@ def test_a_dangerous_setting_is_reported_with_a_hint() -> None:
     "environment",
     [
         {"API_RATE_LIMIT": "600/minute", "WEB_CONCURRENCY": "1", "WEBHOOKS_ALLOW_PRIVATE": "true"},
+        {"PORT": "65535", "SECRET_KEY": "k" * 32},
         {"DEBUG": "true", "SECRET_KEY": "x", "EMAIL_FROM": "nobody", "HEALTH_PORT": "8001"},
         BEHIND_PROXY,
         {

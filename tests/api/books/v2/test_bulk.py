@@ -147,6 +147,7 @@ def test_every_failure_is_named_and_nothing_is_changed(api: httpx.Client, books:
         "message": "Nothing was changed: not every operation can be carried out",
         "requestId": response.headers["X-Request-ID"],
     }
+    assert send_bulk(api, build_create(), build_create(title=" ")).status_code == 422
     assert list_books(api) == books
 
 

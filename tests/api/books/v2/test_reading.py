@@ -103,6 +103,8 @@ def test_an_unknown_parameter_is_answered_with_the_nearest(api: httpx.Client, ad
         response = api.get(f"{address}?fields=id&{name}=1")
         assert parse_error(response) == (400, "UNKNOWN_PARAMETER", [name])
         assert response.json()["error"]["details"][0]["message"].endswith(" fields.")
+    for method in ("PUT", "PATCH", "DELETE"):
+        assert parse_error(api.request(method, f"{address}?fields=id")) == (400, "UNKNOWN_PARAMETER", ["fields"])
 
 
 def test_a_bad_query_outranks_the_state_of_a_book_but_not_that_there_is_none(api: httpx.Client, address: str) -> None:

@@ -207,10 +207,12 @@ def test_the_right_password_gives_no_further_codes(api: httpx.Client, phone: Pho
 
 def test_the_right_code_takes_the_failures_back(api: httpx.Client, phone: Phone) -> None:
     enter_password(api)
+    SecondFactor.objects.update(wrong_codes=totp.MAX_WRONG_CODES - 2, first_wrong_at=timezone.now())
     enter_code(api, find_wrong_code(phone))
     assert AccessAttempt.objects.exists()
     assert enter_code(api, phone.show_code()).status_code == 302
     assert not AccessAttempt.objects.exists()
+    assert SecondFactor.objects.get().wrong_codes == 0
 
 
 def test_after_many_wrong_codes_from_anywhere_only_recovery_codes_are_good(

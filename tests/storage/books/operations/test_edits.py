@@ -90,20 +90,21 @@ def test_matching_books_are_deleted(head: ActorRef) -> None:
 
 def test_books_that_are_added_later_are_not_edited(head: ActorRef, monkeypatch: pytest.MonkeyPatch) -> None:
     """An operation is about the books that are there when it starts."""
-    monkeypatch.setattr("books.operations.worker.BATCH_SIZES", {"sqlite": 1, "postgresql": 1})
-    book = create_book(year=1)
+    monkeypatch.setattr("books.operations.worker.BATCH_SIZES", {"sqlite": 2, "postgresql": 2})
+    monkeypatch.setattr(selection_tasks, "READ_AHEAD", 2)
+    books = [create_book(year=1) for _ in range(3)]
     operation = begin_edit(head, Edit({"year": 2}))
     write_pairs = selection_tasks.write_pairs
 
     def write_and_add(*arguments: Any) -> list[int]:
-        assert Book.objects.count() < 5, "Each batch has the book that the one before added."
+        assert Book.objects.count() < 9, "Each batch has the book that the one before added."
         create_book(year=1)
         return write_pairs(*arguments)
 
     monkeypatch.setattr(selection_tasks, "write_pairs", write_and_add)
     run_operations(operation)
-    assert count_items(operation) == (1, 1, 0, 0, 0)
-    assert list(Book.objects.filter(year=2)) == [book]
+    assert count_items(operation) == (3, 3, 0, 0, 0)
+    assert list(Book.objects.filter(year=2).order_by("pk")) == books
 
 
 def test_only_large_edits_can_do_without_events(
