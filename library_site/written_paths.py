@@ -31,6 +31,6 @@ def iter_unwritable_paths() -> Iterator[Path]:
         yield file
     if settings.METRICS_TOKEN:
         # The server makes the folder, but cannot on a full disk.
-        folders = [settings.METRICS_DIR, *settings.METRICS_DIR.parents]
-        if not os.access(next(filter(Path.exists, folders)), os.R_OK | os.W_OK | os.X_OK):
+        parent = next(filter(Path.exists, [settings.METRICS_DIR, *settings.METRICS_DIR.parents]))
+        if not parent.is_dir() or not os.access(parent, os.R_OK | os.W_OK | os.X_OK):
             yield settings.METRICS_DIR

@@ -91,9 +91,10 @@ def test_the_file_of_sqlite_and_its_folder_are_written_too(
     assert [*iter_unwritable_paths()] == [file]
     refuse_access(monkeypatch, tmp_path)
     assert [*iter_unwritable_paths()] == [tmp_path, settings.METRICS_DIR]
+    settings.METRICS_DIR = file / "metrics"
+    assert [*iter_unwritable_paths()] == [tmp_path, settings.METRICS_DIR]
     settings.METRICS_TOKEN = ""
     assert [*iter_unwritable_paths()] == [tmp_path]
-    refuse_access(monkeypatch, file)
     monkeypatch.setattr("library_site.written_paths.find_database_file", lambda: away)
     monkeypatch.undo()
     settings.DATA_DIR = away.parent
