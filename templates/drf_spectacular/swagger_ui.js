@@ -4,7 +4,7 @@ const ui = SwaggerUIBundle({
   url: "{{ schema_url|escapejs }}",
   dom_id: "#swagger-ui",
   presets: [SwaggerUIBundle.presets.apis],
-  plugins: [openPadlocks, plainPage],
+  plugins: [openPadlocks, ownServer, plainPage],
   layout: "BaseLayout",
   ...{{ settings|safe }},
 });

@@ -13,6 +13,20 @@ const openPadlocks = () => ({
   },
 });
 
+// Requests go to the origin of the page, by whatever name it was opened: its policy allows no other.
+const ownServer = () => ({
+  statePlugins: {
+    spec: {
+      wrapActions: {
+        updateJsonSpec:
+          (original) =>
+          ({ servers, ...rest }) =>
+            original(rest),
+      },
+    },
+  },
+});
+
 // The colours of code are those of the palette, in both schemes. Swagger UI's own do not stand out from their ground.
 const CODE_THEME = {
   hljs: { display: "block", padding: "0.5em", overflowX: "auto", background: "var(--stripe)", color: "var(--ink)" },
@@ -46,8 +60,7 @@ const nameParameter = (field) => field.closest("[data-param-name]").dataset.para
 const MISSING_ATTRIBUTES = {
   "section.models h4": { "aria-level": "2" },
   ".examples-select-element": { "aria-label": "Example" },
-  ".scheme-container": { role: "region", "aria-label": "Server and authorization" },
-  "#servers": { "aria-label": "Server" },
+  ".scheme-container": { role: "region", "aria-label": "Authorization" },
   "[data-param-name] :is(select, input, textarea)": { "aria-label": nameParameter },
   ".body-param__text": { "aria-label": "Request body" },
   // A long response scrolls by the keyboard too.

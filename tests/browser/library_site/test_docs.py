@@ -33,6 +33,17 @@ def test_a_request_can_be_made_from_the_docs(service: Service, page: Page) -> No
     assert problems == []
 
 
+def test_a_request_goes_to_the_address_of_the_page(service: Service, page: Page) -> None:
+    """The servers of a document are those of PUBLIC_URL."""
+    url = service.url.replace("127.0.0.1", "localhost")
+    page.goto(f"{url}/docs/v2")
+    page.click(".opblock-get:has([data-path='/api/v2/books']) .opblock-summary-control")
+    page.click(".try-out__btn")
+    with page.expect_response(f"{url}/api/v2/books*") as response:
+        page.click(".execute")
+    assert response.value.status == 200
+
+
 def is_own_url(url: str, service: Service) -> bool:
     return url.startswith((service.url, "data:"))
 
