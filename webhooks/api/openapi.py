@@ -61,6 +61,7 @@ def document_event(kind: EventKind) -> dict[str, Any]:
         "operationId": f"receive_{kind.name.replace('.', '_')}",
         "summary": kind.sentence,
         "description": "At least once, and in any order. Redirects are not followed.",
+        "security": [{}],
         "parameters": [
             header(signing.EVENT, {"type": "string", "enum": [kind.name]}, "The kind of the event.", required=True),
             *signature_headers(),

@@ -1,6 +1,6 @@
 """Prepares the documents of version 2 and later for client generators: named schemas, enums and pages.
 
-Version 1's document stays as it was published.
+The schemas of version 1 stay as they were published.
 """
 
 import re
@@ -8,20 +8,10 @@ from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any
 
-from django.conf import settings
 from drf_spectacular.generators import SchemaGenerator
 
 Document = dict[str, Any]
 ANY_VALUE = "*"
-LICENCE = {"name": "MIT", "identifier": "MIT"}
-TAGS = {
-    "API keys": "Credentials of programs.",
-    "Books": "The books of the library, one by one, in pages and many together.",
-    "History": "What changed, when, by whom and through what.",
-    "Library": "The way to the documentation.",
-    "Operations": "Changes of many books, which a worker makes.",
-    "Webhooks": "Requests to other programs when books change, and the stream of events.",
-}
 
 
 def name_schemas(result: Document, generator: SchemaGenerator, **_: Any) -> Document:
@@ -30,18 +20,10 @@ def name_schemas(result: Document, generator: SchemaGenerator, **_: Any) -> Docu
         return result
     # A copy, because parts of the document are module constants.
     result = deepcopy(result)
-    result["info"]["license"] = LICENCE
-    result["servers"] = [{"url": settings.PUBLIC_URL}]
     operations = [operation for methods in result["paths"].values() for operation in methods.values()]
     schemes = result["components"].get("securitySchemes", {})
     keys = {name for name, scheme in schemes.items() if scheme["type"] == "apiKey"}
-    names = sorted({tag for operation in operations for tag in operation["tags"]})
-    result["tags"] = [{"name": name, "description": TAGS.get(name, f"{name}.")} for name in names]
     for operation in operations:
-        operation.setdefault("description", f"{operation['summary']}.")
-    for operation in [*operations, *(methods["post"] for methods in result.get("webhooks", {}).values())]:
-        # An operation without a credential must say so explicitly.
-        operation.setdefault("security", [{}])
         # Some clients take the first credential. A key needs nothing else.
         operation["security"].sort(key=lambda requirement: (not requirement, not keys.issuperset(requirement)))
     schemas = result["components"]["schemas"]

@@ -15,6 +15,15 @@ from library_site.http.versions import API_ROOT
 
 Document = dict[str, Any]
 BUILD_LOCK = Lock()
+LICENCE = {"name": "MIT", "identifier": "MIT"}
+TAGS = {
+    "API keys": "Credentials of programs.",
+    "Books": "The books of the library, one by one, in pages and many together.",
+    "History": "What changed, when, by whom and through what.",
+    "Library": "The way to the documentation.",
+    "Operations": "Changes of many books, which a worker makes.",
+    "Webhooks": "Requests to other programs when books change, and the stream of events.",
+}
 
 
 def get_document(numbers: tuple[int, ...]) -> Document:
@@ -28,17 +37,32 @@ def build_document(numbers: tuple[int, ...]) -> Document:
     """OpenAPI 3.1. If there are several versions, names of all but the first get the version number as a prefix."""
     first, *others = (build_version(number) for number in numbers)
     for number, other in zip(numbers[1:], others, strict=True):
+        other["paths"] = {path: methods for path, methods in other["paths"].items() if path not in first["paths"]}
+        drop_unused_schemas(other)
         addition = prefix_names(other, number)
-        first["paths"] |= {path: methods for path, methods in addition["paths"].items() if path not in first["paths"]}
+        first["paths"] |= addition["paths"]
         first["components"]["schemas"] |= addition["components"]["schemas"]
         if "webhooks" in addition:
             first["webhooks"] = addition["webhooks"]
+    first["tags"] = describe_tags(first)
     return first
 
 
 def build_version(number: int) -> Document:
     document: Document = SchemaGenerator(api_version=f"v{number}").get_schema(request=None, public=True)
     return document
+
+
+def drop_unused_schemas(document: Document) -> None:
+    schemas = document["components"]["schemas"]
+    text = json.dumps(document)
+    for name in [name for name in schemas if f'"#/components/schemas/{name}"' not in text]:
+        del schemas[name]
+
+
+def describe_tags(document: Document) -> list[Document]:
+    names = sorted({tag for operation in iter_operations(document) for tag in operation["tags"]})
+    return [{"name": name, "description": TAGS.get(name.partition(",")[0], f"{name}.")} for name in names]
 
 
 def prefix_names(document: Document, number: int) -> Document:
@@ -68,13 +92,19 @@ def mark_required_bodies(result: Document, **_: Any) -> Document:
 
 
 def declare_versions(result: Document, generator: SchemaGenerator, **_: Any) -> Document:
-    """A hook: sets info.version to the service's version, and marks operations of deprecated versions.
+    """A hook: describes the service and its tags, and marks operations of deprecated versions.
 
     Raises CommandError: only `manage.py spectacular` can request an unknown version.
     """
     if generator.api_version not in (names := [f"v{number}" for number in versions.VERSIONS]):
         raise CommandError(f"--api-version takes one of {', '.join(names)}.")
-    result["info"]["version"] = settings.SPECTACULAR_SETTINGS["VERSION"]
+    result["info"] |= {"version": settings.SPECTACULAR_SETTINGS["VERSION"], "license": LICENCE}
+    result["servers"] = [{"url": settings.PUBLIC_URL}]
+    result["tags"] = describe_tags(result)
+    for operation in iter_operations(result):
+        operation.setdefault("description", f"{operation['summary']}.")
+        # An operation without a credential must say so explicitly.
+        operation.setdefault("security", [{}])
     number = int(generator.api_version.removeprefix("v"))
     if settings.API_LIFECYCLES.get(number, {}).get("deprecated_on"):
         for operation in iter_operations(result, API_ROOT):

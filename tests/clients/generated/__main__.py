@@ -46,9 +46,10 @@ def main() -> int:
         extract_first_programs(folder, url)
         shutil.copy(HERE / "tsconfig.json", folder)
         (folder / "node_modules").symlink_to(HERE / "node_modules")
-        document = folder / "v2.json"
-        document.write_bytes(httpx.get(f"{url}/openapi/v2.json").raise_for_status().content)
-        lint(document)
+        for path in ("openapi.json", "openapi/v1.json", "openapi/v2.json"):
+            document = folder / Path(path).name
+            document.write_bytes(httpx.get(f"{url}/{path}").raise_for_status().content)
+            lint(document)
         run_python_program(folder, url, key)
         check_models(folder, url)
         run_typescript_programs(folder, url, key)

@@ -1,7 +1,5 @@
 """Describes webhooks, their deliveries and the stream of events in the OpenAPI document of version 2."""
 
-from inspect import getsource
-
 from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
 from rest_framework import serializers
 
@@ -14,7 +12,7 @@ from library_site.api.documents.schema import (
     request_example,
     response_header,
 )
-from webhooks import endpoints, signing
+from webhooks import endpoints
 from webhooks.api.openapi import EVENT_ID, TIME_EXAMPLE, event_example, stream_schema
 from webhooks.api.v2.serializers import (
     FILTER_CHOICES,
@@ -136,9 +134,9 @@ document_endpoints = extend_schema_view(
     create=extend_schema(
         summary="Make a webhook",
         description="Events from now on are sent to the URL, signed with the secret. The webhook is disabled when the"
-        " app's access or the API key that makes it ends. Receivers of form C verify them with a library of Standard"
-        " Webhooks or Svix. Receivers in Python may verify each form with a copy of this module:"
-        f"\n\n```python\n{getsource(signing)}```",
+        " app's access or the API key that makes it ends. `X-Webhook-Signature` is `sha256=` and the HMAC-SHA256 of the"
+        " body in hexadecimal (form A), or `t=`, the time in Unix seconds, `,s=` and that of the time, a full stop and"
+        " the body (form B). Receivers of form C verify it with a library of Standard Webhooks or Svix.",
         examples=[request_example("A webhook", NEW_ENDPOINT_EXAMPLE)],
         responses={
             201: document_answer(
