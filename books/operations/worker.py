@@ -68,6 +68,8 @@ PAUSES = {"postgresql": 0.0, "sqlite": 0.03}
 LOCK_TIMEOUT = "200ms"
 # Seconds before a batch is tried again, and between searches for operations.
 RETRY_DELAY, POLL_INTERVAL = 0.2, 0.5
+# So many concurrent changes of a batch, one after the other, are no chance: the operation fails.
+MAX_CONFLICTS = 50
 # Seconds between refreshes of the summaries.
 SUMMARY_INTERVAL = 60
 # If the statements of an operation fail while the database is available, the operation is delayed. It fails after the
@@ -189,6 +191,8 @@ class OperationRunner:
         self.result = ""
         # A batch that was read, but could not be written yet.
         self.batch: Batch | None = None
+        # The concurrent changes that met the batch.
+        self.conflicts = 0
 
     def advance(self) -> bool:
         """Starts the operation, or writes its next batch. Returns false when it has ended.
@@ -224,12 +228,14 @@ class OperationRunner:
         try:
             self.write(operation, task, batch)
         except (ConcurrentChange, OperationalError) as error:
-            if not is_contention(error):
+            self.conflicts += isinstance(error, ConcurrentChange)
+            if not is_contention(error) or self.conflicts > MAX_CONFLICTS:
                 raise
             self.batch = batch
             renew_lease(operation)
             self.stop.wait(RETRY_DELAY)
         else:
+            self.conflicts = 0
             self.batch_size = get_next_size(self.batch_size, time.monotonic() - start)
 
     def start(self, operation: Operation, task: Task) -> None:

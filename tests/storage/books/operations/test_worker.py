@@ -20,8 +20,9 @@ from books.operations.edits import Edit
 from books.operations.lifecycle import OperationEnded, OperationNotFound, cancel_operation, store_operation
 from books.operations.selection_tasks import EditTask
 from books.operations.tasks import Batch, BatchCounts, OperationFailed
-from books.operations.worker import FAILURE_RETRIES, MAX_PROBLEMS, OperationRunner
+from books.operations.worker import FAILURE_RETRIES, MAX_CONFLICTS, MAX_PROBLEMS, OperationRunner
 from books.writing import changes
+from books.writing.changes import ConcurrentChange
 from library_site.db.sql import get_database_time
 from library_site.jobs.leases import LEASE_TIME, MAX_LOST_WORKERS, LeaseLost, renew_lease
 from tests.support.books_admin import create_book
@@ -29,6 +30,7 @@ from tests.support.concurrency import start_concurrently
 from tests.support.connection_faults import wrap_reconnecting
 from tests.support.failures import break_database
 from tests.support.operations import (
+    begin_deletion,
     begin_edit,
     claim_runner,
     count_items,
@@ -215,6 +217,44 @@ def test_a_batch_that_waited_too_long_is_written_later(head: ActorRef, monkeypat
     monkeypatch.setattr(EditTask, "write_batch", write_at_last)
     run_operations(operation)
     assert (operation.state, count_items(operation), causes) == ("done", (1, 1, 0, 0, 0), [])
+
+
+def test_a_batch_that_always_meets_another_change_ends_the_operation(
+    head: ActorRef, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A row of the history that should not be there stops it each time. What was done before stays."""
+    monkeypatch.setattr(worker, "RETRY_DELAY", 0)
+    monkeypatch.setattr(worker, "FIRST_BATCH_SIZE", 1)
+    first, second = create_book(), create_book()
+    operation = begin_deletion(head)
+    entry = Change.objects.filter(book_id=second.pk).get()
+    entry.pk, entry.version = None, second.version + 1
+    entry.save(force_insert=True)
+    run_operations(operation)
+    assert (operation.state, operation.changed) == ("failed", 1)
+    assert operation.error.startswith("ConcurrentChange: ")
+    assert [Book.objects.filter(pk=book.pk).exists() for book in (first, second)] == [False, True]
+    entry.delete()
+
+
+def test_changes_that_meet_one_batch_after_another_end_nothing(head: ActorRef, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "RETRY_DELAY", 0)
+    monkeypatch.setattr(worker, "FIRST_BATCH_SIZE", 1)
+    monkeypatch.setattr(worker, "BATCH_SIZES", dict.fromkeys(worker.BATCH_SIZES, 1))
+    for _ in range(2):
+        create_book()
+    operation = begin_edit(head, SET_LENT)
+    write_batch, results = EditTask.write_batch, ([ConcurrentChange()] * MAX_CONFLICTS + [None]) * 2
+
+    def write_at_last(task: EditTask, *arguments: Any) -> BatchCounts:
+        if error := results.pop():
+            raise error
+        return write_batch(task, *arguments)
+
+    results.reverse()
+    monkeypatch.setattr(EditTask, "write_batch", write_at_last)
+    run_operations(operation)
+    assert (operation.state, operation.changed, results) == ("done", 2, [])
 
 
 def test_a_filter_of_another_release_selects_no_books(head: ActorRef) -> None:
