@@ -82,13 +82,14 @@ def test_the_file_of_sqlite_and_its_folder_are_written_too(
     away = tmp_path / "away" / "library.sqlite3"
     settings.DATA_DIR = tmp_path
     monkeypatch.setattr("library_site.written_paths.find_database_file", lambda: file)
-    refuse_access(monkeypatch, file)
-    assert [*iter_unwritable_paths()] == []
-    file.touch()
-    assert [*iter_unwritable_paths()] == [file]
+    for written in (file, *(Path(f"{file}{suffix}") for suffix in ("-wal", "-shm"))):
+        refuse_access(monkeypatch, written)
+        assert [*iter_unwritable_paths()] == []
+        written.touch()
+        assert [*iter_unwritable_paths()] == [written]
     # The folder for metrics is missing until the server makes it.
     settings.METRICS_DIR, settings.METRICS_TOKEN = tmp_path / "metrics" / "8000", "a-token-for-tests"
-    assert [*iter_unwritable_paths()] == [file]
+    assert [*iter_unwritable_paths()] == [written]
     refuse_access(monkeypatch, tmp_path)
     assert [*iter_unwritable_paths()] == [tmp_path, settings.METRICS_DIR]
     settings.METRICS_DIR = file / "metrics"
