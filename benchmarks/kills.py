@@ -240,6 +240,16 @@ def restart_database(supervisor: Supervisor, library: Library) -> None:
         run_unprivileged(*pg_ctl, "-l", str(library.cluster.sockets / "log"), "start")
 
 
+def make_read_only(supervisor: Supervisor, library: Library) -> None:
+    """All sessions of two seconds are read-only, as at a standby."""
+    for action, seconds in (("SET default_transaction_read_only = on", 2), ("RESET default_transaction_read_only", 0)):
+        [(name,)] = library.execute_sql("SELECT quote_ident(current_database())")
+        library.execute_sql(f"SET TRANSACTION READ WRITE; ALTER DATABASE {name} {action}")
+        if seconds:
+            end_connections(supervisor, library)
+        time.sleep(seconds)
+
+
 KILLS: dict[str, Callable[[Supervisor, Library], None]] = {
     "a web process": kill_web_process,
     "the server": kill_server,
@@ -247,4 +257,5 @@ KILLS: dict[str, Callable[[Supervisor, Library], None]] = {
     "connections": end_connections,
     "a backend": kill_backend,
     "PostgreSQL": restart_database,
+    "writes": make_read_only,
 }
