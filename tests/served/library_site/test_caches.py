@@ -1,6 +1,7 @@
 """A cache in front of the library that has no settings of its own serves nothing that is gone, or another's."""
 
 import os
+import socket
 from collections.abc import Iterator
 from typing import Any
 
@@ -75,3 +76,13 @@ def test_a_cache_serves_no_response_of_another_credential(
 def test_a_cache_tells_versions_apart(cache: httpx.Client) -> None:
     for media_type, kind in (("application/json", list), ("application/vnd.library+json", dict)):
         assert isinstance(cache.get("/api/books?limit=1", headers={"Accept": media_type}).json(), kind)
+
+
+def test_a_proxy_sends_the_host_of_the_target(cache: httpx.Client) -> None:
+    """RFC 9112, 3.2.2. The library itself cannot know it."""
+    own = f"127.0.0.1:{cache.base_url.port}"
+    for target, host, status in ((own, "other.example", 200), ("other.example", own, 400), (own, own, 200)):
+        with socket.create_connection(("127.0.0.1", cache.base_url.port or 0)) as connection:
+            lines = [f"GET http://{target}/api/books/1 HTTP/1.1", f"Host: {host}", "Connection: close", "", ""]
+            connection.sendall("\r\n".join(lines).encode())
+            assert connection.makefile("rb").readline().split()[1] == b"%d" % status, (target, host)
