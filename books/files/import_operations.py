@@ -31,7 +31,7 @@ from books.files.parsing import ImportRules
 from books.files.uploads import iter_file_rows
 from books.history.actors import ActorRef
 from books.models import ImportFile, Operation
-from books.operations.lifecycle import UNDER_WAY, OperationEnded, cancel_operation, find_undos, store_operation
+from books.operations.lifecycle import UNDER_WAY, OperationEnded, cancel_operation, store_operation
 from library_site.http.api_errors import APIError
 from library_site.jobs.expiry import delete_by_kind
 
@@ -112,18 +112,10 @@ def store_check(file: ImportFile, rules: ImportRules, encoding: str, actor: Acto
     cancel_under_way(file.check_operation)
     # Each import asks again whether to take what has warnings.
     rules = msgspec.structs.replace(rules, take_doubtful=False)
-    parameters = FileParameters(file.pk, encoding, rules, earlier=list_earlier_ids(file))
+    parameters = FileParameters(file.pk, encoding, rules)
     operation = store_operation(CHECK, msgspec.to_builtins(parameters), actor, now, IMPORT_PERMISSIONS)
     move_corrections(file, file.check_operation_id, operation.pk)
     ImportFile.objects.filter(pk=file.pk).update(rules=msgspec.to_builtins(rules), check_operation=operation)
-
-
-def list_earlier_ids(file: ImportFile) -> list[int]:
-    """Returns the ids of the imports of a file so far. What was undone can be imported again."""
-    latest = file.import_operation
-    imports = Operation.objects.filter(pk__in=[*read_parameters(latest).earlier, latest.pk]) if latest else []
-    undos = find_undos(imports)
-    return [operation.pk for operation in imports if operation.pk not in undos]
 
 
 @transaction.atomic
@@ -161,41 +153,36 @@ def get_shown(file: ImportFile, shown_id: int | None) -> Operation:
 def begin_import(
     file_id: int, shown_id: int | None, actor: ActorRef, now: datetime, *, take_doubtful: bool, events: bool
 ) -> None:
-    """Starts the import for the check with this id, once; or imports records with warnings that the import with this id
-    left.
+    """Starts the import for the check with this id, once.
 
     Raises NotChecked, CheckedAgain, NothingToImport.
     """
     file = lock_file(file_id)
-    begun = read_parameters(file.import_operation) if file.import_operation else None
-    if begun and (begun.shown or begun.check) == shown_id:
+    if file.import_operation and read_parameters(file.import_operation).check == shown_id:
         return
-    shown = file.latest_operation
-    if shown is None or shown.pk != shown_id:
+    check = file.latest_operation
+    if check is None or check.pk != shown_id:
         raise CheckedAgain
-    if shown.state != Operation.State.DONE:
+    if check.kind != CHECK or check.state != Operation.State.DONE:
         raise NotChecked
-    if not count_writable(file, shown, take_doubtful=take_doubtful):
+    if not count_writable(file, check, take_doubtful=take_doubtful):
         raise NothingToImport
-    check_id, parameters = get_check_id(shown), read_parameters(shown)
-    move_accepted(file, check_id)
-    parameters = msgspec.structs.replace(
-        parameters,
-        rules=msgspec.structs.replace(parameters.rules, take_doubtful=take_doubtful),
-        events=events,
-        check=check_id,
-        shown=shown.pk,
-        earlier=[*parameters.earlier, *([shown.pk] if shown.kind == IMPORT else [])],
-    )
-    stored, token = msgspec.to_builtins(parameters), f"import after {shown.pk}"
+    move_accepted(file, check.pk)
+    parameters = read_parameters(check)
+    rules = msgspec.structs.replace(parameters.rules, take_doubtful=take_doubtful)
+    parameters = msgspec.structs.replace(parameters, rules=rules, events=events, check=check.pk)
+    stored, token = msgspec.to_builtins(parameters), f"import after {check.pk}"
     operation = store_operation(IMPORT, stored, actor, now, IMPORT_PERMISSIONS, token)
     ImportFile.objects.filter(pk=file.pk).update(import_operation=operation)
 
 
 def count_writable(file: ImportFile, shown: Operation, *, take_doubtful: bool) -> int:
+    """Returns how many records an import would write: of a check alone, because the library may have changed since."""
+    if shown.kind != CHECK:
+        return 0
     counts = get_counts(shown)
-    written = sum(counts[kind] for kind in WRITTEN_KINDS) if shown.kind == CHECK else 0
-    return written + (counts[Verdict.DOUBTFUL] if take_doubtful else list_accepted(file).count())
+    doubtful_count = counts[Verdict.DOUBTFUL] if take_doubtful else list_accepted(file).count()
+    return sum(counts[kind] for kind in WRITTEN_KINDS) + doubtful_count
 
 
 def cancel_under_way(operation: Operation | None) -> None:

@@ -57,8 +57,7 @@ NOT_IMPORTED_SENTENCE = ngettext_lazy("%(count)s record not imported", "%(count)
 class FileParameters(msgspec.Struct, frozen=True, omit_defaults=True):
     """The parameters of an operation on a file. Operations have others besides.
 
-    `check` is the id of the check whose corrections an import uses, `shown` that of the check or import whose page
-    started it. `earlier` are the imports whose records it leaves out.
+    `check` is the id of the check that started an import, which uses its corrections.
     """
 
     file: int
@@ -66,8 +65,6 @@ class FileParameters(msgspec.Struct, frozen=True, omit_defaults=True):
     rules: ImportRules = ImportRules({})
     events: bool = True
     check: int = 0
-    shown: int = 0
-    earlier: Sequence[int] = ()
 
 
 class RecordTask(Task):
@@ -105,8 +102,7 @@ class RecordTask(Task):
         them.
         """
         parameters = read_parameters(operation)
-        import_id = operation.pk if operation.kind == IMPORT else None
-        self.earlier = SeenRecords(parameters.file, import_id, parameters.earlier)
+        self.earlier = SeenRecords(operation.pk if operation.kind == IMPORT else None)
         corrections = load_corrections(get_file(operation), get_check_id(operation))
         records = parse_records(iter_file_records(open_source(operation)), parameters.rules, corrections)
         earlier_records = islice(records, operation.cursor or 0)
@@ -134,7 +130,7 @@ class RecordTask(Task):
 
     @classmethod
     def read_numbers(cls, operation: Operation) -> dict[str, int | None]:
-        """Counts added and changed books separately, and leaves out what an earlier import has done."""
+        """Counts added and changed books separately."""
         numbers, counts = super().read_numbers(operation), get_counts(operation)
         if not counts:
             return numbers

@@ -27,7 +27,7 @@ from books.files.seen_records import RecordKey, SeenRecords
 from books.history.actors import ActorRef
 from books.isbn import normalize_isbn, split_record_number
 from books.match_keys import build_work
-from books.models import FIELD_DEFAULTS, Book, ImportFinding, Operation
+from books.models import FIELD_DEFAULTS, Book
 from books.operations.selection_tasks import write_pairs
 from books.search.duplicates import find_same_works
 from books.search.quality import warn_isbn, warn_year
@@ -40,7 +40,7 @@ LoadBooks = Callable[[Collection[int]], Mapping[int, BookValues]]
 class Verdict(StrEnum):
     """The outcome of a record. With LEFT, the book exists or should not be added.
 
-    With WITHOUT_ISBN, the rules leave out records without an ISBN. With DONE, an earlier import has done the record.
+    With WITHOUT_ISBN, the rules leave out records without an ISBN.
     """
 
     NEW = "new"
@@ -48,7 +48,6 @@ class Verdict(StrEnum):
     SAME = "same"
     LEFT = "left"
     WITHOUT_ISBN = "no isbn"
-    DONE = "done"
     DOUBTFUL = "doubtful"
     REFUSED = "refused"
 
@@ -85,38 +84,13 @@ def decide_records(
     """Returns a decision for each record, in order, and remembers the records. `today` is in UTC."""
     earlier.begin_batch(records[0].position)
     matches = find_matches([record for record in records if not (record.problem or record.is_left_out)], rules, earlier)
-    done = find_done(records, earlier)
-    books = load_books({match.pk for position, match in matches.items() if position not in done})
-    earlier.load_written_books(books)
+    books = load_books({match.pk for match in matches.values()})
     works = find_works([record for record in records if record.position not in matches], rules, earlier)
     outcomes = []
     for record in records:
-        match = matches.get(record.position)
-        if record.position in done:
-            remember_record(record, find_isbn13(record, rules), match.pk if match else None, earlier)
-            outcomes.append(Outcome(record, Verdict.DONE))
-        else:
-            warned = warn_same_work(record, works, earlier)
-            outcomes.append(decide_record(warned, match, books, rules, earlier, today))
+        warned = warn_same_work(record, works, earlier)
+        outcomes.append(decide_record(warned, matches.get(record.position), books, rules, earlier, today))
     return outcomes
-
-
-def find_done(records: Sequence[ParsedRecord], earlier: SeenRecords) -> set[int]:
-    """Returns the positions of the records that an earlier import of the file has reached and not rejected."""
-    if not earlier.earlier_ids:
-        return set()
-    imports = dict(Operation.objects.filter(pk__in=earlier.earlier_ids).values_list("pk", "cursor"))
-    positions = [record.position for record in records]
-    findings = ImportFinding.objects.filter(file=earlier.file_id, operation_id__in=imports, kind__in=REJECTED_VERDICTS)
-    rejected = set(
-        findings.filter(position__range=(positions[0], positions[-1])).values_list("operation_id", "position")
-    )
-    return {
-        position
-        for pk, cursor in imports.items()
-        for position in positions
-        if position <= (cursor or 0) and (pk, position) not in rejected
-    }
 
 
 def find_works(
@@ -158,8 +132,6 @@ def decide_record(
     isbn13 = find_isbn13(record, rules)
     if repetition := find_repetition(record, isbn13, book, earlier):
         return Outcome(record, Verdict.REFUSED, repetition, members=("isbn",))
-    if book and book.id in earlier.written_ids:
-        return Outcome(record, Verdict.REFUSED, describe_owner(record), book=book, members=("isbn",))
     if line := earlier.find(RecordKey.ISBN13, isbn13):
         record = record.add_warning("isbn", describe_line(EARLIER_IN_OTHER_WRITING, record.format, line))
     remember_record(record, isbn13, book.id if book else None, earlier)
@@ -267,11 +239,12 @@ def decide_match(record: ParsedRecord, match: BookMatch, book: BookValues, rules
     is_other = has_number_of_other_work(record, book)
     if is_other:
         match = match._replace(warning=record.name_reason("isbn", _(NUMBER_OF_OTHER_WORK) % {"id": book.id}))
-    if rules.on_match == "refuse" or (is_other and rules.on_match != "replace"):
+    values = {name: value for name, value in record.values.items() if getattr(book, name) != value}
+    # What was imported before is no error.
+    if values and (rules.on_match == "refuse" or (is_other and rules.on_match != "replace")):
         return Outcome(record, Verdict.REFUSED, match.warning or describe_owner(record), book=book, members=("isbn",))
     if rules.on_match == "leave":
         return Outcome(record, Verdict.LEFT, book=book)
-    values = {name: value for name, value in record.values.items() if getattr(book, name) != value}
     if rules.on_match == "fill":
         values = {name: value for name, value in values.items() if is_blank(getattr(book, name))}
     if not values:

@@ -6,7 +6,7 @@ still matches by its former isbn.
 """
 
 import sqlite3
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from enum import IntEnum
 
 from books.isbn import normalize_isbn
@@ -30,12 +30,11 @@ class SeenRecords:
     """Maps each key of the earlier records to a number: a line, or the id of a book. Many keys go to disk.
 
     The keys of a batch are saved when the next batch begins, because a batch is repeated if its transaction is rolled
-    back. `operation_id` is the import's id, None for a check, which changes nothing. `earlier_ids` are the imports of
-    the file before.
+    back. `operation_id` is the import's id, None for a check, which changes nothing.
     """
 
-    def __init__(self, file_id: int, operation_id: int | None = None, earlier_ids: Sequence[int] = ()) -> None:
-        self.file_id, self.operation_id, self.earlier_ids = file_id, operation_id, earlier_ids
+    def __init__(self, operation_id: int | None = None) -> None:
+        self.operation_id = operation_id
         # A temporary database: the keys of a million records would take 200 MB.
         self.database = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         self.database.execute("PRAGMA journal_mode = OFF")
@@ -46,7 +45,6 @@ class SeenRecords:
         self.position = 0
         self.has_changes = False
         self.batch: dict[tuple[RecordKey, str | int], int] = {}
-        self.written_ids: set[int] = set()
 
     def begin_batch(self, position: int) -> None:
         """`position` is the position of the batch's first record."""
@@ -95,9 +93,3 @@ class SeenRecords:
         # The version uses an index; an operation has none.
         rows = Change.objects.filter(book_id__in=pks, version=1).values_list("book_id", "operation")
         return {pk for pk, operation_id in rows if operation_id == self.operation_id}
-
-    def load_written_books(self, pks: Collection[int]) -> None:
-        """Finds out which books of a batch an earlier import of the file has added or changed."""
-        if self.earlier_ids and pks:
-            rows = Change.objects.filter(book_id__in=pks, operation__in=self.earlier_ids)
-            self.written_ids = set(rows.values_list("book_id", flat=True))

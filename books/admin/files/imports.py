@@ -252,16 +252,16 @@ def show_check(request: HttpRequest, file_id: int) -> HttpResponse:
 
 def describe_next_steps(file: ImportFile, operation: Operation, undo: Operation | None) -> dict[str, Any]:
     counts = get_counts(operation)
-    is_done = operation.state == Operation.State.DONE
+    is_check, is_done = operation.kind == CHECK, operation.state == Operation.State.DONE
     rejected_count = sum(counts[kind] for kind in REJECTED_VERDICTS)
     return {
         "is_done": is_done,
         "is_undone": undo,
         "corrected_count": count_corrections(file, get_check_id(operation)),
         "rejected_count": rejected_count,
-        "has_warnings": is_done and counts[Verdict.DOUBTFUL] > 0,
+        "has_warnings": is_check and is_done and counts[Verdict.DOUBTFUL] > 0,
         "may_check": bool(rejected_count or not is_done or undo),
-        "asks_for_events": sum(counts.values()) > MAX_ANNOUNCED_ALWAYS,
+        "asks_for_events": is_check and sum(counts.values()) > MAX_ANNOUNCED_ALWAYS,
         **describe_corrections(file, operation),
     }
 

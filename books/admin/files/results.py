@@ -35,7 +35,6 @@ TITLES = {
     Verdict.SAME: gettext_lazy("The same"),
     Verdict.LEFT: gettext_lazy("Left as they are"),
     Verdict.WITHOUT_ISBN: gettext_lazy("Without ISBN"),
-    Verdict.DONE: gettext_lazy("Done before"),
     Verdict.DOUBTFUL: gettext_lazy("With warnings"),
     Verdict.REFUSED: gettext_lazy("With errors"),
 }

@@ -14,7 +14,7 @@ from books.models import Actor, Book, ImportCorrection, ImportFile, Operation
 from books.operations import worker
 from books.operations.lifecycle import cancel_operation
 from tests.support.books import build_isbn
-from tests.support.books_admin import create_book
+from tests.support.books_admin import change_book, create_book, delete_book
 from tests.support.imports import check, check_again, confirm, count_kinds, page, post_confirmation
 from tests.support.operations import claim_runner, do_undo, run_operations
 
@@ -123,11 +123,11 @@ def test_what_was_not_imported_is_corrected_checked_and_imported_later(head: Cli
         assert words in shown.content.decode()
     assert list_fields(shown) == ["cell-1-year", "cell-3-genre"]
     shown = correct(head, file)
-    assert shown.context["outcome"] == ["1 book to add", "1 record not imported"]
-    assert count_kinds(shown) == {"done": 1, "new": 1, "refused": 1}
-    assert count_kinds(check_again(head, file, defaults={"genre": "Novel"})) == {"done": 1, "new": 2}
+    assert shown.context["outcome"] == ["1 book to add", "1 record that changes nothing", "1 record not imported"]
+    assert count_kinds(shown) == {"left": 1, "new": 1, "refused": 1}
+    assert count_kinds(check_again(head, file, defaults={"genre": "Novel"})) == {"left": 1, "new": 2}
     shown = correct(head, file, "import")
-    assert shown.context["outcome"] == ["2 books added"]
+    assert shown.context["outcome"] == ["2 books added", "1 record that changes nothing"]
     assert "not imported" not in shown.content.decode()
     assert list(Book.objects.order_by("title").values_list("title", "year", "genre")) == [
         ("A", 1998, "Roman"),
@@ -157,7 +157,7 @@ def test_the_script_of_the_page_learns_what_a_correction_changed(head: Client) -
 
 
 def test_records_with_warnings_are_imported_one_by_one(head: Client) -> None:
-    """Before the import, after it, and by a check of their own."""
+    """What is accepted after the import is checked before the next one."""
     isbns = ["9780306406158", "9780306406159", "9780306406150", "9780306406151"]
     file, shown = check_rows(head, *(f"T{isbn};Prus;1890;{isbn};Roman;" for isbn in isbns))
     assert count_kinds(shown) == {"doubtful": 4}
@@ -167,49 +167,35 @@ def test_records_with_warnings_are_imported_one_by_one(head: Client) -> None:
     assert "Import those with warnings, too" in shown.content.decode()
     assert count_kinds(correct(head, file, "import")) == {"new": 1, "doubtful": 3}
     shown = correct(head, file, "import", cell_2_accepted="yes")
-    assert shown.context["outcome"] == ["1 book added", "2 records not imported"]
-    assert count_kinds(correct(head, file, cell_3_accepted="yes")) == {"done": 2, "new": 1, "doubtful": 1}
+    assert "The file is not checked yet." in shown.content.decode()
+    assert not any(f'value="{action}"' in shown.content.decode() for action in ("import", "import_all"))
+    assert count_kinds(correct(head, file)) == {"left": 1, "new": 1, "doubtful": 2}
+    shown = correct(head, file, "import")
+    assert shown.context["outcome"] == ["1 book added", "1 record that changes nothing", "2 records not imported"]
+    assert count_kinds(correct(head, file, cell_3_accepted="yes")) == {"left": 2, "new": 1, "doubtful": 1}
     # Other rules may give other warnings.
-    assert count_kinds(check_again(head, file, defaults={"genre": "Novel"})) == {"done": 2, "doubtful": 2}
+    assert count_kinds(check_again(head, file, defaults={"genre": "Novel"})) == {"left": 2, "doubtful": 2}
     assert list(Book.objects.order_by("pk").values_list("isbn", flat=True)) == isbns[:2]
 
 
 def test_warnings_that_one_import_took_are_warnings_of_the_next_check(head: Client) -> None:
     file, _shown = check_rows(head, f"A;Prus;1890;{MISREAD};Roman;", "B;Prus;19x8;9780306406159;Roman;")
     assert count_kinds(correct(head, file, "import_all")) == {"new": 1, "refused": 1}
-    assert count_kinds(correct(head, file, cell_2_year="1998")) == {"done": 1, "doubtful": 1}
+    assert count_kinds(correct(head, file, cell_2_year="1998")) == {"left": 1, "doubtful": 1}
 
 
-def test_a_later_check_says_what_its_import_will_do(head: Client) -> None:
-    """Records that take the ISBN of a book that the file has added, or whose book it has changed, are errors."""
-    there = create_book(isbn="there", year=1800)
-    rows = [
-        f"A;Prus;19x8;{build_isbn(1)};Roman;",
-        f"B;Prus;1890;{build_isbn(2)};Roman;",
-        "C;Prus;1890;there;Roman;",
-        "D;Prus;19x8;there;Roman;",
-        f"E;Prus;1890;{build_isbn(3)};Roman;",
-        f"F;Prus;19x8;{build_isbn(3)};Roman;",
-    ]
-    file, _shown = check_rows(head, *rows, on_match="replace")
-    assert count_kinds(correct(head, file, "import")) == {"new": 2, "changed": 1, "refused": 3}
-    years = {"cell_1_year": "1998", "cell_4_year": "1998", "cell_6_year": "1998"}
-    shown = correct(head, file, **years)
-    assert count_kinds(shown) == {"done": 3, "new": 1, "refused": 2}
-    assert list_reasons(shown) == ["ISBN: The book on line 4 has it.", "ISBN: The book on line 6 has it."]
-    shown = correct(head, file, cell_4_isbn=build_isbn(2), cell_6_isbn=build_isbn(4))
-    assert count_kinds(shown) == {"done": 3, "new": 2, "refused": 1}
-    assert count_kinds(correct(head, file, "import")) == {"done": 3, "new": 2, "refused": 1}
-    assert Book.objects.get(pk=there.pk).title == "C"
-
-
-def test_a_record_before_the_one_that_added_its_book_does_not_change_it(head: Client) -> None:
-    rows = [f"A;Prus;1890;{'6' * 65};Roman;", f"B;Prus;1890;{build_isbn(2)};Roman;"]
-    file, _shown = check_rows(head, *rows, on_match="replace")
+def test_what_was_imported_is_found_by_its_isbn(head: Client) -> None:
+    """Whatever somebody did with its book since, by the rules of the import."""
+    rows = [f"T{number};Prus;1890;{build_isbn(number)};Roman;" for number in range(3)]
+    file, _shown = check_rows(head, *rows, on_match="refuse")
     correct(head, file, "import")
-    shown = correct(head, file, cell_1_isbn=build_isbn(2))
-    assert count_kinds(shown) == {"done": 1, "refused": 1}
-    assert list_reasons(shown) == ["ISBN: Another book has it."]
+    same, changed, deleted = Book.objects.order_by("pk")
+    change_book(changed, title="Emma")
+    delete_book(deleted)
+    assert count_kinds(correct(head, file)) == {"new": 1, "same": 1, "refused": 1}
+    assert count_kinds(check_again(head, file, on_match="replace")) == {"new": 1, "same": 1, "changed": 1}
+    assert count_kinds(correct(head, file, "import")) == {"new": 1, "same": 1, "changed": 1}
+    assert Book.objects.get(pk=same.pk).version == 1
 
 
 def test_an_import_that_was_cancelled_goes_on_where_it_was(head: Client, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,12 +208,13 @@ def test_an_import_that_was_cancelled_goes_on_where_it_was(head: Client, monkeyp
     cancel_operation(Operation.objects.latest("pk").pk)
     assert Book.objects.count() == 1
     shown = correct(head, file, cell_1_year="1998")
-    assert count_kinds(shown) == {"done": 1, "new": 3}
+    assert count_kinds(shown) == {"left": 1, "new": 3}
     correct(head, file, "import")
     assert Book.objects.count() == 4
 
 
 def test_what_was_undone_can_be_imported_again(head: Client, berta: User) -> None:
+    """Also where another import of the file followed."""
     file, _shown = check_rows(head, f"A;Prus;1890;{build_isbn(1)};Roman;", f"B;Prus;19x8;{build_isbn(2)};Roman;")
     actor = get_or_create_actor(Actor.Channel.OPERATION, user_id=berta.pk)
     first = confirm(head, file)
@@ -235,7 +222,13 @@ def test_what_was_undone_can_be_imported_again(head: Client, berta: User) -> Non
     assert "This import is undone." in head.get(page(file, "check")).content.decode()
     assert count_kinds(correct(head, file)) == {"new": 1, "refused": 1}
     do_undo(undo, actor)
-    assert count_kinds(correct(head, file)) == {"done": 1, "refused": 1}
+    assert count_kinds(correct(head, file, cell_2_year="1998")) == {"new": 1, "left": 1}
+    confirm(head, file)
+    do_undo(Operation.objects.get(pk=undo.pk + 2), actor)
+    assert [book.title for book in Book.objects.all()] == ["B"]
+    assert count_kinds(correct(head, file)) == {"new": 1, "left": 1}
+    assert count_kinds(correct(head, file, "import")) == {"new": 1, "left": 1}
+    assert sorted(book.title for book in Book.objects.all()) == ["A", "B"]
 
 
 def test_an_import_takes_the_corrections_that_were_there_when_it_began(

@@ -186,7 +186,7 @@ def test_a_batch_that_comes_again_does_not_repeat_itself(pks: list[int]) -> None
     rows = [build_row(1, NEW), build_row(2, EMMA_10), build_row(3, NEW)]
     rules = build_rules(on_match="replace", take_doubtful=True)
     records = list(parse_records(read_csv(BytesIO(build_content(rows))).records, rules))
-    earlier = SeenRecords(1)
+    earlier = SeenRecords()
     first, second = (decide_records(records, rules, read_books, earlier, TODAY) for _ in range(2))
     assert first == second
     [again] = decide_records(records[:1], rules, read_books, earlier, TODAY)
