@@ -115,18 +115,17 @@ class Connection(asyncio.Protocol):
             while line := (await self.read_line()).strip():
                 name, _, value = line.decode("latin-1").partition(":")
                 response.headers[name.strip().lower()].append(value.strip())
-        has_end = await self.read_body(response)
-        return has_end and minor_version > 0 and "close" not in ",".join(response.headers["connection"]).lower()
+        is_clear = await self.read_body(response)
+        return is_clear and minor_version > 0 and "close" not in ",".join(response.headers["connection"]).lower()
 
     async def read_body(self, response: Response) -> bool:
-        """Returns whether the body ends before the connection does. Raises InvalidResponse if that is not clear."""
+        """Returns whether it is clear that no more follows. Raises InvalidResponse if it is not clear what does."""
         codings, lengths = response.headers["transfer-encoding"], response.headers["content-length"]
         if response.status in STATUSES_WITHOUT_BODY:
             return not codings and lengths in ([], ["0"])
         if not codings and not lengths:
             await self.read_to_end(response.body)
-            return False
-        if not lengths and [coding.lower() for coding in codings] == ["chunked"]:
+        elif not lengths and [coding.lower() for coding in codings] == ["chunked"]:
             await self.read_chunks(response.body)
         elif not codings and len(lengths) == 1 and LENGTH.fullmatch(lengths[0]):
             await self.read(response.body, int(lengths[0]))
