@@ -1,31 +1,60 @@
 """Metrics of the deliveries, and of the deletion of expired rows."""
 
 from collections.abc import Iterable
+from datetime import datetime
+from typing import NamedTuple
 
 from django.db.models import Count, Min, Sum
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from library_site.db.sql import get_database_time
 from library_site.monitoring.sources import get_seconds
-from webhooks.delivery.leases import pending_deliveries
+from webhooks.delivery.leases import IS_IN_FLIGHT, pending_deliveries
 from webhooks.models import Clearing, DeliveryCount
+
+# Each series of a metric costs memory in Prometheus.
+MAX_NAMED_ENDPOINTS = 10
+
+
+class PendingEndpoint(NamedTuple):
+    """What waits for an endpoint, or is being sent to it."""
+
+    pk: int
+    waiting: int
+    in_flight: int
+    oldest: datetime
+    due: datetime
 
 
 def read_deliveries() -> Iterable[Metric]:
-    pending = pending_deliveries().aggregate(count=Count("pk"), oldest=Min("created_at"), due=Min("next_at"))
+    in_flight = Count("pk", filter=IS_IN_FLIGHT)
+    pending = (
+        pending_deliveries()
+        .values_list("endpoint")
+        .annotate(waiting=Count("pk"), in_flight=in_flight, oldest=Min("created_at"), due=Min("next_at"))
+        .order_by("oldest")
+    )
+    endpoints = list(map(PendingEndpoint._make, pending))
     now = get_database_time()
     yield GaugeMetricFamily(
-        "library_deliveries_waiting", "Deliveries that wait or are being sent.", value=pending["count"]
+        "library_deliveries_waiting",
+        "Deliveries that wait or are being sent.",
+        value=sum(endpoint.waiting for endpoint in endpoints),
     )
-    yield GaugeMetricFamily(
+    oldest = GaugeMetricFamily(
         "library_deliveries_oldest_seconds",
-        "The age of the oldest delivery that waits.",
-        value=get_seconds(pending["oldest"], now),
+        f"The age of the oldest delivery that waits, of the {MAX_NAMED_ENDPOINTS} endpoints where it is highest.",
+        labels=["endpoint"],
     )
+    for endpoint in endpoints[:MAX_NAMED_ENDPOINTS]:
+        oldest.add_metric([str(endpoint.pk)], get_seconds(endpoint.oldest, now))
+    yield oldest
+    # What waits while others to the same endpoint are being sent waits for its receiver, and not for a worker.
+    due = min((endpoint.due for endpoint in endpoints if not endpoint.in_flight), default=None)
     yield GaugeMetricFamily(
         "library_deliveries_overdue_seconds",
-        "For how long the delivery that is due longest has been due.",
-        value=get_seconds(pending["due"], now),
+        "For how long the delivery that is due longest has been due, to an endpoint where none is being sent.",
+        value=get_seconds(due, now),
     )
     results = CounterMetricFamily(
         "library_deliveries", "Attempts by their result: sent, failed and tried again, or dead.", labels=["result"]

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import connection, transaction
-from django.db.models import Count, Exists, Min, OuterRef, QuerySet, Subquery, TextField, Value
+from django.db.models import Count, Exists, Min, OuterRef, Q, QuerySet, Subquery, TextField, Value
 from django.db.models.functions import Coalesce, Now
 
 from library_site.db.sql import fetch_all, now_plus
@@ -20,6 +20,7 @@ from webhooks.models import Delivery, Endpoint, EndpointSecret, Event, Signature
 MAX_BACKLOG_COUNT = 10_000
 # The largest number of endpoints that a claim locks.
 MAX_LOCKED_ENDPOINTS = 200
+IS_IN_FLIGHT = Q(lease__isnull=False, next_at__gt=Now())
 # Selects the longest due deliveries of each endpoint. PostgreSQL would plan each part of a union separately; SQLite has
 # no lateral joins.
 DUE_LATERAL_SQL = (
@@ -167,8 +168,12 @@ def in_flight_sql() -> tuple[str, tuple[Any, ...]]:
 
     It runs while the endpoints are locked, so no count can grow.
     """
-    in_flight = Delivery.objects.filter(lease__isnull=False, next_at__gt=Now())
-    return in_flight.values_list("endpoint").annotate(count=Count("pk")).query.sql_with_params()
+    return (
+        Delivery.objects.filter(IS_IN_FLIGHT)
+        .values_list("endpoint")
+        .annotate(count=Count("pk"))
+        .query.sql_with_params()
+    )
 
 
 def divide_capacity(

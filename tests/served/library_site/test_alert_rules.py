@@ -18,6 +18,7 @@ QUARTER, HOUR, DAY = 15, 60, 24 * 60
 STATUS = 'library_request_duration_seconds_count{{status="{}"}}'
 BUCKET = 'library_request_duration_seconds_bucket{{route="books",le="{}"}}'
 DEAD = 'library_deliveries_total{result="dead"}'
+OLDEST = 'library_deliveries_oldest_seconds{{endpoint="{}"}}'
 CONNECTIONS = 'library_database_connections{{process="{}"}}'
 MAX_CONNECTIONS = "library_database_connections_max"
 
@@ -52,6 +53,7 @@ BEHAVIOUR: dict[str, tuple[int, dict[str, str], dict[str, str]]] = {
     ),
     "LibraryRedisIsDown": (6, {"library_redis_up": "1x200"}, {"library_redis_up": "0x200"}),
     "LibraryDeliveriesAreLate": (3, late("deliveries", 120), late("deliveries", 121)),
+    "LibraryEndpointIsLate": (6, {OLDEST.format(7): "600x200"}, {OLDEST.format(7): "601x200"}),
     "LibraryDeliveriesDie": (2 * HOUR, {DEAD: "0+0.1x200"}, {DEAD: "0+0.2x200"}),
     "LibraryOperationsAreLate": (6, late("operations", 600), late("operations", 601)),
     "LibraryBackupIsOld": (

@@ -7,9 +7,9 @@ import pytest
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from tests.support.endpoints import claim_deliveries, create_endpoint, publish_event
+from tests.support.endpoints import claim_deliveries, create_endpoint, create_owner, publish_event
 from webhooks.delivery.attempts import AttemptResult, record_results
-from webhooks.metrics import read_deliveries
+from webhooks.metrics import MAX_NAMED_ENDPOINTS, read_deliveries
 from webhooks.models import Attempt, Delivery, DeliveryCount, Event
 
 pytestmark = pytest.mark.usefixtures("db")
@@ -25,11 +25,11 @@ def read_samples() -> dict[tuple[str, ...], float]:
 
 def test_without_deliveries_all_is_zero() -> None:
     assert set(read_samples().values()) == {0}
-    assert len(read_samples()) == 6
+    assert len(read_samples()) == 5
 
 
 def test_attempts_are_counted_by_their_result() -> None:
-    create_endpoint()
+    endpoint = create_endpoint()
     for number in range(6):
         publish_event(number)
     Delivery.objects.update(created_at=Now() - timedelta(seconds=90), next_at=Now() - timedelta(seconds=30))
@@ -42,7 +42,7 @@ def test_attempts_are_counted_by_their_result() -> None:
     Delivery.objects.filter(pk=late.pk).update(lease=None)
     record_results([AttemptResult(late, timezone.now(), 5, 200)], random)
     samples = read_samples()
-    assert 89 < samples.pop(("oldest_seconds",)) < 150
+    assert 89 < samples.pop(("oldest_seconds", str(endpoint.pk))) < 150
     assert samples == {
         ("overdue_seconds",): 0,
         ("waiting",): 3,
@@ -52,6 +52,30 @@ def test_attempts_are_counted_by_their_result() -> None:
     }
     assert Delivery.objects.filter(state="delivered").count() == samples["total", "sent"]
     assert Attempt.objects.count() == 4
+
+
+def test_the_endpoints_that_take_nothing_are_named() -> None:
+    owner = create_owner()
+    pks = [create_endpoint(owner).pk for _ in range(MAX_NAMED_ENDPOINTS + 2)]
+    publish_event()
+    for age, pk in enumerate(pks):
+        Delivery.objects.filter(endpoint=pk).update(created_at=Now() - timedelta(minutes=age), attempted=1)
+    ages = {int(labels[0]): age for (name, *labels), age in read_samples().items() if name == "oldest_seconds"}
+    assert ages.keys() == {*pks[2:]}
+    assert all(60 * pks.index(pk) - 1 < age < 60 * pks.index(pk) + 50 for pk, age in ages.items())
+
+
+def test_what_a_receiver_delays_is_not_overdue() -> None:
+    create_endpoint(in_flight_limit=1)
+    for number in range(2):
+        publish_event(number)
+    Delivery.objects.update(next_at=Now() - timedelta(seconds=300))
+    assert read_samples()["overdue_seconds",] > 299
+    [delivery] = claim_deliveries()
+    assert read_samples()["overdue_seconds",] == 0
+    # The worker died, and no other one took over.
+    Delivery.objects.filter(pk=delivery.pk).update(next_at=Now() - timedelta(seconds=1))
+    assert read_samples()["overdue_seconds",] > 299
 
 
 def test_counts_stay_when_deliveries_are_deleted() -> None:

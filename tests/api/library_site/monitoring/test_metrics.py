@@ -93,7 +93,7 @@ def test_a_scrape_has_the_state_of_the_library(client: httpx.Client, settings: S
     assert samples["threads",] == settings.WEB_CONCURRENCY * settings.WEB_THREADS
     assert samples["threads_busy",] == 0
     assert samples["check_up", "database"] == samples["check_up", "signing_key"] == 1
-    assert {("deliveries_waiting",), ("deliveries_oldest_seconds",), ("deliveries_total", "sent")} <= samples.keys()
+    assert {("deliveries_waiting",), ("deliveries_overdue_seconds",), ("deliveries_total", "sent")} <= samples.keys()
     assert ("redis_up",) not in samples
 
 
