@@ -3,12 +3,14 @@
 
 import os
 import signal
-import subprocess
-import sys
 
 # The system has no default for the first process of a container: SIGTERM would be lost until the command reacts to it.
+# It comes before the imports, which take longer than Python's own start. `--init` of docker and podman covers that too.
 if os.getpid() == 1:
     signal.signal(signal.SIGTERM, lambda number, _: os._exit(128 + number))
+
+import subprocess
+import sys
 
 import django
 from django.core.exceptions import ImproperlyConfigured
