@@ -16,7 +16,7 @@ from library_site.encryption import DecryptionError
 from library_site.http.api_errors import APIError
 from library_site.jobs import leases
 from library_site.jobs.leases import POISONED_REASON, finish_rows, has_due, lock_leased
-from library_site.jobs.retries import EVENT_RETRIES, retry_row
+from library_site.jobs.retries import EVENT_RETRIES, retry_rows
 from webhooks.encryption import decrypt_secret, encrypt_secret, generate_secret
 from webhooks.models import Received, Source, SourceSecret
 from webhooks.outbox import notify_workers
@@ -144,7 +144,7 @@ def schedule_retry(event: Received, error: str, chance: float) -> None:
     if EVENT_RETRIES.is_last(attempt):
         finish_rows(Received, [event.pk], Received.State.DEAD, error=error)
     else:
-        retry_row(Received, event.pk, EVENT_RETRIES.get_delay(attempt, chance), error=error)
+        retry_rows(Received, [event.pk], EVENT_RETRIES.get_delay(attempt, chance), error=error)
 
 
 def requeue_dead(events: QuerySet[Received]) -> int:

@@ -45,7 +45,7 @@ from library_site.jobs.leases import (
     release_row,
     renew_lease,
 )
-from library_site.jobs.retries import RetrySchedule, retry_row
+from library_site.jobs.retries import RetrySchedule, retry_rows
 from library_site.jobs.worker import (
     CONNECTION_ERRORS,
     RECONNECT_DELAY,
@@ -165,7 +165,7 @@ def count_failure(leased: Operation, error: Exception) -> str:
     operation = find_leased(leased)
     failures = operation.attempted + 1
     if not FAILURE_RETRIES.is_last(failures):
-        retry_row(Operation, operation.pk, FAILURE_RETRIES.get_delay(failures))
+        retry_rows(Operation, [operation.pk], FAILURE_RETRIES.get_delay(failures))
         return "put off"
     log.warning("Operation %s failed.", operation.pk, exc_info=error)
     with activate_operation_language(operation):

@@ -1,5 +1,6 @@
 """The delay of the next attempt after a failed one."""
 
+from collections.abc import Collection
 from datetime import timedelta
 from typing import Any, NamedTuple
 
@@ -34,8 +35,8 @@ class RetrySchedule(NamedTuple):
 EVENT_RETRIES = RetrySchedule((10, 60, 600, 3600), jitter=0.2)
 
 
-def retry_row(model: type[LeasedModel], pk: int, delay: timedelta, **values: Any) -> None:
-    """Counts an attempt, and makes the row due after the delay."""
-    model._default_manager.filter(pk=pk).update(
+def retry_rows(model: type[LeasedModel], pks: Collection[int], delay: timedelta, **values: Any) -> None:
+    """Counts an attempt, and makes the rows due after the delay."""
+    model._default_manager.filter(pk__in=pks).update(
         next_at=Now() + delay, lease=None, attempted=F("attempted") + 1, **values
     )

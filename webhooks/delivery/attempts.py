@@ -1,7 +1,7 @@
 """Records the results of attempts, unless another worker leased the delivery in the meantime."""
 
 import os
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Literal, NamedTuple
@@ -12,7 +12,7 @@ from django.utils.translation import gettext_noop
 
 from library_site.db.sql import execute
 from library_site.jobs.leases import finish_rows, select_leased
-from library_site.jobs.retries import EVENT_RETRIES, retry_row
+from library_site.jobs.retries import EVENT_RETRIES, retry_rows
 from webhooks.delivery.leases import LeasedDelivery
 from webhooks.endpoints import disable_endpoints
 from webhooks.models import Delivery, Endpoint
@@ -48,7 +48,7 @@ class AttemptResult(NamedTuple):
     status: int | None = None
     error: str = ""
     answer: bytes = b""
-    retry_after: float | None = None
+    retry_after: int | None = None
     is_permanent: bool = False
 
     @property
@@ -75,9 +75,14 @@ def record_results(results: Sequence[AttemptResult], chance: Callable[[], float]
     insert_attempts(current)
     finish_rows(Delivery, [result.delivery.pk for result in current if result.is_delivered], Delivery.State.DELIVERED)
     finish_rows(Delivery, [result.delivery.pk for result in current if result.outcome == "dead"], Delivery.State.DEAD)
+    # One statement for all that failed alike: one for each would make a dead receiver dearer than others.
+    failed = defaultdict(list)
     for result in current:
         if result.outcome == "failed":
-            retry_row(Delivery, result.delivery.pk, get_next_delay(result, chance()))
+            failed[result.delivery.attempted, result.retry_after].append(result)
+    for results_alike in failed.values():
+        delay = get_next_delay(results_alike[0], chance())
+        retry_rows(Delivery, [result.delivery.pk for result in results_alike], delay)
     # This comes last: other workers may wait for the row until the transaction ends.
     if counts := Counter(result.outcome for result in current):
         execute(ADD_COUNTS_SQL, [COUNT_SHARD, counts["sent"], counts["failed"], counts["dead"]])

@@ -106,7 +106,7 @@ async def post_delivery(sender: Sender, delivery: LeasedDelivery, extra_headers:
     return build_result(status=response.status, answer=bytes(response.body[:MAX_ANSWER_BYTES]), retry_after=retry_after)
 
 
-def parse_retry_after(retry_after: str, now: datetime) -> float | None:
+def parse_retry_after(retry_after: str, now: datetime) -> int | None:
     """Parses Retry-After, a number or a date (RFC 9110, 10.2.3), into seconds; None if it is neither."""
     if not retry_after:
         return None
@@ -114,7 +114,7 @@ def parse_retry_after(retry_after: str, now: datetime) -> float | None:
         return int(retry_after)
     try:
         date = parsedate_to_datetime(retry_after)
-        return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - now.timestamp()
+        return round((date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - now.timestamp())
     except (ValueError, OverflowError):
         return None
 

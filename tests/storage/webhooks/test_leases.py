@@ -9,6 +9,7 @@ import pytest
 from django.db import connection, transaction
 from django.db.models import F
 from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
 
 from library_site.db import sql
 from library_site.db.sql import execute
@@ -189,6 +190,29 @@ def test_each_attempt_waits_longer_and_the_fifth_is_the_last_or_one_to_a_refused
         record(build_result(claim_deliveries(1)[0], **fields))
         row = Delivery.objects.values_list("state", "attempted", "lease", "next_at").get()
         assert row == ("dead", attempted + 1, None, None)
+
+
+def test_what_failed_alike_is_recorded_at_once_and_each_as_its_receiver_asks(
+    django_assert_max_num_queries: DjangoAssertNumQueries,
+) -> None:
+    create_endpoint()
+    for number in range(20):
+        publish_event(number)
+    Delivery.objects.filter(pk__in=Delivery.objects.values("pk")[:5]).update(attempted=1)
+    deliveries = claim_deliveries(20)
+    patient_pk = deliveries[0].pk
+    results = [build_result(each, 503, retry_after=1_800 if each.pk == patient_pk else None) for each in deliveries]
+    with django_assert_max_num_queries(10):
+        record(*results)
+    rows = Delivery.objects.values_list("pk", "attempted", "next_at", "lease")
+    waits = [
+        (pk, attempted, round((due - timezone.now()).total_seconds(), -1)) for pk, attempted, due, _ in rows if due
+    ]
+    assert len(waits) == 20
+    assert {lease for *_, lease in rows} == {None}
+    others = Counter((attempted, seconds) for pk, attempted, seconds in waits if pk != patient_pk)
+    assert others in (Counter({(1, 10): 15, (2, 60): 4}), Counter({(1, 10): 14, (2, 60): 5}))
+    assert [seconds for pk, _, seconds in waits if pk == patient_pk] == [1_800]
 
 
 def test_a_receiver_may_ask_for_time_up_to_an_hour() -> None:
