@@ -21,7 +21,7 @@ RELEASES = (
         "1.1.0",
         {
             "books": "0033_channel_labels",
-            "oauth": "0001_squashed_0008_notices",
+            "oauth": "0002_changed_permissions",
             "webhooks": "0011_unfinished",
         },
     ),

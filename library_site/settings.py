@@ -342,12 +342,20 @@ WEBHOOKS_MAX_WAITING = env.integer("WEBHOOKS_MAX_WAITING", 100_000, 1, 10_000_00
 # Apps and keys (specification, Section 5)
 LIBRARY_ACCESS = env.choice("LIBRARY_ACCESS", "open", ("open", "protect-writes", "protected"))
 OAUTH_JWKS_FILE = env.path("OAUTH_JWKS_FILE", DATA_DIR / "jwks.json")
-# By name, the scopes of credentials: a sentence for people, and the permission that a user needs. With None, every
-# active user may have the scope.
+# By name, the scopes of credentials: a sentence for people, and the permissions that the scope covers. A user with any
+# of them may have the scope; None stands for what every active user may do.
 OAUTH_SCOPES = {
-    "read": (_("Read the library's books"), None),
-    "write": (_("Add, change and delete books"), "books.change_book"),
-    "webhooks": (_("Manage webhooks and read events"), "webhooks.change_endpoint"),
+    "read": (_("Read the library's books"), None, "books.view_book"),
+    "write": (
+        _("Add, change and delete books"),
+        *("books.add_book", "books.change_book", "books.delete_book", "books.view_history"),
+        *("books.bulk_edit_books", "books.undo_others_operations"),
+    ),
+    "webhooks": (
+        _("Manage webhooks and read events"),
+        *("webhooks.add_endpoint", "webhooks.change_endpoint", "webhooks.delete_endpoint", "webhooks.view_endpoint"),
+        *("webhooks.change_delivery", "webhooks.view_delivery", "webhooks.view_event"),
+    ),
 }
 # Whether confidential apps get tokens without a user (`client_credentials`).
 OAUTH_CLIENT_CREDENTIALS = env.flag("OAUTH_CLIENT_CREDENTIALS", default=False)

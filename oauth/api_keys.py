@@ -19,7 +19,7 @@ from oauth import scopes
 from oauth.credentials import Credential, InvalidCredential, sha256_hex
 from oauth.issuers import lock_issuer, revoke_issued
 from oauth.models import APIKey, build_active_condition
-from oauth.scopes import ScopeSet
+from oauth.scopes import PERMISSIONS, PermissionSet, ScopeSet
 
 KEY_PATTERN = re.compile(r"lib_([0-9a-f]{12})_[A-Za-z0-9_-]{43}")
 # Keys that are neither revoked nor expired.
@@ -83,22 +83,23 @@ def get_active_keys(now: datetime) -> QuerySet[APIKey]:
     return APIKey.objects.filter(build_active_condition(now))
 
 
-def find_key(text: str, now: datetime, requested_scopes: ScopeSet = scopes.ALL_SCOPES) -> Credential:
+def find_key(text: str, now: datetime, asked: PermissionSet = PERMISSIONS) -> Credential:
     """Finds the key with this text in one query, and records its use. Raises InvalidCredential.
 
-    The credential has the requested scopes that the key has and that its owner may have now.
+    The credential has those of the permissions `asked` that its owner has now, and the scopes of the key that they
+    cover.
     """
-    rows = get_key_query(requested_scopes).fetch_all(**build_parameters(text, now))
-    return build_credential(text, rows[0] if rows else None, requested_scopes, now)
+    rows = get_key_query(asked).fetch_all(**build_parameters(text, now))
+    return build_credential(text, rows[0] if rows else None, asked, now)
 
 
 def find_key_and_rows(
-    text: str, now: datetime, requested_scopes: ScopeSet, statement: PreparedStatement, parameters: Sequence[Any]
+    text: str, now: datetime, asked: PermissionSet, statement: PreparedStatement, parameters: Sequence[Any]
 ) -> tuple[Credential, list[Row]]:
     """Finds the key as `find_key` does, and fetches the rows of a statement in the same query."""
-    query = get_key_query(requested_scopes)
+    query = get_key_query(asked)
     row, rows = query.fetch_joined(statement, parameters, **build_parameters(text, now))
-    return build_credential(text, row, requested_scopes, now), rows
+    return build_credential(text, row, asked, now), rows
 
 
 def build_parameters(text: str, now: datetime) -> dict[str, Any]:
@@ -109,24 +110,25 @@ def build_parameters(text: str, now: datetime) -> dict[str, Any]:
     return {"prefix": match[1], "now": now, "used_before": now - LAST_USED_PRECISION}
 
 
-def build_credential(text: str, row: Mapping[str, Any] | None, requested_scopes: ScopeSet, now: datetime) -> Credential:
+def build_credential(text: str, row: Mapping[str, Any] | None, asked: PermissionSet, now: datetime) -> Credential:
     """Raises InvalidCredential."""
     if not row or not compare_digest(row["key_digest"], sha256_hex(text)):
         raise InvalidCredential(INVALID_KEY_MESSAGE)
     if row["is_use_due"]:
         unused = build_due_condition(now - LAST_USED_PRECISION)
         APIKey.objects.filter(unused, pk=row["key_pk"]).update(last_used_at=now)
-    current_scopes = scopes.select_allowed(requested_scopes.intersection(row["key_scopes"].split()), row)
+    rights = scopes.select_rights(row, scopes.ALL_SCOPES.intersection(row["key_scopes"].split()), asked)
     # SQLite has no UUID type: the driver returns the hexadecimal digits.
     authorization = row["key_authorization"] and UUID(str(row["key_authorization"]))
-    return Credential(f"key {row['key_pk']}", current_scopes, row["pk"], row["key_pk"], authorization)
+    name = f"key {row['key_pk']}"
+    return Credential(name, rights.scopes, row["pk"], row["key_pk"], authorization, None, rights.permissions)
 
 
 @cache
-def get_key_query(requested_scopes: ScopeSet) -> CompiledQuery:
+def get_key_query(asked: PermissionSet) -> CompiledQuery:
     """Selects the key with the prefix `prefix` and its owner, if both are active at `now`.
 
-    Only the permissions for `requested_scopes` are joined. Most requests only read and need none.
+    Only the permissions `asked` are looked up. Most requests only read and need none.
     """
     is_active = build_active_condition(Parameter("now"), "api_keys__")
     owners = User.objects.filter(is_active, is_active=True, api_keys__prefix=Parameter("prefix"))
@@ -137,7 +139,7 @@ def get_key_query(requested_scopes: ScopeSet) -> CompiledQuery:
             "pk",
             is_use_due=ExpressionWrapper(is_use_due, BooleanField()),
             **columns,
-            **scopes.build_permission_columns(requested_scopes),
+            **scopes.build_permission_columns(asked),
         )
     )
 

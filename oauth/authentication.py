@@ -14,7 +14,7 @@ from rest_framework.request import Request
 
 from oauth import api_keys
 from oauth.credentials import Credential, InvalidCredential, build_challenge
-from oauth.scopes import ALL_SCOPES, ScopeSet
+from oauth.scopes import PERMISSIONS, PermissionSet, Rights
 from oauth.tokens import access_tokens, revocations
 
 MISPLACED_KEY = "This is the form of an API key, which belongs into the header X-API-Key"
@@ -45,14 +45,14 @@ class APIKeyAuthentication(BaseAuthentication):
         return build_user(cast("int", credential.user_id)), credential
 
 
-def find_credential(environ: Mapping[str, Any], requested_scopes: ScopeSet) -> Credential | None:
+def find_credential(environ: Mapping[str, Any], asked: PermissionSet) -> Credential | None:
     """Returns the credential in the headers of a request, or None. Raises InvalidCredential.
 
-    Only `requested_scopes` are looked up: more would take longer.
+    For a key, only the permissions `asked` are looked up: more would take longer.
     """
     if (token := find_bearer(environ)) is not None:
         return authenticate_bearer(environ, token)
-    return authenticate_key(environ, requested_scopes) if "HTTP_X_API_KEY" in environ else None
+    return authenticate_key(environ, asked) if "HTTP_X_API_KEY" in environ else None
 
 
 def find_bearer(environ: Mapping[str, Any]) -> str | None:
@@ -66,29 +66,29 @@ def authenticate_bearer(environ: Mapping[str, Any], token: str) -> Credential:
     if "HTTP_X_API_KEY" in environ:
         raise InvalidCredential("Send one credential, a Bearer token or an API key")
     try:
-        user_id, claims, remaining_scopes = verify_token(token, time.time())
+        claims, rights = verify_token(token, time.time())
     except access_tokens.TokenExpired as error:
         raise InvalidCredential("The access token has expired") from error
     except access_tokens.InvalidToken as error:
         is_key = api_keys.KEY_PATTERN.fullmatch(token)
         raise InvalidCredential(MISPLACED_KEY if is_key else "The access token is not valid") from error
+    user_id = claims.user_id
     name = f"app {claims.client_id} for user {user_id}"
-    return Credential(name, remaining_scopes, user_id, authorization=claims.sid, client_id=claims.client_id)
+    return Credential(name, rights.scopes, user_id, None, claims.sid, claims.client_id, rights.permissions)
 
 
-def authenticate_key(environ: Mapping[str, Any], requested_scopes: ScopeSet = ALL_SCOPES) -> Credential:
+def authenticate_key(environ: Mapping[str, Any], asked: PermissionSet = PERMISSIONS) -> Credential:
     """Raises InvalidCredential."""
-    return api_keys.find_key(environ["HTTP_X_API_KEY"], timezone.now(), requested_scopes)
+    return api_keys.find_key(environ["HTTP_X_API_KEY"], timezone.now(), asked)
 
 
-def verify_token(token: str, now: float) -> tuple[int | None, access_tokens.Claims, ScopeSet]:
-    """Returns the user's id, the claims and the remaining scopes of a token. Raises InvalidToken, TokenExpired."""
+def verify_token(token: str, now: float) -> tuple[access_tokens.Claims, Rights]:
+    """Returns the claims and the remaining rights of a token. Raises InvalidToken, TokenExpired."""
     claims = access_tokens.verify_access_token(token, now)
-    user_id, granted = claims.user_id, claims.scopes
-    remaining_scopes = revocations.get_revocations().get_remaining_scopes(claims.sid, user_id, granted)
-    if remaining_scopes is None:
+    rights = revocations.get_revocations().find_remaining_rights(claims)
+    if rights is None:
         raise access_tokens.InvalidToken
-    return user_id, claims, remaining_scopes
+    return claims, rights
 
 
 def build_user(pk: int) -> User:

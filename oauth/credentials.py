@@ -7,7 +7,7 @@ from uuid import UUID
 from django.conf import settings
 from rest_framework.exceptions import AuthenticationFailed
 
-from oauth.scopes import ScopeSet
+from oauth.scopes import NO_PERMISSIONS, PermissionSet, ScopeSet
 
 # The address of the metadata of the resource PUBLIC_URL/api (RFC 9728, 3.1).
 PROTECTED_RESOURCE_PATH = ".well-known/oauth-protected-resource/api"
@@ -15,6 +15,8 @@ PROTECTED_RESOURCE_PATH = ".well-known/oauth-protected-resource/api"
 
 class Credential(NamedTuple):
     """The scopes of a request, and the user that it acts for; `user_id` is None for an app that acts for nobody.
+
+    `permissions` are those of the user in `oauth.scopes.PERMISSIONS`; an app that acts for nobody needs none.
 
     `key` is the id of the API key, `authorization` the id of the authorization of the app or of the app that created
     the key, and `client_id` the client id of the app. `name` and `str()` are the same for all requests of one API key,
@@ -27,6 +29,7 @@ class Credential(NamedTuple):
     key: int | None = None
     authorization: UUID | None = None
     client_id: str | None = None
+    permissions: PermissionSet = NO_PERMISSIONS
 
     def __str__(self) -> str:
         return self.name

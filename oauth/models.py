@@ -56,11 +56,15 @@ class Authorization(models.Model):
 
 
 class ChangedRights(models.Model):
-    """The current scopes of a user whose permissions changed; older access tokens can contain more."""
+    """The current rights of a user whose permissions changed; older access tokens can contain more.
+
+    A release whose tokens had no permissions left `permissions` null.
+    """
 
     user_id = models.BigIntegerField(primary_key=True)
     scopes = models.CharField(max_length=200, blank=True)
     changed_at = models.DateTimeField(db_index=True)
+    permissions = models.JSONField(null=True)
 
     def __str__(self) -> str:
         return f"user {self.user_id}: {self.scopes}"

@@ -1,15 +1,29 @@
-"""REST framework's permission classes. LIBRARY_ACCESS says which requests need a scope."""
+"""REST framework's permission classes: a credential needs a scope, and its user a permission (`required_permissions`).
+
+LIBRARY_ACCESS says which requests need a credential at all.
+"""
 
 from typing import Any, cast
 
 from django.contrib.auth.models import User
-from rest_framework.exceptions import NotAuthenticated, PermissionDenied
-from rest_framework.permissions import SAFE_METHODS, BasePermission
+from rest_framework.exceptions import APIException, NotAuthenticated, PermissionDenied
+from rest_framework.permissions import SAFE_METHODS, BasePermission, DjangoModelPermissions
 from rest_framework.request import Request
 
 from library_site.cached_settings import cached_settings
-from oauth.credentials import Credential, build_challenge
-from oauth.scopes import ALL_SCOPES, get_allowed_scopes, list_scope_groups
+from oauth.credentials import Credential, InvalidCredential, build_challenge
+from oauth.scopes import (
+    NO_PERMISSIONS,
+    NO_RIGHTS,
+    PERMISSIONS,
+    SCOPES,
+    PermissionSet,
+    Rights,
+    get_rights,
+    is_covered,
+    list_groups,
+    select_permissions,
+)
 
 # The scopes that need no credential, by the value of LIBRARY_ACCESS.
 ANONYMOUS_SCOPES: dict[str, set[str]] = {"open": {"read", "write"}, "protect-writes": {"read"}, "protected": set()}
@@ -18,27 +32,34 @@ ANONYMOUS_SCOPES: dict[str, set[str]] = {"open": {"read", "write"}, "protect-wri
 class InsufficientScope(PermissionDenied):
     """RFC 6750, 3.1. Tells whether a new credential of the user could have the scope."""
 
-    def __init__(self, scope: str, user_id: int | None) -> None:
-        super().__init__(f"The credential lacks the scope {scope}{explain_missing_scope(scope, user_id)}")
+    def __init__(self, scope: str, rights: Rights | None) -> None:
+        is_possible = rights is None or scope in rights.scopes
+        groups = [] if is_possible else list_groups(SCOPES[scope].permissions)
+        needed = f"the group {groups[0]}" if len(groups) == 1 else f"one of the groups {', '.join(groups)}"
+        super().__init__(f"The credential lacks the scope {scope}{f'. Its user needs {needed}' if groups else ''}")
         self.challenge = build_challenge(error="insufficient_scope", scope=scope)
 
 
-def explain_missing_scope(scope: str, user_id: int | None) -> str:
-    """Names the groups, one of which the user needs; empty if there is no user, or one who may have the scope."""
-    allowed_scopes = get_allowed_scopes(User.objects.filter(pk=user_id or 0)).get(user_id or 0, ALL_SCOPES)
-    groups = [] if scope in allowed_scopes else list_scope_groups(scope)
-    if not groups:
-        return ""
-    needed = f"the group {groups[0]}" if len(groups) == 1 else f"one of the groups {', '.join(groups)}"
-    return f". Its user needs {needed}"
+class LacksPermission(PermissionDenied):
+    """The user lacks a permission, so no scope would help. Names the permission and the groups that have it."""
+
+    def __init__(self, name: str) -> None:
+        permission, groups = select_permissions([name]).first(), list_groups([name])
+        owners = f"the group {groups[0]} has" if len(groups) == 1 else f"the groups {', '.join(groups)} have"
+        sentence = permission.name if permission else name
+        super().__init__(f"The user lacks the permission '{sentence}'{f', which {owners}' if groups else ''}")
+
+
+class NewPermission(PermissionDenied):
+    default_detail = "The access token is older than a permission of its user: refresh it"
 
 
 class LibraryAccess(BasePermission):
     """Safe methods need the scope read, all others write. LIBRARY_ACCESS says which of them need a credential."""
 
     def has_permission(self, request: Request, view: Any) -> bool:
-        """Raises NotAuthenticated, InsufficientScope."""
-        require_permission(cast("Credential | None", request.auth), get_required_scope(str(request.method)))
+        """Raises NotAuthenticated, InvalidCredential, PermissionDenied."""
+        check_view(request, view, get_required_scope(str(request.method)))
         return True
 
 
@@ -46,20 +67,21 @@ class HasCredential(BasePermission):
     """A credential is needed, whatever LIBRARY_ACCESS says."""
 
     def has_permission(self, request: Request, view: Any) -> bool:
-        """Raises NotAuthenticated."""
+        """Raises NotAuthenticated, InvalidCredential, PermissionDenied."""
         if request.auth is None:
             raise NotAuthenticated
+        check_view(request, view, self.get_scope(view))
         return True
+
+    def get_scope(self, view: Any) -> str | None:
+        return None
 
 
 class HasViewScope(HasCredential):
     """A credential with the view's `scope` is needed, whatever LIBRARY_ACCESS says."""
 
-    def has_permission(self, request: Request, view: Any) -> bool:
-        """Raises NotAuthenticated, InsufficientScope."""
-        super().has_permission(request, view)
-        require_permission(cast("Credential", request.auth), view.scope)
-        return True
+    def get_scope(self, view: Any) -> str | None:
+        return str(view.scope)
 
 
 class NoUser(PermissionDenied):
@@ -77,13 +99,66 @@ class HasUser(BasePermission):
         return True
 
 
-def require_permission(credential: Credential | None, scope: str) -> None:
-    """Raises NotAuthenticated or InsufficientScope unless a request with this credential has the scope."""
+def check_view(request: Request, view: Any, scope: str | None) -> None:
+    """Raises NotAuthenticated, InvalidCredential, PermissionDenied."""
+    permissions = get_required_permissions(view, getattr(view, "action", None), str(request.method))
+    require_permission(cast("Credential | None", request.auth), scope, permissions)
+
+
+def get_required_permissions(view: Any, action: str | None, method: str) -> PermissionSet:
+    """Returns what a user needs: `required_permissions` of the view, or, where it has none for the action, Django's
+    permissions of its model. A view without a model needs its scope alone.
+    """
+    permissions = getattr(view, "required_permissions", {}).get(action)
+    if permissions is None:
+        model = getattr(getattr(view, "queryset", None), "model", None)
+        permissions = DjangoModelPermissions().get_required_permissions(method, model) if model else ()
+    return frozenset(permissions)
+
+
+def require_permission(
+    credential: Credential | None, scope: str | None, permissions: PermissionSet = NO_PERMISSIONS
+) -> None:
+    """Raises NotAuthenticated, InvalidCredential or PermissionDenied unless a request with this credential has the
+    scope, and its user the permissions. Anonymous requests have what LIBRARY_ACCESS opens.
+    """
     if credential is None:
-        if not is_open_to_anonymous(scope):
+        if scope is None or not is_open_to_anonymous(scope):
             raise NotAuthenticated
-    elif scope not in credential.scopes:
-        raise InsufficientScope(scope, credential.user_id)
+    elif not has_scope(credential, scope) or not has_permissions(credential, permissions):
+        raise build_refusal(credential, scope, permissions)
+
+
+def has_scope(credential: Credential, scope: str | None) -> bool:
+    return scope is None or scope in credential.scopes
+
+
+def has_permissions(credential: Credential, permissions: PermissionSet) -> bool:
+    """Whether the user has the permissions. An app that acts for nobody has its scopes alone."""
+    if credential.user_id is None or permissions <= credential.permissions:
+        return True
+    # Tokens do not have those of models beside ours.
+    unknown = permissions - PERMISSIONS
+    return bool(unknown) and permissions - unknown <= credential.permissions and not list_missing(credential, unknown)
+
+
+def list_missing(credential: Credential, permissions: PermissionSet) -> list[str]:
+    """Returns the permissions that the user lacks now, in the database."""
+    user = User.objects.filter(pk=credential.user_id or 0).first()
+    return [name for name in sorted(permissions) if user is None or not user.has_perm(name)]
+
+
+def build_refusal(credential: Credential, scope: str | None, permissions: PermissionSet) -> APIException:
+    """Reads what the user may do now: a token has the permissions of the time when it was issued."""
+    user_id = credential.user_id
+    if user_id is not None and (missing := list_missing(credential, permissions)):
+        return LacksPermission(missing[0])
+    if scope is not None and scope not in credential.scopes:
+        rights = None if user_id is None else get_rights(User.objects.filter(pk=user_id)).get(user_id, NO_RIGHTS)
+        return InsufficientScope(scope, rights)
+    if scope and not is_covered(scope, credential.permissions):
+        return InvalidCredential("The access token is of an earlier release: refresh it")
+    return NewPermission()
 
 
 def is_open_to_anonymous(scope: str) -> bool:

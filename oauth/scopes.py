@@ -1,28 +1,57 @@
-"""The scopes of credentials, and which users may have them (specification, Section 5)."""
+"""The scopes of credentials, the permissions behind them, and which users have them (specification, Section 5)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.contrib.auth.models import Group, Permission, User
 from django.core.exceptions import ValidationError
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, F, Func, OuterRef, Q, QuerySet, Subquery, TextField, Value
+from django.db.models.expressions import Combinable
+from django.db.models.functions import Concat
 from oauth2_provider.scopes import BaseScopes
+
+ScopeSet = frozenset[str]
+PermissionSet = frozenset[str]
 
 
 class Scope(NamedTuple):
-    """`sentence` describes it to people; `permission` is what a user needs, None if every active user has it."""
+    """`sentence` describes it to people; users with any of the permissions may have it, and every active user if one is
+    None.
+    """
 
     sentence: Any
-    permission: str | None
+    permissions: frozenset[str | None]
 
 
-SCOPES = {name: Scope(*description) for name, description in settings.OAUTH_SCOPES.items()}
+class Rights(NamedTuple):
+    """The scopes that a user may have, or a credential has, and the user's permissions of PERMISSIONS."""
+
+    scopes: ScopeSet
+    permissions: PermissionSet
+
+
+OWN_SCOPES: Mapping[str, Sequence[Any]] = settings.OAUTH_SCOPES
+SCOPES = {name: Scope(texts[0], frozenset(texts[1:])) for name, texts in OWN_SCOPES.items()}
 DEFAULT_SCOPE = "read"
-
-ScopeSet = frozenset[str]
 NO_SCOPES: ScopeSet = frozenset()
 ALL_SCOPES: ScopeSet = frozenset(SCOPES)
+# What each action on API keys needs, whatever the scope. Everybody may see their own keys and end them.
+KEY_PERMISSIONS: Mapping[str, Sequence[str]] = {
+    "list": [],
+    "retrieve": [],
+    "create": ["oauth.add_apikey"],
+    "destroy": [],
+}
+NO_PERMISSIONS: PermissionSet = frozenset()
+NO_RIGHTS = Rights(NO_SCOPES, NO_PERMISSIONS)
+# The permissions that credentials have. Other permissions of their users are looked up.
+PERMISSIONS: PermissionSet = frozenset(
+    name
+    for names in [*(scope.permissions for scope in SCOPES.values()), *KEY_PERMISSIONS.values()]
+    for name in names
+    if name
+)
 
 
 class ScopesBackend(BaseScopes):
@@ -60,38 +89,82 @@ def format_scope_sentences(text: str) -> str:
     return "; ".join(str(sentence) for sentence in describe_scopes(text.split()))
 
 
-def get_allowed_scopes(users: QuerySet[User]) -> dict[int, ScopeSet]:
-    """Returns the scopes that each user may have, by id, in one query. Inactive users have none."""
-    rows = users.values("pk", "is_active", **build_permission_columns(ALL_SCOPES))
-    return {row["pk"]: select_allowed(ALL_SCOPES, row) if row["is_active"] else NO_SCOPES for row in rows}
+def get_rights(users: QuerySet[User]) -> dict[int, Rights]:
+    """Returns what each user may do, by id, in one query. Inactive users have no rights."""
+    rows = users.values("pk", "is_active", **build_permission_columns(PERMISSIONS))
+    return {row["pk"]: select_rights(row, ALL_SCOPES) if row["is_active"] else NO_RIGHTS for row in rows}
+
+
+def get_user_rights(user: User) -> Rights:
+    return get_rights(User.objects.filter(pk=user.pk)).get(user.pk, NO_RIGHTS)
 
 
 def get_user_scopes(user: User) -> ScopeSet:
-    return get_allowed_scopes(User.objects.filter(pk=user.pk)).get(user.pk, NO_SCOPES)
+    return get_user_rights(user).scopes
 
 
-def list_scope_groups(scope: str) -> list[str]:
-    """Returns the names of the groups whose members may have the scope; none for a scope that needs no permission."""
-    app, _separator, codename = (SCOPES[scope].permission or "").partition(".")
-    groups = Group.objects.filter(permissions__content_type__app_label=app, permissions__codename=codename)
+def select_rights(row: Mapping[str, Any], scopes: Iterable[str], asked: PermissionSet = PERMISSIONS) -> Rights:
+    """Returns those of the scopes that the active user of this row may have. The row has the columns for `asked`."""
+    names = row.get("permission_names") or ""
+    permissions = asked if asked and row["has_all"] else asked.intersection(names.split())
+    return Rights(frozenset(name for name in scopes if is_covered(name, permissions)), permissions)
+
+
+def list_asked(scope: str) -> PermissionSet:
+    """Returns the permissions that tell whether a user may have the scope: none if every active user may have it."""
+    needed = SCOPES[scope].permissions
+    return frozenset() if None in needed else frozenset(name for name in needed if name)
+
+
+def is_covered(scope: str, permissions: PermissionSet) -> bool:
+    """Whether an active user with these permissions may have the scope."""
+    needed = SCOPES[scope].permissions
+    return None in needed or not needed.isdisjoint(permissions)
+
+
+def list_groups(permissions: Iterable[str | None]) -> list[str]:
+    """Returns the names of the groups that have any of the permissions."""
+    groups = Group.objects.filter(permissions__in=select_permissions(permissions)).distinct()
     return [*groups.order_by("name").values_list("name", flat=True)]
 
 
-def build_permission_columns(scopes: ScopeSet) -> dict[str, Q]:
-    """Returns a column for each of these scopes that needs a permission: whether a user has it."""
-    permissions = ((name, SCOPES[name].permission) for name in scopes)
-    return {f"may_{name}": build_permission_condition(permission) for name, permission in permissions if permission}
+def select_permissions(names: Iterable[str | None]) -> QuerySet[Permission]:
+    """Selects the permissions with these names, such as `books.add_book`. None of a scope is no permission."""
+    condition = Q(pk__in=[])
+    for name in names:
+        app, _separator, codename = (name or "").partition(".")
+        condition |= Q(content_type__app_label=app, codename=codename)
+    return Permission.objects.filter(condition)
 
 
-def select_allowed(scopes: ScopeSet, row: Mapping[str, Any]) -> ScopeSet:
-    """Returns the scopes that the active user of this row may have; the row has their permission columns."""
-    return frozenset(name for name in scopes if SCOPES[name].permission is None or row[f"may_{name}"])
+class JoinedText(Func):
+    """All rows of a subquery as one text. It is no Aggregate: a subquery without GROUP BY has one row."""
+
+    function = "GROUP_CONCAT"
+    output_field = TextField()
+
+    def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        return self.as_sql(compiler, connection, function="STRING_AGG", **context)
 
 
-def build_permission_condition(permission: str) -> Q:
-    """The condition of Django's ModelBackend: superusers, and users with the permission or a group that has it."""
-    app, codename = permission.split(".")
-    permissions = Permission.objects.filter(content_type__app_label=app, codename=codename)
-    user_permissions = permissions.filter(user=OuterRef("pk"))
-    group_permissions = permissions.filter(group__user=OuterRef("pk"))
+def build_permission_columns(permissions: PermissionSet) -> dict[str, Combinable]:
+    """Returns the columns of a user from which `select_rights` finds those of the permissions that the user has.
+
+    The condition is that of Django's ModelBackend: superusers, the user's own permissions and those of the groups.
+    """
+    if not permissions:
+        return {}
+    user = OuterRef(OuterRef("pk"))
+    is_own = Exists(User.objects.filter(pk=user, user_permissions=OuterRef("pk")))
+    is_of_group = Exists(Group.objects.filter(user=user, permissions=OuterRef("pk")))
+    text = JoinedText(Concat("content_type__app_label", Value("."), "codename"), Value(" "))
+    names = select_permissions(sorted(permissions)).filter(is_own | is_of_group).order_by().values(text=text)
+    return {"has_all": F("is_superuser"), "permission_names": Subquery(names)}
+
+
+def build_permission_condition(permissions: Iterable[str]) -> Q:
+    """Returns the condition for users with any of the permissions, whether they are active or not."""
+    granted = select_permissions(permissions)
+    user_permissions = granted.filter(user=OuterRef("pk"))
+    group_permissions = granted.filter(group__user=OuterRef("pk"))
     return Q(is_superuser=True) | Q(Exists(user_permissions)) | Q(Exists(group_permissions))

@@ -19,16 +19,16 @@ from library_site.admin.stored_texts import translate_stored
 from library_site.http.api_errors import INVALID_MESSAGE, APIError, ErrorContent, FieldError
 from oauth.accounts.languages import find_language
 from oauth.issuers import PERSON, Issuer
-from oauth.scopes import SCOPES, build_permission_condition
+from oauth.scopes import build_permission_condition
 from webhooks.encryption import BASE64_SECRET_RULE, can_sign, encrypt_secret, generate_secret
 from webhooks.models import EVENT_RETENTION, Delivery, Endpoint, EndpointSecret, Event, SignatureForm
 from webhooks.outbox import create_ping, notify_workers
+from webhooks.permissions import OWNER_PERMISSIONS
 from webhooks.registry import ALL_KINDS, EVENT_KINDS
 from webhooks.signing import is_usable_secret
 
 log = logging.getLogger(__name__)
 
-ENDPOINT_PERMISSION = str(SCOPES["webhooks"].permission)
 MAX_ENDPOINTS_PER_USER = 100
 ALL_ENDPOINTS = Q()
 # Set when an endpoint becomes active again.
@@ -108,8 +108,8 @@ def own_endpoints(owner: User, made: Q = ALL_ENDPOINTS) -> QuerySet[Endpoint]:
 
 
 def reachable_endpoints() -> QuerySet[Endpoint]:
-    """Active endpoints whose owners still have the permission for them."""
-    owners = User.objects.filter(build_permission_condition(ENDPOINT_PERMISSION))
+    """Active endpoints whose owners still have a permission for them."""
+    owners = User.objects.filter(build_permission_condition(OWNER_PERMISSIONS))
     return Endpoint.objects.active().filter(owner__in=owners)
 
 

@@ -26,11 +26,12 @@ from books.admin.list.settings import ROWS_OF_A_PAGE, find_default_view, list_vi
 from books.admin.operations.bulk_edit import bulk_edit_selected
 from books.admin.operations.list_actions import DELETE_ACTION, MARK_AVAILABLE, MARK_LENT, run_list_action
 from books.admin.urls import URLS
-from books.admin.views import ADD_BOOK, BULK_EDIT, VIEW_HISTORY, find_librarian, focus_first, report_done
+from books.admin.views import find_librarian, focus_first, report_done
 from books.book_fields import FIELDS
 from books.files.formats.registry import STREAMED_FORMATS
 from books.history.states import UnknownVersion, find_state
 from books.models import YEAR_RANGE, Book
+from books.permissions import ADD_BOOK, BULK_EDIT, VIEW_HISTORY
 from books.writing import changes
 from library_site.admin.model_admins import ValidatingAdmin
 from library_site.db.integers import parse_integer

@@ -16,22 +16,17 @@ from django.utils.translation import gettext, gettext_lazy
 
 from books.history.actors import ActorRef, get_or_create_actor
 from books.models import Actor
-from books.operations.undo import UndoTask
+from books.permissions import CHANGE_BOOK, OPERATION_ACTIONS, VIEW_BOOK
 from books.writing.changes import BookNotFound, ConcurrentChange
 from library_site.http.api_errors import APIError
 
-VIEW_HISTORY = "books.view_history"
-ADD_BOOK, CHANGE_BOOK = "books.add_book", "books.change_book"
-MERGE_BOOKS = "books.merge_books"
-IMPORT_BOOKS = "books.import_books"
-BULK_EDIT, UNDO_OTHERS = "books.bulk_edit_books", "books.undo_others_operations"
 # What people read. The messages of the interface speak of requests.
 REASONS: Mapping[type[APIError], Any] = {
     BookNotFound: gettext_lazy("The book is not there any more"),
     ConcurrentChange: gettext_lazy("Somebody else changed the book in the meantime"),
 }
 # Django shows the list of books to users with any of these permissions.
-SEE_BOOKS = ("books.view_book", CHANGE_BOOK)
+SEE_BOOKS = (VIEW_BOOK, CHANGE_BOOK)
 
 
 def build_route(route: str, view: Callable[..., HttpResponseBase], name: str, *permissions: str) -> URLPattern:
@@ -63,7 +58,7 @@ def find_librarian(request: HttpRequest) -> ActorRef:
 
 
 def may_undo(request: HttpRequest) -> bool:
-    return request.user.has_perms(UndoTask.permissions)
+    return request.user.has_perms(OPERATION_ACTIONS["undo"])
 
 
 def report_rejected(request: HttpRequest, error: APIError) -> None:

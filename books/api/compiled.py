@@ -11,7 +11,7 @@ from functools import lru_cache, partial
 from inspect import unwrap
 from itertools import starmap
 from types import SimpleNamespace, WrapperDescriptorType
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from django.core.exceptions import EmptyResultSet, FullResultSet
 from django.db.models import F, QuerySet
@@ -52,7 +52,8 @@ from library_site.http.callers import get_caller_key
 from oauth.api_keys import find_key_and_rows
 from oauth.authentication import APIKeyAuthentication, BearerAuthentication, find_credential
 from oauth.credentials import Credential
-from oauth.permissions import LibraryAccess, get_required_scope, require_permission
+from oauth.permissions import LibraryAccess, get_required_permissions, get_required_scope, require_permission
+from oauth.scopes import PermissionSet, list_asked
 from oauth.throttling import CallerThrottle, count_request
 
 # By route, an example of its paths, and those that are compiled. The id must fit into the column.
@@ -63,6 +64,7 @@ PATHS = {
 JSON_ACCEPTS = {"", "*/*", "application/json"}
 # Clients can cause many different statements. The cache keeps so many.
 CACHED_STATEMENTS = 1_000
+METHODS = {"list": "GET", "retrieve": "GET", "create": "POST", "update": "PUT", "partial_update": "PATCH"}
 # Their decorators add documents, and Idempotency-Key. Django handles requests with that header.
 WRAPPERS = ("drf_spectacular.drainage", "drf_spectacular.utils", "library_site.api.idempotency")
 FRAMEWORKS = ("rest_framework.", "django_filters.", "django.")
@@ -197,6 +199,19 @@ def get_module(function: Any) -> str:
     return str(getattr(function, "__globals__", {}).get("__name__"))
 
 
+class Requirement(NamedTuple):
+    """What LibraryAccess asks for an action, and the permissions that tell whether a key has it."""
+
+    scope: str
+    permissions: PermissionSet
+    asked: PermissionSet
+
+
+def build_requirement(view: Any, action: str, method: str) -> Requirement:
+    scope, permissions = get_required_scope(method), get_required_permissions(view, action, method)
+    return Requirement(scope, permissions, permissions | list_asked(scope))
+
+
 class CompiledBooks:
     """Does what a viewset does in its hooks."""
 
@@ -205,6 +220,7 @@ class CompiledBooks:
         self.representation = cast("BookEncoder", compile_serializer(view.serializer_class))
         self.filters = cast("Mapping[str, Any]", filters.get_filters(view.filterset_class))
         self.decoders: dict[str, BodyDecoder] = {}
+        self.requirements = {action: build_requirement(view, action, method) for action, method in METHODS.items()}
         for action in ("create", "update", "partial_update"):
             # If a viewset validates its body differently, Django handles its writes.
             with suppress(KeyError, NotCompilable):
@@ -231,7 +247,7 @@ class CompiledBooks:
         accept = request.environ.get("HTTP_ACCEPT", "")
         if accept not in JSON_ACCEPTS and choose_format(accept):
             return None
-        credential = authorize(request)
+        credential = self.authorize("list", request)
         view, representation = self.prepare_view("list", request)
         if view.find_page_errors(request.query):
             return None
@@ -259,12 +275,11 @@ class CompiledBooks:
         statement, pk = build_book_statement(representation), int(request.argument)
         credential: Credential | None
         if "HTTP_X_API_KEY" in request.environ and "HTTP_AUTHORIZATION" not in request.environ:
-            scopes = frozenset([get_required_scope("GET")])
-            text = request.environ["HTTP_X_API_KEY"]
-            credential, rows = find_key_and_rows(text, timezone.now(), scopes, statement, (pk,))
-            require_permission(credential, get_required_scope("GET"))
+            text, requirement = request.environ["HTTP_X_API_KEY"], self.requirements["retrieve"]
+            credential, rows = find_key_and_rows(text, timezone.now(), requirement.asked, statement, (pk,))
+            require_permission(credential, requirement.scope, requirement.permissions)
         else:
-            credential, rows = authorize(request), statement.fetch_all((pk,))
+            credential, rows = self.authorize("retrieve", request), statement.fetch_all((pk,))
         if rows:
             etag = view.make_etag(SimpleNamespace(id=pk, version=rows[0][-1]))
             is_known = Conditions.from_environ(request.environ).is_not_modified(etag)
@@ -298,24 +313,23 @@ class CompiledBooks:
         values = None if body is None else self.decoders[action](body)
         if values is None:
             return None
-        credential = authorize(request)
+        credential = self.authorize(action, request)
         if not is_within_limit(request, credential):
             return None
         request.environ[WRITE_KEY] = True
         view, _ = self.prepare_view(action, request)
         return view, values, get_or_create_actor(view.request.version, credential=credential)
 
+    def authorize(self, action: str, request: CompiledRequest) -> Credential | None:
+        """Raises AuthenticationFailed, NotAuthenticated, PermissionDenied. Django renders them."""
+        requirement = self.requirements[action]
+        credential = find_credential(request.environ, requirement.asked)
+        require_permission(credential, requirement.scope, requirement.permissions)
+        return credential
+
     def show(self, view: Any, book: Any, status: int, **headers: str) -> CompiledResponse:
         body = encode_json(self.representation.to_struct(book))
         return CompiledResponse(status, {"ETag": view.make_etag(book), **headers}, body)
-
-
-def authorize(request: CompiledRequest) -> Credential | None:
-    """Raises AuthenticationFailed, NotAuthenticated, InsufficientScope. Django renders them."""
-    scope = get_required_scope(request.environ["REQUEST_METHOD"])
-    credential = find_credential(request.environ, frozenset([scope]))
-    require_permission(credential, scope)
-    return credential
 
 
 def is_within_limit(request: CompiledRequest, credential: Credential | None) -> bool:

@@ -22,6 +22,7 @@ from books.api.schema import BOOK_ID_PARAMETER
 from books.book_values import BookValues
 from books.history.actors import ActorRef, get_or_create_actor
 from books.models import Book
+from books.permissions import BOOK_ACTIONS
 from books.read_model import BookEncoder, compile_serializer
 from books.writing import changes
 from books.writing.signals import build_instance
@@ -40,6 +41,7 @@ class BookViewSet(ResourceViewSet):
     not_found = changes.BookNotFound
     path_parameters = [BOOK_ID_PARAMETER]
     queryset = Book.objects.order_by("pk")
+    required_permissions = BOOK_ACTIONS
     filter_backends = [ListFilterBackend]
     lookup_url_kwarg = "book_id"
     filterset_class: ClassVar[type[BookFilter]]

@@ -35,10 +35,6 @@ from books.operations.lifecycle import UNDER_WAY, OperationEnded, cancel_operati
 from library_site.http.api_errors import APIError
 from library_site.jobs.expiry import delete_by_kind
 
-# Checked again when an operation starts, and with each batch.
-PREVIEW_PERMISSIONS = ["books.import_books"]
-IMPORT_PERMISSIONS = [*PREVIEW_PERMISSIONS, "books.add_book", "books.change_book"]
-
 
 class FileInUse(APIError):
     """A worker reads the file, or will read it soon."""
@@ -85,7 +81,7 @@ def begin_preview(file_id: int, encoding: str, actor: ActorRef, now: datetime) -
         raise FileInUse
     cancel_under_way(file.preview_operation)
     parameters = FileParameters(file.pk, encoding)
-    operation = store_operation(PREVIEW, msgspec.to_builtins(parameters), actor, now, PREVIEW_PERMISSIONS)
+    operation = store_operation(PREVIEW, msgspec.to_builtins(parameters), actor, now)
     ImportFile.objects.filter(pk=file.pk).update(encoding=encoding, preview_operation=operation)
 
 
@@ -113,7 +109,7 @@ def store_check(file: ImportFile, rules: ImportRules, encoding: str, actor: Acto
     # Each import asks again whether to take what has warnings.
     rules = msgspec.structs.replace(rules, take_doubtful=False)
     parameters = FileParameters(file.pk, encoding, rules)
-    operation = store_operation(CHECK, msgspec.to_builtins(parameters), actor, now, IMPORT_PERMISSIONS)
+    operation = store_operation(CHECK, msgspec.to_builtins(parameters), actor, now)
     move_corrections(file, file.check_operation_id, operation.pk)
     ImportFile.objects.filter(pk=file.pk).update(rules=msgspec.to_builtins(rules), check_operation=operation)
 
@@ -172,7 +168,7 @@ def begin_import(
     rules = msgspec.structs.replace(parameters.rules, take_doubtful=take_doubtful)
     parameters = msgspec.structs.replace(parameters, rules=rules, events=events, check=check.pk)
     stored, token = msgspec.to_builtins(parameters), f"import after {check.pk}"
-    operation = store_operation(IMPORT, stored, actor, now, IMPORT_PERMISSIONS, token)
+    operation = store_operation(IMPORT, stored, actor, now, token)
     ImportFile.objects.filter(pk=file.pk).update(import_operation=operation)
 
 

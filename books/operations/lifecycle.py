@@ -1,6 +1,6 @@
 """Stores operations for a worker, cancels them and starts their undo."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -62,14 +62,13 @@ def store_operation(
     parameters: Mapping[str, Any],
     actor: ActorRef,
     now: datetime,
-    permissions: Sequence[str],
     token: str | None = None,
     credential: Mapping[str, Any] | None = None,
     undo_of: Operation | None = None,
 ) -> Operation:
     """Stores an operation for a worker. If an operation already has the token, returns that one.
 
-    While the operation runs, the actor's user must have the permissions, and its credential
+    While the operation runs, the actor's user must have the permissions of its kind, and its credential
     (`oauth.issuers`) must be valid.
     """
     operation = Operation(
@@ -77,7 +76,7 @@ def store_operation(
         actor_id=actor.id,
         created_at=now,
         state=State.WAITING,
-        parameters={**parameters, "permissions": [*permissions], "credential": credential, **note_language()},
+        parameters={**parameters, "credential": credential, **note_language()},
         token=token,
         undo_of=undo_of,
         next_at=Now(),
@@ -100,7 +99,7 @@ def store_operation(
 @transaction.atomic
 def begin_leased_operation(kind: str, parameters: Mapping[str, Any], actor: ActorRef, now: datetime) -> Operation:
     """Stores an operation that a command runs itself. No worker can lease it first."""
-    operation = store_operation(kind, {**parameters, "by_command": True}, actor, now, [])
+    operation = store_operation(kind, {**parameters, "by_command": True}, actor, now)
     lease_rows(Operation, [operation.pk], ["id"])
     return find_operation(operation.pk)
 
@@ -135,13 +134,7 @@ def cancel_operation(pk: int) -> Operation:
     return operation
 
 
-def undo_operation(
-    pk: int,
-    actor: ActorRef,
-    now: datetime,
-    permissions: Sequence[str],
-    credential: Mapping[str, Any] | None = None,
-) -> Operation:
+def undo_operation(pk: int, actor: ActorRef, now: datetime, credential: Mapping[str, Any] | None = None) -> Operation:
     """Stores the undo of an operation that has ended. It sends no events if the operation sent none.
 
     Raises OperationNotFound, OperationUnderWay, OperationUndone, NothingToUndo.
@@ -153,7 +146,7 @@ def undo_operation(
         raise NothingToUndo
     parameters = dict.fromkeys(("events", "announced"), is_announced(undone))
     try:
-        return store_operation(UNDO, parameters, actor, now, permissions, credential=credential, undo_of=undone)
+        return store_operation(UNDO, parameters, actor, now, credential=credential, undo_of=undone)
     except IntegrityError as error:
         raise OperationUndone from error
 

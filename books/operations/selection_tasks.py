@@ -86,7 +86,6 @@ class DeleteTask(SelectionTask):
     label = _("deletion of many books")
     title = ngettext_lazy("%(count)s book deleted", "%(count)s books deleted", "number")
     sentences: ClassVar[Sentences] = {"changed": title, **LEFT}
-    permissions = ("books.bulk_edit_books", "books.delete_book")
 
     @classmethod
     def preview(cls, books: QuerySet[Book], parameters: Mapping[str, Any]) -> Preview:  # noqa: ARG003  # it has none
@@ -111,7 +110,6 @@ class EditTask(SelectionTask):
             "%(count)s book marked as available", "%(count)s books marked as available", "number"
         ),
     }
-    permissions = ("books.bulk_edit_books", "books.change_book")
 
     @classmethod
     def get_title(cls, operation: Operation) -> Any:

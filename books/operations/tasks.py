@@ -9,6 +9,7 @@ from django.utils.translation import ngettext_lazy
 
 from books.history.actors import ActorRef
 from books.models import Operation, OperationProblem
+from books.permissions import OPERATION_KINDS
 from books.writing.merging import MERGE
 
 BULK = "bulk"
@@ -88,8 +89,8 @@ class Kind:
     is_listed: ClassVar[bool] = True
     # The sentences for its numbers.
     sentences: ClassVar[Sentences] = CHANGED
-    # The permissions that a user needs to start it on a page.
-    permissions: ClassVar[Sequence[str]] = ()
+    # The permissions that a user needs to start it, and until it ends.
+    permissions: ClassVar[Sequence[str]]
 
     @classmethod
     def get_title(cls, operation: Operation) -> Any:  # noqa: ARG003  # others read its parameters
@@ -145,7 +146,7 @@ KindType = TypeVar("KindType", bound=type[Kind])
 
 
 def register_operation_kind(kind: KindType) -> KindType:
-    KINDS[kind.name] = kind
+    KINDS[kind.name], kind.permissions = kind, OPERATION_KINDS[kind.name]
     return kind
 
 

@@ -42,8 +42,6 @@ class UndoTask(Task):
         ),
         "unchanged": ngettext_lazy("%(count)s was as before", "%(count)s were as before", "number"),
     }
-    # It restores deleted books, deletes added ones, and changes changed ones.
-    permissions = ("books.add_book", "books.change_book", "books.delete_book")
 
     def __init__(self) -> None:
         self.related_ids: set[int] = set()

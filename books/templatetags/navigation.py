@@ -13,16 +13,8 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from books.admin.views import (
-    ADD_BOOK,
-    BULK_EDIT,
-    CHANGE_BOOK,
-    IMPORT_BOOKS,
-    MERGE_BOOKS,
-    SEE_BOOKS,
-    VIEW_HISTORY,
-    has_any_permission,
-)
+from books.admin.views import SEE_BOOKS, has_any_permission
+from books.permissions import ADD_BOOK, BULK_EDIT, CHANGE_BOOK, IMPORT_BOOKS, MERGE_BOOKS, VIEW_HISTORY
 
 register = template.Library()
 

@@ -17,7 +17,14 @@ from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.utils import timezone
 from drf_spectacular.utils import OpenApiParameter, extend_schema
-from rest_framework.exceptions import APIException, ErrorDetail, ParseError, ValidationError
+from rest_framework.exceptions import (
+    APIException,
+    AuthenticationFailed,
+    ErrorDetail,
+    ParseError,
+    PermissionDenied,
+    ValidationError,
+)
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -133,7 +140,7 @@ def run_once(
 ) -> HttpResponse:
     """Returns the response of the action. An error response is stored, too.
 
-    Unknown exceptions and temporary errors, such as ConcurrentChange, roll the transaction back.
+    Unknown exceptions, refused credentials and temporary errors, such as ConcurrentChange, roll the transaction back.
     """
     response: HttpResponse
     try:
@@ -142,7 +149,9 @@ def run_once(
         response = view.finalize_response(request, action(view, request, *arguments, **options))
         return response.render() if isinstance(response, Response) else response
     except (APIException, APIError) as error:
-        if isinstance(error, APIError) and error.is_temporary:
+        # Who may do more later tries again with the same key.
+        is_forbidden = isinstance(error, AuthenticationFailed | PermissionDenied)
+        if is_forbidden or (isinstance(error, APIError) and error.is_temporary):
             raise
         response = view.handle_exception(error)
         return response

@@ -63,7 +63,7 @@ def export_data(person: Person) -> Iterator[tuple[str, Any]]:
     yield "authorizations", list(authorizations.values(*AUTHORIZATION_COLUMNS, **app_columns))
     for field, model in (("codes", Grant), ("access_tokens", AccessToken), ("refresh_tokens", RefreshToken)):
         yield field, model.objects.filter(user=user_id).count()
-    yield "changed_rights", list(ChangedRights.objects.filter(pk=user_id).values("scopes", "changed_at"))
+    yield "changed_rights", list(ChangedRights.objects.filter(pk=user_id).values("scopes", "permissions", "changed_at"))
     factors = SecondFactor.objects.filter(user=user_id).annotate(recovery_code_count=Count("recovery_codes"))
     yield "second_factor", factors.values("created_at", "wrong_codes", "recovery_code_count").first()
     yield "mails", list(list_mails(user_id).order_by("pk").values(*MAIL_COLUMNS))

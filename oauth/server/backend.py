@@ -22,7 +22,7 @@ from oauthlib.oauth2.rfc6749.errors import (
 
 from oauth import scopes
 from oauth.models import Allowance, Authorization
-from oauth.scopes import ALL_SCOPES, ScopeSet
+from oauth.scopes import ALL_SCOPES, NO_PERMISSIONS, Rights, ScopeSet
 from oauth.server.redirect_uris import add_parameters
 
 # The base64url of a SHA-256 (RFC 7636, 4.2).
@@ -111,15 +111,19 @@ def validate_request(request: Request) -> dict[str, Any]:
 
 
 def narrow_scopes(request: Request) -> None:
-    """Removes the scopes that the app or the user may no longer have. Raises InvalidScopeError if none is left."""
+    """Removes the scopes that the app or the user may no longer have, and reads the permissions of the user.
+
+    Raises InvalidScopeError if no scope is left.
+    """
     # Locked, so that the allowance cannot change before the token is saved.
     allowance = Allowance.objects.select_for_update(no_key=True).filter(application=request.client).first()
-    # An app that acts for nobody has what a person of the staff allowed it.
-    user_scopes = ALL_SCOPES if request.grant_type == CLIENT_CREDENTIALS else scopes.get_user_scopes(request.user)
-    granted_scopes = frozenset(request.scopes) & get_allowance_scopes(allowance) & user_scopes
+    # An app that acts for nobody has what a person of the staff allowed it, and no permissions.
+    is_own = request.grant_type == CLIENT_CREDENTIALS
+    rights = Rights(ALL_SCOPES, NO_PERMISSIONS) if is_own else scopes.get_user_rights(request.user)
+    granted_scopes = frozenset(request.scopes) & get_allowance_scopes(allowance) & rights.scopes
     if not granted_scopes:
         raise InvalidScopeError(request=request)
-    request.scopes = scopes.format_scopes(granted_scopes).split()
+    request.scopes, request.permissions = scopes.format_scopes(granted_scopes).split(), rights.permissions
 
 
 def authorize_app(request: Request) -> None:

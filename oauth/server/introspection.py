@@ -44,9 +44,8 @@ def get_current_scopes(claims: access_tokens.Claims) -> scopes.ScopeSet | None:
     is_active = Authorization.objects.filter(pk=claims.sid, ended_at=None).exists()
     if claims.user_id is None:
         return claims.scopes if is_active else None
-    scopes_by_user = scopes.get_allowed_scopes(User.objects.filter(pk=claims.user_id)) if is_active else {}
-    rights = scopes_by_user.get(claims.user_id)
-    return claims.scopes & rights if rights else None
+    rights = scopes.get_rights(User.objects.filter(pk=claims.user_id)).get(claims.user_id) if is_active else None
+    return claims.scopes & rights.scopes if rights and rights.scopes else None
 
 
 def introspect_refresh_token(token: str, client: Application, now: datetime) -> dict[str, Any]:

@@ -135,14 +135,14 @@ def resource(request: HttpRequest) -> HttpResponse:
         )
     challenge = build_challenge(error="invalid_token")
     try:
-        _, claims, remaining_scopes = verify_token(access_token, time.time())
+        claims, rights = verify_token(access_token, time.time())
     except access_tokens.TokenExpired:
         return error_response(401, "token_expired", "The access token has expired.", WWW_Authenticate=challenge)
     except access_tokens.InvalidToken:
         return error_response(401, "invalid_token", "The access token is not valid.", WWW_Authenticate=challenge)
     body = {
         "user_id": None if claims.user_id is None else claims.sub,
-        "scope": scopes.format_scopes(remaining_scopes),
+        "scope": scopes.format_scopes(rights.scopes),
         "message": "This token is good for the library.",
     }
     return JsonResponse(body, headers=NO_STORE)

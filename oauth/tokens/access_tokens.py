@@ -13,7 +13,7 @@ from joserfc import jws
 from joserfc.errors import JoseError
 from oauthlib.common import Request
 
-from oauth.scopes import SCOPES, ScopeSet
+from oauth.scopes import NO_PERMISSIONS, SCOPES, PermissionSet, Rights, ScopeSet
 from oauth.tokens import jwks
 
 ALGORITHM = "RS256"
@@ -40,7 +40,10 @@ class TokenHeader(msgspec.Struct):
 
 
 class Claims(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The claims of a token. Times are Unix seconds; `sid` is the authorization's id."""
+    """The claims of a token. Times are Unix seconds; `sid` is the authorization's id.
+
+    `entitlements` are the permissions of the user (RFC 9068, 2.2.3.1). Tokens of earlier releases have none.
+    """
 
     iss: str
     aud: str
@@ -52,6 +55,7 @@ class Claims(msgspec.Struct, frozen=True, omit_defaults=True):
     iat: int
     exp: int
     nbf: int = 0
+    entitlements: PermissionSet = NO_PERMISSIONS
 
     @property
     def user_id(self) -> int | None:
@@ -61,6 +65,10 @@ class Claims(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def scopes(self) -> ScopeSet:
         return frozenset(self.scope.split()) & SCOPES.keys()
+
+    @property
+    def rights(self) -> Rights:
+        return Rights(self.scopes, self.entitlements)
 
 
 def generate_access_token(request: Request) -> str:
@@ -76,10 +84,11 @@ def generate_access_token(request: Request) -> str:
         jti=uuid4().hex,
         iat=now,
         exp=now + request.expires_in,
+        entitlements=request.permissions,
     )
     key = jwks.get_keys().signing_key
     header = {"alg": ALGORITHM, "typ": TOKEN_TYPE, "kid": key.kid}
-    return jws.serialize_compact(header, msgspec.json.encode(claims), key, registry=REGISTRY)
+    return jws.serialize_compact(header, msgspec.json.encode(claims, order="deterministic"), key, registry=REGISTRY)
 
 
 def generate_refresh_token(request: Request, refresh_token: bool = False) -> str:

@@ -20,7 +20,8 @@ from oauth2_provider.settings import oauth2_settings
 from oauth import api_keys, scopes
 from oauth.issuers import revoke_issued
 from oauth.models import APIKey, Authorization, ChangedRights
-from oauth.scopes import ScopeSet
+from oauth.scopes import PERMISSIONS, Rights
+from oauth.tokens.access_tokens import Claims
 
 # The list is used for this many seconds. The rest of the five seconds is for reading it.
 MAX_AGE_SECONDS = 4
@@ -29,15 +30,22 @@ RETENTION = timedelta(seconds=oauth2_settings.ACCESS_TOKEN_EXPIRE_SECONDS) + tim
 
 
 class Revocations(NamedTuple):
-    """The ids of ended authorizations, and the current scopes of users with changed permissions."""
+    """The ids of ended authorizations, and the current rights of users with changed permissions."""
 
     ended_ids: Collection[UUID]
-    rights: dict[int, ScopeSet]
+    rights: dict[int, Rights]
 
-    def get_remaining_scopes(self, sid: UUID, user_id: int | None, token_scopes: ScopeSet) -> ScopeSet | None:
-        """Returns the remaining scopes of a token; None if it is revoked or its user has no permissions any more."""
-        rights = token_scopes if user_id is None else self.rights.get(user_id, token_scopes)
-        return token_scopes & rights if rights and sid not in self.ended_ids else None
+    def find_remaining_rights(self, claims: Claims) -> Rights | None:
+        """Returns the remaining rights of a token; None if it is revoked or its user has no scope any more."""
+        if claims.sid in self.ended_ids:
+            return None
+        user_id = claims.user_id
+        limit = None if user_id is None else self.rights.get(user_id)
+        return limit_rights(claims.rights, limit) if limit else claims.rights
+
+
+def limit_rights(rights: Rights, limit: Rights) -> Rights | None:
+    return Rights(rights.scopes & limit.scopes, rights.permissions & limit.permissions) if limit.scopes else None
 
 
 class RevocationList:
@@ -68,10 +76,12 @@ get_revocations = REVOCATION_LIST.get_revocations
 
 def load_revocations(now: datetime) -> Revocations:
     ended_ids = Authorization.objects.filter(ended_at__gt=now - RETENTION).values_list("pk", flat=True)
-    changed_rights = ChangedRights.objects.filter(changed_at__gt=now - RETENTION).values_list("pk", "scopes")
-    return Revocations(
-        frozenset(ended_ids), {user_id: frozenset(scope_text.split()) for user_id, scope_text in changed_rights}
-    )
+    rows = ChangedRights.objects.filter(changed_at__gt=now - RETENTION).values_list("pk", "scopes", "permissions")
+    rights = {
+        user_id: Rights(frozenset(scope_text.split()), PERMISSIONS if names is None else frozenset(names))
+        for user_id, scope_text, names in rows
+    }
+    return Revocations(frozenset(ended_ids), rights)
 
 
 def revoke_authorizations(authorizations: QuerySet[Authorization], now: datetime) -> int:
@@ -88,13 +98,14 @@ def revoke_authorizations(authorizations: QuerySet[Authorization], now: datetime
 
 
 def record_changed_rights(users: QuerySet[User], now: datetime) -> None:
-    """Limits all tokens of these users to the users' current scopes."""
+    """Limits all tokens of these users to the users' current rights."""
     with transaction.atomic():
         # Locked, so that the second of two concurrent changes sees the first.
         user_ids = list(users.order_by("pk").select_for_update(no_key=True).values_list("pk", flat=True))
-        scopes_by_user = scopes.get_allowed_scopes(User.objects.filter(pk__in=user_ids))
-        rows = [ChangedRights(pk, scopes.format_scopes(user_scopes), now) for pk, user_scopes in scopes_by_user.items()]
-        ChangedRights.objects.bulk_create(
-            rows, update_conflicts=True, unique_fields=["user_id"], update_fields=["scopes", "changed_at"]
-        )
+        rows = [
+            ChangedRights(pk, scopes.format_scopes(rights.scopes), now, sorted(rights.permissions))
+            for pk, rights in scopes.get_rights(User.objects.filter(pk__in=user_ids)).items()
+        ]
+        updated = ["scopes", "changed_at", "permissions"]
+        ChangedRights.objects.bulk_create(rows, update_conflicts=True, unique_fields=["user_id"], update_fields=updated)
         transaction.on_commit(REVOCATION_LIST.invalidate)

@@ -35,8 +35,8 @@ def create_unusual_credentials(owner: User, plain: Credentials, expires_at: date
     """Creates the credentials of UNUSUAL_NAMES. The expiring key expires at this time."""
     key, token = plain["key"], plain["token"]
     reader, former_user = create_reader(), User.objects.create_user("former user", is_active=False)
-    ChangedRights.objects.create(user_id=reader.pk, scopes="read", changed_at=timezone.now())
-    ChangedRights.objects.create(user_id=former_user.pk, scopes="", changed_at=timezone.now())
+    ChangedRights.objects.create(user_id=reader.pk, scopes="read", permissions=[], changed_at=timezone.now())
+    ChangedRights.objects.create(user_id=former_user.pk, scopes="", permissions=[], changed_at=timezone.now())
     ended = Authorization.objects.create(created_at=expires_at, ended_at=timezone.now())
     # The list in memory may be from before these changes.
     revocations.REVOCATION_LIST.invalidate()

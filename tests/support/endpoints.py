@@ -2,13 +2,14 @@
 
 from typing import Any
 
-from django.contrib.auth.models import Permission, User
+from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.db import transaction
 from django.utils import timezone
 
 from books.writing.events import BOOK_CREATED
 from oauth.models import APIKey
+from oauth.scopes import SCOPES, select_permissions
 from webhooks.delivery import leases
 from webhooks.delivery.leases import LeasedDelivery
 from webhooks.encryption import encrypt_secret
@@ -23,9 +24,9 @@ SECRET = "whsec_dGhlIGtleSBvZiB0aGUgdGVzdHMnIGVuZHBvaW50"
 
 
 def create_owner(name: str = "listener") -> User:
-    """Creates a user who may have endpoints."""
+    """Creates a user who may have endpoints and keys."""
     user = User.objects.create_user(name)
-    user.user_permissions.add(Permission.objects.get(content_type__app_label="webhooks", codename="change_endpoint"))
+    user.user_permissions.set(select_permissions([*SCOPES["webhooks"].permissions, "oauth.add_apikey"]))
     return user
 
 

@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import padding
 from django.conf import settings
 from joserfc.jwk import RSAKey
 
+from oauth.scopes import PERMISSIONS
 from oauth.tokens import jwks
 
 HASHES: dict[str, hashes.HashAlgorithm] = {
@@ -50,6 +51,7 @@ def build_claims(user_id: Any, **changes: Any) -> dict[str, Any]:
         "jti": uuid4().hex,
         "iat": now,
         "exp": now + 3600,
+        "entitlements": sorted(PERMISSIONS),
     }
     return {name: value for name, value in {**valid, **changes}.items() if value is not None}
 

@@ -35,9 +35,10 @@ def create_reader(name: str = "reader") -> User:
     return User.objects.create_user(name)
 
 
-def create_librarian(name: str = "librarian") -> User:
+def create_librarian(name: str = "librarian", *others: str) -> User:
+    """Returns a user in the group Librarians, and in these others."""
     user = create_reader(name)
-    user.groups.add(Group.objects.get(name="Librarians"))
+    user.groups.set(Group.objects.filter(name__in=["Librarians", *others]))
     return user
 
 

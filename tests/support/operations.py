@@ -18,7 +18,6 @@ from books.operations.selection_tasks import DELETE, EDIT
 from books.operations.selections import StoredFilter
 from books.operations.worker import FAILURE_RETRIES, OperationRunner
 
-CHANGE_BOOKS = ["books.change_book"]
 MAX_LEASES = 100
 
 
@@ -40,16 +39,16 @@ def create_head_librarian() -> ActorRef:
 
 def begin_edit(actor: ActorRef, edit: Edit, events: bool = True, **filters: str) -> Operation:
     parameters = {"filter": StoredFilter("v2", filters).to_parameters(), **edit.to_parameters(), "events": events}
-    return store_operation(EDIT, parameters, actor, timezone.now(), CHANGE_BOOKS)
+    return store_operation(EDIT, parameters, actor, timezone.now())
 
 
 def begin_deletion(actor: ActorRef, **filters: str) -> Operation:
     parameters = {"filter": StoredFilter("v2", filters).to_parameters()}
-    return store_operation(DELETE, parameters, actor, timezone.now(), CHANGE_BOOKS)
+    return store_operation(DELETE, parameters, actor, timezone.now())
 
 
 def begin_undo(operation: Operation, actor: ActorRef) -> Operation:
-    return undo_operation(operation.pk, actor, timezone.now(), CHANGE_BOOKS)
+    return undo_operation(operation.pk, actor, timezone.now())
 
 
 def run_operations(*operations: Operation) -> None:
@@ -88,8 +87,8 @@ def do_undo(operation: Operation, actor: ActorRef) -> Operation:
 
 
 def begin_task(actor: ActorRef, kind: str, **parameters: Any) -> Operation:
-    """Begins an operation of another kind, for which nobody needs a permission."""
-    return store_operation(kind, parameters, actor, timezone.now(), [])
+    """Begins an operation of another kind."""
+    return store_operation(kind, parameters, actor, timezone.now())
 
 
 def begin_export(actor: ActorRef) -> Operation:

@@ -14,11 +14,12 @@ from books.admin.book.forms import format_isbn_in_use
 from books.admin.book.history import find_known_book, redirect_unknown
 from books.admin.descriptions import Link, describe_entries, format_value, history_address, label_field
 from books.admin.pager import PAGE_SIZE, Pager
-from books.admin.views import ADD_BOOK, VIEW_HISTORY, find_librarian, render_page, report_rejected
+from books.admin.views import find_librarian, render_page, report_rejected
 from books.book_fields import FIELDS
 from books.history.change_pages import TimeCursor, read_deleted_page
 from books.history.records import MERGED_INTO
 from books.models import Book, Change
+from books.permissions import ADD_BOOK, VIEW_HISTORY
 from books.writing import changes
 
 # The name of the button that restores the book before its form is saved.

@@ -15,10 +15,10 @@ from django.utils.translation import gettext as _
 
 from books.admin.book.warnings import BookWarning, find_warnings
 from books.admin.descriptions import ValueLine, compare_fields, format_value
-from books.admin.views import VIEW_HISTORY
 from books.history.change_pages import NAME_COLUMNS
 from books.isbn import hyphenate_isbn, normalize_isbn
 from books.models import Actor, Book, Change
+from books.permissions import VIEW_HISTORY
 from books.search.scans import read_scan
 from library_site.admin.moments import format_age
 

@@ -24,12 +24,13 @@ from books.admin.descriptions import (
     state_address,
 )
 from books.admin.pager import PAGE_SIZE, Pager
-from books.admin.views import SEE_BOOKS, VIEW_HISTORY, has_any_permission, render_page
+from books.admin.views import SEE_BOOKS, has_any_permission, render_page
 from books.book_fields import FIELDS
 from books.history.change_pages import Entry, VersionCursor, read_book_page
 from books.history.records import MERGED_INTO
 from books.history.states import DELETIONS, MAX_VERSION, UnknownVersion, find_present_state, find_state
 from books.models import Book, Change
+from books.permissions import BOOK_ACTIONS, VIEW_HISTORY
 from library_site.db.integers import BIGINT_MAX, parse_integer
 from library_site.db.keyset import Start
 
@@ -80,7 +81,7 @@ def show_history(request: HttpRequest, object_id: str) -> HttpResponse:
             initial={"version": find_previous_version(book, entries), "other": book.version}, label_suffix=""
         ),
         merged_books=list_merged(book.pk),
-        may_restore=book.is_restorable and request.user.has_perm("books.add_book"),
+        may_restore=book.is_restorable and request.user.has_perms(BOOK_ACTIONS["restore"]),
     )
 
 
@@ -186,7 +187,7 @@ def build_columns(request: HttpRequest, book: KnownBook, form: VersionsForm) -> 
         states = [(version, find_state(book.pk, version)) for version in sorted(versions)]
     except UnknownVersion:
         return []
-    may_restore = book.is_there and request.user.has_perm("books.change_book")
+    may_restore = book.is_there and request.user.has_perms(BOOK_ACTIONS["revert"])
     return [
         {
             "version": version,

@@ -11,6 +11,7 @@ from books.admin.list.words import list_similar_searches
 from books.admin.views import render_page
 from books.isbn import hyphenate_isbn
 from books.models import Book
+from books.permissions import ADD_BOOK
 from books.search.matches import find_first
 from books.search.quality import EXPLANATIONS
 from books.search.scans import Scan, ScanKind, read_scan
@@ -43,7 +44,7 @@ def show_scan(request: HttpRequest) -> HttpResponse:
         scan=scan,
         books=books[:MAX_NUMBERED_BOOKS],
         similar_searches=list_similar_searches(scan) if is_absent else [],
-        absence=explain_absence(scan, request.user.has_perm("books.add_book")) if is_absent else None,
+        absence=explain_absence(scan, request.user.has_perm(ADD_BOOK)) if is_absent else None,
         has_more=len(books) > MAX_NUMBERED_BOOKS,
         list_address=reverse("admin:books_book_changelist", query={"q": scan.text}),
     )

@@ -23,6 +23,7 @@ from books.book_values import BookValues
 from books.history.actors import ActorRef
 from books.history.states import MAX_VERSION
 from books.models import Book, Change
+from books.permissions import ADD_BOOK
 from books.search.matches import find_by_code
 from books.search.scans import Scan, ScanKind, read_scan
 from books.writing import changes
@@ -111,7 +112,7 @@ def find_match(request: HttpRequest, code: str) -> ScanResult:
     scan = read_scan(code)
     books = find_by_code(scan, MAX_NAMED_BOOKS)
     if not books:
-        return explain_no_match(scan, may_add=request.user.has_perm("books.add_book"))
+        return explain_no_match(scan, may_add=request.user.has_perm(ADD_BOOK))
     if len(books) > 1:
         names = "; ".join(f"#{book.pk} {book.title} ({STATES[name_state(book.available)]})" for book in books)
         message = _("Several books have this code: {names}. Type the ID of the right one with its #.")

@@ -15,8 +15,9 @@ from msgspec import Meta
 
 from books.admin.list.filters import MAX_GENRES, MAX_IDS_LENGTH, build_genre_filter
 from books.admin.pager import Pager
-from books.admin.views import BULK_EDIT, CHANGE_BOOK, render_page
+from books.admin.views import render_page
 from books.book_fields import MAX_LENGTHS
+from books.permissions import OPERATION_KINDS
 from books.search.counts import MAX_COUNTED_GENRES, GenreCount, count_genres
 from books.summaries import BOOKS, find_count_time, read_summary
 from library_site.api.cursors import PageCursor
@@ -53,7 +54,7 @@ def show_genres(request: HttpRequest) -> HttpResponse:
         "genres",
         _("Genres"),
         page_help=_("Each book names its genre. Tick one to rename it in all its books, or several to make them one."),
-        may_rename=request.user.has_perms([BULK_EDIT, CHANGE_BOOK]),
+        may_rename=request.user.has_perms(OPERATION_KINDS["edit"]),
         has_spellings=any(genre.spellings > 1 for genre in genres),
         most=max((genre.books for genre in genres), default=1),
         counted_at=find_count_time(summary, now),

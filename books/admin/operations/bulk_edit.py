@@ -102,7 +102,7 @@ def begin_or_ask_again(request: HttpRequest, question: Question) -> HttpResponse
     parameters = change.build_parameters(events="silent" not in request.POST)
     # The same token from another user is not a repetition.
     token = f"{request.user.pk} {question.token}"
-    operation = store_operation(change.kind.name, parameters, actor, timezone.now(), change.kind.permissions, token)
+    operation = store_operation(change.kind.name, parameters, actor, timezone.now(), token)
     return HttpResponseRedirect(operation_address(operation.pk))
 
 

@@ -13,7 +13,7 @@ from django.utils.formats import number_format
 from django.utils.translation import gettext, ngettext_lazy
 
 from books.admin.operations.bulk_edit import DELETE_BUTTON, ask, is_across, read_selected_books, render_preview
-from books.admin.views import BULK_EDIT, find_librarian, may_undo, report_done
+from books.admin.views import find_librarian, may_undo, report_done
 from books.models import Book
 from books.operations.edits import Edit
 from books.operations.selection_tasks import (
@@ -23,6 +23,7 @@ from books.operations.selection_tasks import (
     SelectionTask,
     run_small_operation,
 )
+from books.permissions import BULK_EDIT
 
 # One transaction can change so many books without blocking other writers for long.
 MAX_BOOKS = 1_000

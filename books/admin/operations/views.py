@@ -36,21 +36,14 @@ from books.admin.operations.descriptions import (
     list_problems,
 )
 from books.admin.pager import PAGE_SIZE, Pager
-from books.admin.views import (
-    BULK_EDIT,
-    UNDO_OTHERS,
-    VIEW_HISTORY,
-    has_any_permission,
-    may_undo,
-    render_page,
-)
+from books.admin.views import has_any_permission, may_undo, render_page
 from books.history.actors import get_or_create_actor
 from books.history.change_pages import NAME_COLUMNS, ActorNames
 from books.models import Actor, Change, Operation
 from books.operations import lifecycle
 from books.operations.lifecycle import OperationNotFound
 from books.operations.selections import read_stored_filter
-from books.operations.undo import UndoTask
+from books.permissions import OPERATION_VIEWERS, UNDO_OTHERS, VIEW_HISTORY
 from library_site.http.api_errors import APIError
 
 # The page of an operation names so many of the books that it changed.
@@ -163,7 +156,7 @@ def undo(request: HttpRequest, operation_id: int) -> HttpResponse:
         raise PermissionDenied
     actor = get_or_create_actor(Actor.Channel.OPERATION, user_id=request.user.pk)
     try:
-        operation_id = lifecycle.undo_operation(operation_id, actor, timezone.now(), UndoTask.permissions).pk
+        operation_id = lifecycle.undo_operation(operation_id, actor, timezone.now()).pk
     except APIError as refusal:
         messages.error(request, ERRORS[type(refusal)])
     return redirect("admin:operation", operation_id)
@@ -175,7 +168,7 @@ def find_visible(request: HttpRequest, operation_id: int) -> Operation:
         operation = lifecycle.find_operation(operation_id)
     except OperationNotFound as error:
         raise Http404 from error
-    if not is_own(request, operation) and not has_any_permission(request, [VIEW_HISTORY, BULK_EDIT]):
+    if not is_own(request, operation) and not has_any_permission(request, OPERATION_VIEWERS):
         raise PermissionDenied
     return operation
 

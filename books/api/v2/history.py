@@ -21,6 +21,7 @@ from books.history.change_pages import (
     read_recent_page,
 )
 from books.models import Change
+from books.permissions import HISTORY_ACTIONS
 from library_site.api.pagination import NewestFirstPagination
 from library_site.api.query import UnknownParameter, check_parameters
 from library_site.api.viewsets import APIViewSet
@@ -37,9 +38,10 @@ class TimePagination(NewestFirstPagination):
 
 @document_history
 class HistoryViewSet(APIViewSet):
-    """Names are personal data: whatever LIBRARY_ACCESS says, the history is for credentials that may change books."""
+    """Names are personal data: whatever LIBRARY_ACCESS says, the history is for credentials."""
 
     permission_classes = [HasViewScope]
+    required_permissions = HISTORY_ACTIONS
     scope = "write"
     noun, tag = "change", "History"
     path_parameters = [BOOK_ID_PARAMETER]

@@ -3,11 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, cast
 
-from django.contrib.auth.models import User
 from django.http import HttpResponse
 from django.urls import reverse
 from django.utils import timezone
-from rest_framework.exceptions import ErrorDetail, PermissionDenied, ValidationError
+from rest_framework.exceptions import ErrorDetail, ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -35,6 +34,7 @@ from books.operations.lifecycle import (
 from books.operations.previews import Preview
 from books.operations.selection_tasks import DELETE, DeleteTask, EditTask, OperationRequest
 from books.operations.selections import StoredFilter
+from books.permissions import OPERATION_ACTIONS, OPERATION_VIEWERS, UNDO_OTHERS, VIEW_HISTORY
 from books.read_model import BookEncoder
 from library_site.api.idempotency import idempotent
 from library_site.api.pagination import NewestFirstPagination
@@ -43,18 +43,9 @@ from library_site.api.responses import RETRY_SOON, json_response
 from library_site.api.viewsets import APIViewSet
 from oauth.credentials import Credential
 from oauth.issuers import describe_credential
-from oauth.permissions import HasUser, HasViewScope
-from oauth.scopes import SCOPES
+from oauth.permissions import HasUser, HasViewScope, require_permission
 
-OTHERS_OPERATIONS = "books.undo_others_operations"
 SCOPE = "write"
-BULK_PERMISSIONS = [permission for permission in [SCOPES[SCOPE].permission] if permission]
-
-
-class ForeignOperation(PermissionDenied):
-    """The operation belongs to another user."""
-
-    default_detail = "Only who began the operation, or a head librarian, may do this"
 
 
 @document_operations
@@ -62,6 +53,7 @@ class OperationViewSet(APIViewSet):
     """Whatever LIBRARY_ACCESS says, operations are for credentials: somebody must answer for them."""
 
     permission_classes = [HasViewScope, HasUser]
+    required_permissions = OPERATION_ACTIONS
     scope = SCOPE
     noun = "operation"
     not_found = OperationNotFound
@@ -76,6 +68,7 @@ class OperationViewSet(APIViewSet):
     def create(self, request: Request) -> HttpResponse:
         dry_run = read_dry_run(request)
         change, events = self.read_change(request)
+        require_permission(get_credential(request), SCOPE, frozenset(change.kind.permissions))
         if dry_run:
             return json_response(describe_preview(self.books.get_representation(), change.preview()))
         operation = store_operation(
@@ -83,7 +76,6 @@ class OperationViewSet(APIViewSet):
             change.build_parameters(events=events),
             find_caller(request),
             timezone.now(),
-            BULK_PERMISSIONS,
             credential=describe_credential(get_credential(request), SCOPE),
         )
         return answer_accepted(request, operation)
@@ -100,7 +92,9 @@ class OperationViewSet(APIViewSet):
 
     def retrieve(self, request: Request, operation_id: int) -> HttpResponse:
         check_parameters(request, [])
-        operation = find_operation(operation_id)
+        operation, credential = find_operation(operation_id), get_credential(request)
+        if not is_own(credential, operation) and credential.permissions.isdisjoint(OPERATION_VIEWERS):
+            require_permission(credential, SCOPE, frozenset([VIEW_HISTORY]))
         [content] = represent_operations([operation])
         return json_response(content, headers=build_retry_headers(operation))
 
@@ -113,17 +107,15 @@ class OperationViewSet(APIViewSet):
     def undo(self, request: Request, operation_id: int) -> HttpResponse:
         self.check_operator(request, operation_id)
         credential = describe_credential(get_credential(request), SCOPE)
-        undo = undo_operation(operation_id, find_caller(request), timezone.now(), BULK_PERMISSIONS, credential)
+        undo = undo_operation(operation_id, find_caller(request), timezone.now(), credential)
         return answer_accepted(request, undo)
 
     def check_operator(self, request: Request, operation_id: int) -> None:
-        """Raises UnknownParameter, OperationNotFound, ForeignOperation."""
+        """Raises UnknownParameter, OperationNotFound, PermissionDenied."""
         check_parameters(request, [])
-        user_id = get_credential(request).user_id
-        if find_operation(operation_id).actor.user_id != user_id:
-            user = User.objects.filter(pk=user_id or 0).first()
-            if user is None or not user.has_perm(OTHERS_OPERATIONS):
-                raise ForeignOperation
+        credential = get_credential(request)
+        if not is_own(credential, find_operation(operation_id)):
+            require_permission(credential, SCOPE, frozenset([UNDO_OTHERS]))
 
     def read_change(self, request: Request) -> tuple[OperationRequest, bool]:
         """Returns the request, and whether it sends events. Raises ParseError, ValidationError."""
@@ -149,6 +141,10 @@ class OperationViewSet(APIViewSet):
 
 def get_credential(request: Request) -> Credential:
     return cast("Credential", request.auth)
+
+
+def is_own(credential: Credential, operation: Operation) -> bool:
+    return operation.actor.user_id == credential.user_id
 
 
 def find_caller(request: Request) -> ActorRef:

@@ -38,6 +38,7 @@ from books.api.views import BookViewSet, get_credential, make_book_values, read_
 from books.history.actors import get_or_create_actor
 from books.history.states import find_state
 from books.models import Actor
+from books.permissions import BOOK_ACTIONS, BULK_ACTIONS
 from books.read_model import ReadSerializer
 from books.serializers import BookSerializer
 from books.writing import changes
@@ -48,6 +49,7 @@ from library_site.api.idempotency import idempotent
 from library_site.api.query import FieldErrors, Query, check_parameters, read_list
 from library_site.api.responses import json_response
 from library_site.api.suggestions import suggest_names
+from oauth.permissions import require_permission
 
 
 @document_books
@@ -100,6 +102,7 @@ class BookViewSetV2(BookViewSet):
 
     def list(self, request: Request, *arguments: Any, **options: Any) -> Any:
         if format := choose_format(request.META.get("HTTP_ACCEPT", "")):
+            require_permission(get_credential(request), "read", frozenset(BOOK_ACTIONS["export"]))
             check_parameters(request, get_filters(self.filterset_class))
             return export_books(self.filter_queryset(self.get_queryset()), request, format)
         return super().list(request)
@@ -114,6 +117,8 @@ class BookViewSetV2(BookViewSet):
         dry_run = read_dry_run(request)
         # Values that remain here would wait for the garbage collector, as the serializer does.
         operations, problems = self.read_values(request).pop("operations")
+        needed = {name for item in operations.values() for name in BULK_ACTIONS[item.op]}
+        require_permission(get_credential(request), "write", frozenset(needed))
         actor = get_or_create_actor(Actor.Channel.BULK, credential=get_credential(request))
         books = self.get_queryset()
         results = bulk.apply_items(operations, problems, books, request, actor, now=timezone.now(), dry_run=dry_run)

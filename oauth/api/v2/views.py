@@ -20,6 +20,7 @@ from oauth.api.v2.serializers import APIKeyCreateSerializer, APIKeySerializer
 from oauth.credentials import Credential
 from oauth.models import APIKey
 from oauth.permissions import HasCredential, HasUser, InsufficientScope
+from oauth.scopes import KEY_PERMISSIONS, get_user_rights
 
 
 @document_api_keys
@@ -27,6 +28,7 @@ class APIKeyViewSet(APIViewSet):
     """Those of the credential's own person, while they are good."""
 
     permission_classes = [HasCredential, HasUser]
+    required_permissions = KEY_PERMISSIONS
     noun = "API key"
     not_found = api_keys.KeyNotFound
     path_parameters = [KEY_ID]
@@ -80,7 +82,7 @@ def require_scopes(request: Request, scopes: frozenset[str]) -> None:
     """Raises InsufficientScope."""
     credential = cast("Credential", request.auth)
     if missing_scopes := sorted(scopes - credential.scopes):
-        raise InsufficientScope(missing_scopes[0], credential.user_id)
+        raise InsufficientScope(missing_scopes[0], get_user_rights(cast("User", request.user)))
 
 
 def require_future(expires_at: datetime | None, now: datetime) -> None:

@@ -25,6 +25,7 @@ from books.writing import changes
 from oauth import api_keys
 from oauth.accounts import mails, totp
 from oauth.models import AccountMail, APIKey, Authorization, ChangedRights, Profile, RecoveryCode
+from oauth.scopes import get_user_rights
 from oauth.tokens.revocations import REVOCATION_LIST
 from tests.support import oauth_flows
 from tests.support.admin_pages import dump_database, submit_action
@@ -308,7 +309,13 @@ def test_all_that_is_known_of_a_person_is_exported(ada: Scenario, capsys: pytest
         "codes": 0,
         "access_tokens": 1,
         "refresh_tokens": 1,
-        "changed_rights": [{"scopes": "read write webhooks", "changed_at": format_event_time(rights.changed_at)}],
+        "changed_rights": [
+            {
+                "scopes": "read write webhooks",
+                "permissions": sorted(get_user_rights(ada.user).permissions),
+                "changed_at": format_event_time(rights.changed_at),
+            }
+        ],
         "second_factor": {
             "created_at": format_event_time(factor.created_at),
             "wrong_codes": 0,

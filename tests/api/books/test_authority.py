@@ -88,7 +88,7 @@ def ada(db: None) -> User:
     # Grace's credentials are valid all the time: hers are not asked.
     grace = create_librarian("grace")
     create_key_header(grace), create_app_header(grace)
-    return create_librarian("ada")
+    return create_librarian("ada", "Head librarians")
 
 
 def begin(api: httpx.Client, header: dict[str, str], address: str = OPERATIONS) -> Operation:

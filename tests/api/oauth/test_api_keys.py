@@ -23,6 +23,11 @@ from tests.support.oauth_flows import (
 KEYS = "/api/v2/api-keys"
 
 
+def create_key_owner(name: str = "librarian") -> User:
+    """Returns a user who may make keys, too."""
+    return create_librarian(name, "Developers")
+
+
 def create_key(api: httpx.Client, headers: dict[str, str], **fields: Any) -> dict[str, Any]:
     response = api.post(KEYS, json={"name": "Night import", "scopes": "read", **fields}, headers=headers)
     assert response.status_code == 201, response.text
@@ -31,7 +36,7 @@ def create_key(api: httpx.Client, headers: dict[str, str], **fields: Any) -> dic
 
 
 def test_a_new_key_is_shown_once_and_works(api: httpx.Client) -> None:
-    owner = create_librarian()
+    owner = create_key_owner()
     response = api.post(KEYS, json={"name": "Night import", "scopes": "write read"}, headers=create_key_header(owner))
     key = response.json()
     stored = APIKey.objects.get(prefix=key["id"])
@@ -52,7 +57,7 @@ def test_a_new_key_is_shown_once_and_works(api: httpx.Client) -> None:
 
 
 def test_reading_a_key_does_not_show_it(api: httpx.Client) -> None:
-    key_header = create_key_header(create_librarian())
+    key_header = create_key_header(create_key_owner())
     key = create_key(api, key_header)
     text = key.pop("key")
     detail_response = api.get(f"{KEYS}/{key['id']}", headers=key_header)
@@ -64,7 +69,7 @@ def test_reading_a_key_does_not_show_it(api: httpx.Client) -> None:
 
 
 def test_no_key_has_more_scopes_than_the_key_that_made_it(api: httpx.Client) -> None:
-    key_header = create_key_header(create_librarian(), "read")
+    key_header = create_key_header(create_key_owner(), "read")
     response = api.post(KEYS, json={"name": "More", "scopes": "read write"}, headers=key_header)
     assert response.status_code == 403
     assert response.json()["error"]["code"] == "FORBIDDEN"
@@ -73,7 +78,7 @@ def test_no_key_has_more_scopes_than_the_key_that_made_it(api: httpx.Client) -> 
 
 
 def test_a_key_does_not_outlive_the_key_that_made_it(api: httpx.Client) -> None:
-    key_header = create_key_header(create_librarian(), expires_at=timezone.now() + timedelta(days=1))
+    key_header = create_key_header(create_key_owner(), expires_at=timezone.now() + timedelta(days=1))
     child = create_key(api, key_header, expires_at="2199-01-01T00:00:00Z")
     grandchild = create_key(api, {"X-API-Key": child["key"]})
     first = APIKey.objects.get(name="Test")
@@ -90,7 +95,7 @@ def obtain_app_header(api: httpx.Client, owner: User) -> dict[str, str]:
 
 
 def test_a_key_does_not_outlive_the_app_that_made_it(api: httpx.Client) -> None:
-    key = create_key(api, obtain_app_header(api, create_librarian()))
+    key = create_key(api, obtain_app_header(api, create_key_owner()))
     grandchild = create_key(api, {"X-API-Key": key["key"]})
     assert key["expires_at"] is not None
     revocations.revoke_authorizations(Authorization.objects.all(), timezone.now())
@@ -99,11 +104,11 @@ def test_a_key_does_not_outlive_the_app_that_made_it(api: httpx.Client) -> None:
 
 
 def test_a_key_is_seen_and_revoked_by_its_owner_and_the_app_that_made_it(api: httpx.Client) -> None:
-    owner = create_librarian()
+    owner = create_key_owner()
     key_header, app_header = create_key_header(owner), obtain_app_header(api, owner)
     own, other = create_key(api, app_header), APIKey.objects.get(name="Test").prefix
     assert [key["id"] for key in api.get(KEYS, headers=app_header).json()["results"]] == [own["id"]]
-    stranger = create_key_header(create_librarian("other"))
+    stranger = create_key_header(create_key_owner("other"))
     assert [key["name"] for key in api.get(KEYS, headers=stranger).json()["results"]] == ["Test"]
     for headers, key_id in ((app_header, other), (stranger, other), (stranger, own["id"])):
         assert api.get(f"{KEYS}/{key_id}", headers=headers).status_code == 404
@@ -124,7 +129,7 @@ def test_keys_need_a_credential_under_every_policy(api: httpx.Client) -> None:
 
 
 def test_the_invalid_field_of_a_body_is_named(api: httpx.Client) -> None:
-    key_header = create_key_header(create_librarian())
+    key_header = create_key_header(create_key_owner())
     changes: list[tuple[str, Any]] = [
         *(("name", value) for value in ("", "x" * 101, 7, "a\0b")),
         *(("scopes", value) for value in ("", "read all", ["read"])),
@@ -139,7 +144,7 @@ def test_the_invalid_field_of_a_body_is_named(api: httpx.Client) -> None:
 
 
 def test_nobody_has_more_than_a_hundred_keys(api: httpx.Client) -> None:
-    owner = create_librarian()
+    owner = create_key_owner()
     key_header = create_key_header(owner)
     key = APIKey.objects.get()
     APIKey.objects.bulk_create(
@@ -152,7 +157,7 @@ def test_nobody_has_more_than_a_hundred_keys(api: httpx.Client) -> None:
 
 
 def test_unknown_parameters_and_methods_are_refused(api: httpx.Client) -> None:
-    key_header = create_key_header(create_librarian())
+    key_header = create_key_header(create_key_owner())
     assert api.get(f"{KEYS}?limit=5", headers=key_header).status_code == 400
     assert api.put(KEYS, json={}, headers=key_header).status_code == 405
     response = api.options(KEYS, headers=key_header)

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 from django.contrib.auth.models import Group, Permission, User
 from django.db import connection, transaction
@@ -17,7 +18,15 @@ from oauth import api_keys
 from oauth.authentication import verify_token
 from oauth.credentials import Credential, InvalidCredential
 from oauth.models import APIKey, Authorization, ChangedRights
-from oauth.scopes import NO_SCOPES, format_scopes, parse_scopes
+from oauth.scopes import (
+    NO_PERMISSIONS,
+    NO_RIGHTS,
+    NO_SCOPES,
+    Rights,
+    format_scopes,
+    get_user_rights,
+    parse_scopes,
+)
 from oauth.tokens import access_tokens, revocations
 from oauth.tokens.revocations import RevocationList
 from tests.support.forged_tokens import build_claims, forge_token
@@ -28,6 +37,8 @@ from tests.support.oauth_flows import (
     create_public_app,
     deactivate_without_signal,
 )
+
+CHANGE_BOOK = "books.change_book"
 
 
 class Scenario:
@@ -44,16 +55,17 @@ class Scenario:
         authorization = Authorization.objects.create(
             user=self.user, application=app, scopes="read write", created_at=timezone.now()
         )
-        return forge_token(build_claims(self.user.pk, sid=str(authorization.pk)))
+        permissions = sorted(get_user_rights(self.user).permissions)
+        return forge_token(build_claims(self.user.pk, sid=str(authorization.pk), entitlements=permissions))
 
 
 def read_scopes(token: str) -> str | None:
-    """Returns the scopes that the library still grants to an access token."""
+    """Returns the scopes that the library still grants to an access token; `write` if it still changes books."""
     try:
-        _, _, remaining_scopes = verify_token(token, timezone.now().timestamp())
+        _, rights = verify_token(token, timezone.now().timestamp())
     except access_tokens.InvalidToken:
         return None
-    return format_scopes(remaining_scopes)
+    return format_scopes(rights.scopes - (NO_SCOPES if CHANGE_BOOK in rights.permissions else {"write"}))
 
 
 Change = Callable[[Scenario], object]
@@ -211,12 +223,12 @@ def test_a_change_that_is_rolled_back_ends_nothing(scenario: Scenario) -> None:
 
 def test_another_process_knows_before_five_seconds_have_passed(scenario: Scenario) -> None:
     claims = access_tokens.verify_access_token(scenario.shelf_token, now=timezone.now().timestamp())
-    other, scopes = RevocationList(), []
+    other, rights = RevocationList(), []
     for change in (lambda _: None, ROLE_CHANGES["user.groups.clear"], revoke):
         change(scenario)
         other.read_at -= 5
-        scopes.append(other.get_revocations().get_remaining_scopes(claims.sid, claims.user_id, claims.scopes))
-    assert scopes == [{"read", "write"}, {"read"}, None]
+        rights.append(other.get_revocations().find_remaining_rights(claims))
+    assert rights == [claims.rights, Rights(frozenset({"read"}), NO_PERMISSIONS), None]
 
 
 def test_the_time_of_the_first_end_stays(scenario: Scenario) -> None:
@@ -319,9 +331,23 @@ def test_a_token_of_an_unknown_grant_is_limited_to_the_rights_of_its_user(scenar
     assert read_scopes(token) == "read"
 
 
-def test_nothing_is_left_of_an_ended_grant() -> None:
-    state = revocations.Revocations(frozenset(), {7: parse_scopes("read")})
-    claims = build_claims(7)
-    assert state.get_remaining_scopes(claims["sid"], 7, parse_scopes("read write")) == parse_scopes("read")
-    assert state.get_remaining_scopes(claims["sid"], 7, parse_scopes("write")) == NO_SCOPES
-    assert state.get_remaining_scopes(claims["sid"], 8, parse_scopes("read write")) == parse_scopes("read write")
+def test_a_token_has_no_right_that_its_user_has_lost() -> None:
+    limit = Rights(parse_scopes("read"), frozenset({CHANGE_BOOK}))
+    state = revocations.Revocations(frozenset(), {7: limit, 9: NO_RIGHTS})
+    token = Rights(parse_scopes("read write"), frozenset({"books.add_book", CHANGE_BOOK}))
+    rights = [state.find_remaining_rights(build_token(user_id, token)) for user_id in (7, 8, 9)]
+    assert rights == [limit, token, None]
+    writing = Rights(parse_scopes("write"), NO_PERMISSIONS)
+    assert state.find_remaining_rights(build_token(7, writing)) == NO_RIGHTS
+
+
+def build_token(user_id: int, rights: Rights) -> access_tokens.Claims:
+    claims = build_claims(user_id, scope=" ".join(rights.scopes), entitlements=sorted(rights.permissions))
+    return msgspec.convert(claims, access_tokens.Claims)
+
+
+def test_the_rights_that_an_earlier_release_stored_limit_the_scopes_alone(scenario: Scenario) -> None:
+    """The tokens of that release have no permissions, so there is none to take away."""
+    ChangedRights.objects.update(scopes="write", permissions=None)
+    revocations.REVOCATION_LIST.invalidate()
+    assert read_scopes(scenario.shelf_token) == "write"

@@ -11,7 +11,6 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, DjangoCaptureOnCommitCallbacks, Settings
 
 from oauth.credentials import build_challenge
-from tests.support import oauth_flows
 from tests.support.books import build_book
 from tests.support.endpoints import (
     OLD_SECRET,
@@ -179,7 +178,7 @@ def test_an_operation_needs_its_scope_and_its_owner(api: httpx.Client) -> None:
     """Also in a library that is open."""
     endpoint = create_endpoint()
     delivery = deliver_new_book(api, endpoint)
-    reader = create_key_header(oauth_flows.create_librarian(), "read write")
+    reader = create_key_header(create_owner("reader"), "read write")
     other = create_key_header(create_owner("other"), "webhooks")
     scope_challenge = build_challenge(error="insufficient_scope", scope="webhooks")
     for method, path in (*OPERATIONS, ("GET", EVENTS)):

@@ -139,7 +139,7 @@ def test_ended_keys_are_stored_for_a_month(field: str) -> None:
 
 
 def test_access_stays_as_long_as_the_keys_made_with_it(api: httpx.Client) -> None:
-    tokens = obtain_tokens(api, create_reader(), create_confidential_app())
+    tokens = obtain_tokens(api, create_librarian("librarian", "Developers"), create_confidential_app())
     headers = build_bearer_header(tokens["access_token"])
     api.post("/api/v2/api-keys", json={"name": "import", "scopes": "read"}, headers=headers)
     now = timezone.now()

@@ -19,6 +19,7 @@ from webhooks.api.v2.documents import document_deliveries, document_redeliver
 from webhooks.api.v2.endpoints import WebhookViewSet, accepted_response
 from webhooks.api.v2.serializers import FILTER_CHOICES, DeliverySerializer, WholeDeliverySerializer
 from webhooks.models import Attempt, Delivery
+from webhooks.permissions import DELIVERY_ACTIONS
 
 FILTER_FIELDS = {"state": "state", "kind": "event__kind"}
 
@@ -32,6 +33,7 @@ class DeliveryNotFound(APIError):
 
 @document_deliveries
 class DeliveryViewSet(WebhookViewSet):
+    required_permissions = DELIVERY_ACTIONS
     noun, plural = "delivery", "deliveries"
     not_found = DeliveryNotFound
     queryset = Delivery.objects.order_by("-pk")

@@ -37,6 +37,7 @@ from webhooks.api.v2.serializers import (
     WebhookSerializer,
 )
 from webhooks.models import Delivery, Endpoint
+from webhooks.permissions import ENDPOINT_ACTIONS
 
 
 class WebhookViewSet(APIViewSet):
@@ -55,6 +56,7 @@ class WebhookViewSet(APIViewSet):
 
 @document_endpoints
 class EndpointViewSet(WebhookViewSet):
+    required_permissions = ENDPOINT_ACTIONS
     noun = "webhook"
     not_found = endpoints.EndpointNotFound
     queryset = Endpoint.objects.order_by("pk")

@@ -20,6 +20,7 @@ from webhooks import stream
 from webhooks.api.v2.documents import document_stream
 from webhooks.api.v2.endpoints import WebhookViewSet
 from webhooks.models import Event
+from webhooks.permissions import EVENT_ACTIONS
 from webhooks.registry import EVENT_KINDS
 from webhooks.stream import StreamCursor
 
@@ -29,6 +30,7 @@ KNOWN_PARAMETERS = ("after", "limit", "kinds")
 class EventViewSet(WebhookViewSet):
     # The stream is nobody's own.
     permission_classes = [HasViewScope]
+    required_permissions = EVENT_ACTIONS
     queryset = Event.objects.order_by("transaction", "pk")
 
     @document_stream

@@ -103,7 +103,7 @@ def run_task(
     user = User.objects.get(username="head")
     parameters = {"file": store_file(content, user.pk).pk, "encoding": "", "rules": msgspec.to_builtins(rules)}
     actor = get_or_create_actor(Actor.Channel.IMPORT, user_id=user.pk)
-    operation = store_operation(kind, parameters, actor, timezone.now(), [])
+    operation = store_operation(kind, parameters, actor, timezone.now())
     lease = worker.claim_operation()
     assert lease
     runner = worker.OperationRunner(lease, Event())
@@ -138,7 +138,7 @@ def assert_same_results(rows: Sequence[Sequence[Any]], rules: ImportRules, monke
 @pytest.fixture
 def pks(db: None) -> list[int]:
     """The ids of three books. Two have the same ISBN in different writings."""
-    User.objects.create_user("head", is_staff=True)
+    User.objects.create_superuser("head")
     isbns = [EMMA, LALKA, LALKA_10]
     return [create_book(isbn=isbn, title=f"Book {isbn}", year=1900, genre="there").pk for isbn in isbns]
 

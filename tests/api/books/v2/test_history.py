@@ -319,7 +319,8 @@ def test_the_history_needs_a_credential_that_may_write(
     assert [response.headers.get("WWW-Authenticate") for response in responses] == [
         build_challenge(),
         build_challenge(error="invalid_token"),
-        *[build_challenge(error="insufficient_scope", scope="write")] * 2,
+        build_challenge(error="insufficient_scope", scope="write"),
+        None,
         None,
         None,
     ]

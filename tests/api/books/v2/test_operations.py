@@ -51,6 +51,11 @@ INVALID_BODIES: list[tuple[Any, list[str]]] = [
 ]  # fmt: skip
 
 
+@pytest.fixture
+def librarian(db: None) -> User:
+    return create_librarian("ada", "Head librarians")
+
+
 def begin(api: httpx.Client, key: dict[str, str], body: Any = SET_YEAR, **headers: str) -> httpx.Response:
     headers = {**key, "Content-Type": "application/json", **headers}
     return api.post(OPERATIONS, content=json.dumps(body), headers=headers)
@@ -270,7 +275,7 @@ def test_a_person_lists_the_operations_of_all_credentials(
     """The newest first, as each is shown alone, and no operation of anybody else."""
     create_book(genre="Novel")
     done, waiting = (begin(api, header).json()["id"] for header in (key, create_token_header(librarian, scope="write")))
-    other_key = create_key_header(create_librarian("grace"))
+    other_key = create_key_header(create_librarian("grace", "Head librarians"))
     foreign = begin(api, other_key).json()["id"]
     Operation.objects.filter(pk=done).update(state="done", next_at=None)
     undo = Operation.objects.create(

@@ -256,7 +256,7 @@ def test_real_responses_are_as_documented(api: httpx.Client, document: dict[str,
 def test_responses_about_operations_are_as_documented(
     api: httpx.Client, document: dict[str, Any], book: dict[str, Any]
 ) -> None:
-    key = create_key_header(create_librarian())
+    key = create_key_header(create_librarian("ada", "Head librarians"))
     body = {"kind": "edit", "filter": {}, "set": {"year": 1}}
     begun = [api.post(OPERATIONS, json=body, headers=key) for _ in range(2)]
     [done, waiting] = [response.headers["Location"] for response in begun]
@@ -284,7 +284,7 @@ def test_responses_about_operations_are_as_documented(
 
 def test_the_examples_of_errors_are_real(api: httpx.Client, document: dict[str, Any]) -> None:
     book = api.post(BOOKS, json=build_book()).json()
-    key, reading_key = (create_key_header(create_librarian(scope), scope) for scope in ("write", "read"))
+    key, reading_key = (create_key_header(create_librarian(scope, "Developers"), scope) for scope in ("write", "read"))
     invalid_token = build_bearer_header("no.token.ofours")
     book_address, other = f"{BOOKS}/{book['id']}", {"If-Match": '"other"'}
     operations = {"operations": [{"op": "delete", "id": book["id"]}, {"op": "delete", "id": 0}]}

@@ -77,7 +77,7 @@ def test_who_does_not_accept_gzip_gets_none(gzip_client: httpx.Client) -> None:
 
 def test_what_is_small_secret_or_elsewhere_is_not_compressed(gzip_client: httpx.Client) -> None:
     add_books(gzip_client)
-    key = create_key_header(create_librarian())
+    key = create_key_header(create_librarian("ada", "Developers"))
     operations = [
         gzip_client.post(f"{BOOKS}/1000/restore"),
         gzip_client.get(f"{BOOKS}?limit=1&fields=id"),

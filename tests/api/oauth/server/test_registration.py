@@ -113,7 +113,7 @@ def test_invalid_uris_names_and_scopes_are_refused() -> None:
 
 
 def test_access_beyond_the_new_scopes_of_an_app_ends(api: httpx.Client) -> None:
-    app, librarian = create_confidential_app(), create_librarian()
+    app, librarian = create_confidential_app(), create_librarian("librarian", "Developers")
     token = obtain_tokens(api, librarian, app)["access_token"]
     read_token = obtain_tokens(api, librarian, app, scope="read")["access_token"]
     key = {"name": "import", "scopes": "write"}

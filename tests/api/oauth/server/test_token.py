@@ -90,6 +90,11 @@ def test_a_code_is_redeemed_for_tokens(api: httpx.Client, app: Application) -> N
         "jti": claims["jti"],
         "iat": claims["iat"],
         "exp": claims["iat"] + 3600,
+        # RFC 9068, 2.2.3.1.
+        "entitlements": [
+            *(f"books.{action}_book" for action in ("add", "change", "delete", "view")),
+            "books.view_history",
+        ],
     }
     # RFC 6749, 5.1: also Pragma, for proxies of HTTP/1.0.
     for one in (response, post(api, build_code_request(app, "nonsense"))):

@@ -100,7 +100,7 @@ def test_operations_go_with_the_last_of_their_changes() -> None:
     assert delete_expired_history() == {"changes": 1, "operations": 1}
     assert Operation.objects.get().pk == recent.operation_id
     for state in ("waiting", "running"):
-        operation = store_operation("edit", {}, ACTOR, NOW - 400 * DAY, [])
+        operation = store_operation("edit", {}, ACTOR, NOW - 400 * DAY)
         Operation.objects.filter(pk=operation.pk).update(state=state)
         assert delete_expired_history() == {}, state
         Operation.objects.filter(pk=operation.pk).update(next_at=None, state="cancelled")

@@ -456,7 +456,7 @@ def test_no_more_problems_are_kept_than_the_limit_in_all_batches(
 
 
 def test_a_token_makes_one_operation(head: ActorRef) -> None:
-    first, second = (store_operation("edit", {}, head, timezone.now(), [], token="t") for _ in range(2))
+    first, second = (store_operation("edit", {}, head, timezone.now(), token="t") for _ in range(2))
     assert (first.pk, Operation.objects.count()) == (second.pk, 1)
 
 
