@@ -78,7 +78,10 @@ class AuthorizationView(TemplateResponseMixin, BaseAuthorizationView):
         if self.request.method == "POST":
             # No more than the page showed: the app's allowance may have changed since.
             self.granted_scopes &= frozenset(self.request.POST.get("scopes", "").split())
-        return None if self.granted_scopes else self.redirect_error("invalid_scope")
+        if self.granted_scopes:
+            return None
+        refusal = errors.InvalidScopeError(state=self.credentials["state"])
+        return self.error_response(OAuthToolkitError(refusal, self.credentials["redirect_uri"]), self.application)
 
     def render_consent(self) -> HttpResponse:
         redirect_uri = self.credentials["redirect_uri"]
@@ -104,11 +107,6 @@ class AuthorizationView(TemplateResponseMixin, BaseAuthorizationView):
         except OAuthToolkitError as error:
             return self.error_response(error, self.application)
         return self.redirect(uri, self.application)
-
-    def redirect_error(self, error: str) -> HttpResponse:
-        parameters = {"error": error, "state": self.credentials["state"]}
-        present = {name: value for name, value in parameters.items() if value}
-        return self.redirect(redirect_uris.add_parameters(self.credentials["redirect_uri"], present), self.application)
 
     def error_response(self, error: OAuthToolkitError, application: Application | None, **_: Any) -> HttpResponse:
         """Returns 400 for a wrong client, redirect URI or response type; redirects to the client for other errors."""
