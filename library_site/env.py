@@ -347,11 +347,10 @@ def refuse_wrong_values() -> None:
     for name in sorted(os.environ.keys() - read_names):
         if not os.environ[name].strip():
             continue
+        known = OTHER_NAMES.get(name) or next(iter(get_close_matches(name, read_names, 1, MIN_SIMILARITY)), None)
         if REQUEST_PATTERN.fullmatch(name):
             problems[name] = f"{name} would be a header of every request, as if its client had sent it. Unset it."
-            continue
-        known = OTHER_NAMES.get(name) or next(iter(get_close_matches(name, read_names, 1, MIN_SIMILARITY)), None)
-        if known:
+        elif known:
             problems[name] = f"{name} is no setting. Did you mean {known}?"
     lines = [f"{problem}{describe_origin(name)}" for name, problem in problems.items()]
     problems.clear()

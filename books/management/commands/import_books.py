@@ -181,9 +181,8 @@ class Command(CheckedCommand):
         place = ""
         if operation.kind == CHECK and not failed:
             for _position, line, reason in iter_rejected_rows(stored_file, operation):
-                write_note(
-                    self.stderr, f"{name_place(read_parameters(operation).rules.format, line)}: {reason}", "WARNING"
-                )
+                place_in_file = name_place(read_parameters(operation).rules.format, line)
+                write_note(self.stderr, f"{place_in_file}: {reason}", "WARNING")
         else:
             place = f": see {write_rejected_file(stored_file, operation, file, failed)}"
         reasons = sum((get_reasons(operation, kind) for kind in REJECTED_VERDICTS), Counter())

@@ -1,7 +1,4 @@
-"""Says what is wrong with the library, and where to read about it.
-
-`manage.py` sets LIBRARY_PROCESS for it, so that its checks are those of all processes.
-"""
+"""Says what is wrong with the library, and where to read about it."""
 
 import sys
 from typing import Any

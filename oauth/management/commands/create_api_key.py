@@ -44,11 +44,8 @@ class Command(CheckedCommand):
         except api_keys.TooManyKeys as error:
             raise CommandError(f"{user} has {api_keys.MAX_KEYS_PER_USER} keys; revoke one first.") from error
         if missing_scopes := format_scopes(granted_scopes - get_user_scopes(owner)):
-            write_note(
-                self.stderr,
-                f"{user} may not have these scopes now, and the key is not good for them: {missing_scopes}.",
-                "WARNING",
-            )
+            text = f"{user} may not have these scopes now, and the key is not good for them: {missing_scopes}."
+            write_note(self.stderr, text, "WARNING")
         write_note(self.stderr, f"{key}, shown this once:")
         self.stdout.write(secret)
 

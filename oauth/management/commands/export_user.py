@@ -20,11 +20,8 @@ class Command(CheckedCommand):
     def handle(self, *args: Any, username: str, **options: Any) -> None:
         person = find_person(username)
         if not person.user_id:
-            write_note(
-                self.stderr,
-                f"There is no account {username}. This is what deleted accounts of this name left.",
-                "WARNING",
-            )
+            text = f"There is no account {username}. This is what deleted accounts of this name left."
+            write_note(self.stderr, text, "WARNING")
         for text in iter_object(export_person(person)):
             self.stdout.write(text, ending="")
 
