@@ -139,19 +139,19 @@ def apply_items(
         Operation.objects.filter(pk=actor.operation_id or 0).update(changed=counts.total(), result=counts)
         transaction.set_rollback(dry_run or bool(failures or errors))
     if failures or errors:
-        raise BulkFailed(errors | describe_failures(failures, request))
+        raise BulkFailed(errors | describe_failures(failures, books, request))
     # The books that a dry run created do not exist, so their ids are not shown.
     return [{**result, "id": None} if dry_run and result["op"] == "create" else result for result in results]
 
 
-def describe_failures(failures: Mapping[int, Exception], request: Request) -> FieldErrors:
+def describe_failures(failures: Mapping[int, Exception], books: QuerySet[Book], request: Request) -> FieldErrors:
     """Call it after the rollback, so that no error links to a book that one of the items created."""
     errors: FieldErrors = {}
     for index, error in failures.items():
         if isinstance(error, changes.BookNotFound):
             errors[f"{index}.id"] = [ErrorDetail("Book not found", "not_found")]
         elif isinstance(error, changes.IsbnInUse):
-            url = find_holder_url(error.isbn, request)
+            url = find_holder_url(error.isbn, books, request)
             errors[f"{index}.isbn"] = [ErrorDetail(name_holder(url) if url else error.message, CONFLICT_CODE)]
         else:
             errors[f"{index}.version"] = [ErrorDetail("The book is at another version", CONFLICT_CODE)]

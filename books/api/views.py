@@ -147,7 +147,9 @@ class BookViewSet(ResourceViewSet):
         return errors
 
     def handle_exception(self, exc: Exception) -> Response:
-        return super().handle_exception(IsbnInUseByBook(exc.isbn) if isinstance(exc, changes.IsbnInUse) else exc)
+        if isinstance(exc, changes.IsbnInUse):
+            exc = IsbnInUseByBook(exc.isbn, self.get_queryset())
+        return super().handle_exception(exc)
 
 
 def read_dry_run(request: Request) -> bool:

@@ -5,6 +5,7 @@ from functools import cache
 from hashlib import blake2b
 from typing import Any, ClassVar
 
+from django.db import transaction
 from django.http import HttpResponse
 from django.utils import timezone
 from rest_framework.exceptions import ErrorDetail, ValidationError
@@ -37,7 +38,7 @@ from books.api.v2.serializers import (
 from books.api.views import BookViewSet, get_credential, make_book_values, read_dry_run
 from books.history.actors import get_or_create_actor
 from books.history.states import find_state
-from books.models import Actor
+from books.models import Actor, Book
 from books.permissions import BOOK_ACTIONS, BULK_ACTIONS
 from books.read_model import ReadSerializer
 from books.serializers import BookSerializer
@@ -137,12 +138,14 @@ class BookViewSetV2(BookViewSet):
 
     @document_restore
     def restore(self, request: Request, book_id: str) -> Any:
-        """Brings a deleted book back."""
+        """Brings a deleted book back, if it is then one of the books that the view shows. Raises BookNotFound."""
         pk = self.parse_book_id()
         require_known_book(pk)
         self.check_query(request)
         self.require_deleted(pk)
-        book = build_instance(changes.restore_book(pk, self.get_actor(), timezone.now()))
+        with transaction.atomic():
+            book = build_instance(changes.restore_book(pk, self.get_actor(), timezone.now()))
+            self.require_shown(pk)
         return self.show(book, 201, {"Location": book_path(request, book.id)})
 
     def has_state(self) -> bool:
@@ -150,12 +153,21 @@ class BookViewSetV2(BookViewSet):
         return super().has_state() and self.action != "restore"
 
     def require_deleted(self, pk: int) -> None:
-        """Raises BookExists, and PreconditionFailed: a deleted book has no state that If-Match could match."""
+        """Raises BookNotFound, BookExists, and PreconditionFailed: a deleted book has no state that If-Match could
+        match.
+        """
+        self.require_shown(pk)
         if book := select_book(pk):
             self.require_state(book)
             raise changes.BookExists
         if get_conditions(self.request).if_match is not None:
             raise PreconditionFailed
+
+    def require_shown(self, pk: int) -> None:
+        """Raises BookNotFound if `get_queryset` hides the book. It is one statement, because others may delete it."""
+        shown = self.filter_queryset(self.get_queryset()).order_by().values("pk")
+        if Book.objects.filter(pk=pk).exclude(pk__in=shown.filter(pk=pk)).exists():
+            raise changes.BookNotFound
 
     def validate_json(self, request: Request, *arguments: Any) -> Serializer[Any]:
         serializer = super().validate_json(request, *arguments)
