@@ -40,8 +40,8 @@ class BookViewSet(ResourceViewSet):
     noun = "book"
     not_found = changes.BookNotFound
     path_parameters = [BOOK_ID_PARAMETER]
-    queryset = Book.objects.order_by("pk")
     required_permissions = BOOK_ACTIONS
+    queryset = Book.objects.order_by("pk")
     filter_backends = [ListFilterBackend]
     lookup_url_kwarg = "book_id"
     filterset_class: ClassVar[type[BookFilter]]

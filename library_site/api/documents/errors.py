@@ -3,7 +3,7 @@
 An operation declares only its own errors. The common ones follow from its path, body, parameters and scope.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -151,20 +151,21 @@ BODY_ERRORS = [
 ]
 
 
-def iter_common_errors(operation: Operation) -> Iterator[ErrorDocument]:
-    """Yields the errors that follow from the path, body, parameters and scope of an operation."""
+def iter_common_errors(operation: Operation, permissions: Sequence[str]) -> Iterator[ErrorDocument]:
+    """Yields the errors that follow from the path, body, parameters, scope and permissions of an operation."""
     yield from COMMON_ERRORS
-    yield build_forbidden(operation)
+    yield build_forbidden(operation, permissions)
     yield from BODY_ERRORS if "requestBody" in operation else [build_unknown_parameter(operation)]
     if settings.API_RATE_LIMIT:
         yield RATE_LIMITED
 
 
-def build_forbidden(operation: Operation) -> ErrorDocument:
+def build_forbidden(operation: Operation, permissions: Sequence[str]) -> ErrorDocument:
     """Operations without a required scope return 403 if a new credential would have more scopes than the caller."""
     scopes = (scope for requirement in operation["security"] for names in requirement.values() for scope in names)
     scope = next(scopes, "write")
-    description = "The credential lacks the scope, or a page of another origin writes."
+    names = f" ({', '.join(permissions)})" if permissions else ""
+    description = f"The credential lacks the scope, its user a permission{names}, or a page of another origin writes."
     return ErrorDocument(description, ErrorContent(403, f"The credential lacks the scope {scope}"))
 
 

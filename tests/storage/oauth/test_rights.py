@@ -1,0 +1,121 @@
+"""What a user may not do, no key or token of theirs may: each request with each permission alone, and without each."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import httpx
+import pytest
+from django.contrib.auth.models import User
+from pytest_django import Settings
+
+from books.api.v2.views import BookViewSetV2
+from books.operations.tasks import KINDS
+from books.permissions import BULK_ACTIONS, OPERATION_KINDS
+from oauth.scopes import PERMISSIONS, SCOPES, is_covered, list_asked, select_permissions
+from tests.support.credentials import create_token_header
+from tests.support.oauth_flows import create_key_header
+from tests.support.rights import Door, build_rows, iter_doors
+
+DOCUMENT = Path(__file__).parents[3] / "docs/app-developers.md"
+DOORS = list(iter_doors())
+SCOPE_NAMES = " ".join(SCOPES)
+
+
+def test_the_document_has_the_table_of_all_rights() -> None:
+    """Each action of a view is in it: a new route, or a new action, must say what it needs."""
+    assert [(door.home, door.name) for door in DOORS if door.permissions is None] == []
+    heading = "| request | scope | permissions of the user |\n|---|---|---|\n"
+    printed = DOCUMENT.read_text().partition(heading)[2].partition("\n\n")[0].splitlines()
+    assert printed == build_rows(DOORS)
+
+
+def test_each_kind_of_operation_and_row_has_its_permissions() -> None:
+    assert (KINDS.keys(), BookViewSetV2.operations.keys()) == (OPERATION_KINDS.keys(), BULK_ACTIONS.keys())
+
+
+def test_credentials_have_all_permissions_that_a_request_needs_and_no_others() -> None:
+    needed = {name for door in DOORS for name in door.permissions or ()}
+    others = {"books.undo_others_operations"}
+    assert needed | others == PERMISSIONS
+    for scope, (_, permissions) in SCOPES.items():
+        of_scope = {name for door in DOORS if door.scope == scope for name in door.permissions or ()}
+        assert of_scope | (others if scope == "write" else set()) == permissions - {None}, scope
+
+
+def create_user(name: str, permissions: Iterable[str]) -> User:
+    user = User.objects.create_user(name)
+    user.user_permissions.set(select_permissions(permissions))
+    return user
+
+
+def send(api: httpx.Client, door: Door, header: dict[str, str]) -> httpx.Response:
+    return api.request(door.method, door.address, json=door.body, headers={**door.headers, **header})
+
+
+@pytest.fixture(params=["open", "protected"])
+def access(request: pytest.FixtureRequest, settings: Settings) -> None:
+    """A credential is held to the permissions of its user whatever strangers may do."""
+    settings.LIBRARY_ACCESS = request.param
+
+
+@pytest.mark.parametrize("permission", sorted(PERMISSIONS))
+def test_a_permission_alone_opens_what_needs_it_and_nothing_else(api: httpx.Client, permission: str) -> None:
+    key, permissions = create_key_header(create_user("ada", [permission]), SCOPE_NAMES), frozenset({permission})
+    for door in DOORS:
+        is_scope_granted = not door.scope or is_covered(door.scope, permissions)
+        is_open = is_scope_granted and set(door.permissions or ()) <= permissions
+        assert (send(api, door, key).status_code not in (401, 403)) is is_open, door
+
+
+@pytest.mark.usefixtures("access")
+def test_what_needs_permissions_is_refused_without_any_of_them_and_says_so(api: httpx.Client) -> None:
+    number = 0
+    for door in DOORS:
+        for permission in door.permissions or ():
+            number += 1
+            user = create_user(f"user {number}", PERMISSIONS - {permission})
+            entitlements = sorted(PERMISSIONS - {permission})
+            sentence = select_permissions([permission]).get().name
+            for header in (
+                create_key_header(user, SCOPE_NAMES),
+                create_token_header(user, scope=SCOPE_NAMES, entitlements=entitlements),
+            ):
+                response = send(api, door, header)
+                assert (response.status_code, f"'{sentence}'" in response.text) == (403, True), (door, permission)
+                assert "WWW-Authenticate" not in response.headers
+
+
+@pytest.mark.usefixtures("access")
+def test_what_a_user_may_do_is_open_to_their_credentials(api: httpx.Client) -> None:
+    for number, door in enumerate(DOORS):
+        covering = sorted(list_asked(door.scope))[:1] if door.scope else []
+        permissions = [*(door.permissions or covering)]
+        user = create_user(f"user {number}", permissions)
+        for header in (
+            create_key_header(user, SCOPE_NAMES),
+            create_token_header(user, scope=SCOPE_NAMES, entitlements=permissions),
+        ):
+            assert send(api, door, header).status_code not in (401, 403), door
+
+
+def test_a_token_of_an_earlier_release_reads_and_must_be_refreshed_for_more(api: httpx.Client) -> None:
+    root = User.objects.create_superuser("root")
+    header = create_token_header(root, scope=SCOPE_NAMES, entitlements=None)
+    for door in DOORS:
+        response = send(api, door, header)
+        is_refused = bool(door.permissions)
+        statuses = (403,) if door.scope == "read" or not door.scope else (401,)
+        assert (response.status_code in statuses) is is_refused, door
+        if is_refused:
+            assert "refresh it" in response.text
+
+
+def test_a_permission_that_was_got_since_counts_for_the_next_token(api: httpx.Client) -> None:
+    user = create_user("ada", ["books.view_history"])
+    token = create_token_header(user, scope=SCOPE_NAMES, entitlements=["books.view_history"])
+    key = create_key_header(user, SCOPE_NAMES)
+    user.user_permissions.set(select_permissions(["books.view_history", "books.delete_book"]))
+    assert api.delete("/api/v2/books/0", headers=key).status_code == 404
+    response = api.delete("/api/v2/books/0", headers=token)
+    assert response.status_code == 403
+    assert "refresh it" in response.text
