@@ -2,9 +2,10 @@
 
 from collections.abc import Callable
 
-from django.core.exceptions import BadRequest
 from django.http import HttpRequest, HttpResponse
 
+from library_site.http.api_errors import ErrorContent
+from library_site.http.errors import render_content
 from library_site.http.transfer.bodies import BODY_REFUSAL_KEY
 
 
@@ -23,9 +24,10 @@ def require_whole_body(get_response: Callable[[HttpRequest], HttpResponse]) -> C
 
     def wrapper(request: HttpRequest) -> HttpResponse:
         if refusal := request.META.get(BODY_REFUSAL_KEY):
-            raise refusal
+            # Raised, it would be a page of Django's with status 500 while DEBUG is on, and an error in the log.
+            return render_content(request, refusal.get_content(request))
         if request.META.get("library.cut_off"):
-            raise BadRequest("The body was cut off.")
+            return render_content(request, ErrorContent(400, "The body was cut off."))
         return get_response(request)
 
     return wrapper

@@ -135,13 +135,18 @@ def test_bodies_and_files_never_have_all_of_three_threads(settings: Settings) ->
         assert semaphore.timeout == ACQUIRE_TIMEOUT
 
 
-def test_others_are_answered_while_bodies_do_not_arrive(api: httpx.Client, fill: Any) -> None:
+@pytest.mark.parametrize("debug", [False, True])
+def test_others_are_answered_while_bodies_do_not_arrive(
+    api: httpx.Client, fill: Any, settings: Settings, caplog: pytest.LogCaptureFixture, debug: bool
+) -> None:
+    settings.DEBUG = debug
     fill(get_body_semaphore())
     for address in ("/api/v2/books", "/accounts/login/"):
         response = api.post(address, json=build_book())
         assert (response.status_code, response.headers["Retry-After"]) == (503, "5")
         assert TooManyBodies.message in response.text
     assert api.get("/api/books").json() == []
+    assert not [record for record in caplog.records if record.exc_info]
 
 
 class UnreadableBody:
