@@ -2,16 +2,20 @@
 
 from collections.abc import Iterable
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 from pytest_django import Settings
 
 from books.api.v2.views import BookViewSetV2
 from books.operations.tasks import KINDS
 from books.permissions import BULK_ACTIONS, OPERATION_KINDS
+from oauth.credentials import Credential
+from oauth.permissions import LacksPermission, get_required_permissions, require_permission
 from oauth.scopes import PERMISSIONS, SCOPES, is_covered, list_asked, select_permissions
+from tests.support.books import build_book
 from tests.support.credentials import create_token_header
 from tests.support.oauth_flows import create_key_header
 from tests.support.rights import Door, build_rows, iter_doors
@@ -119,3 +123,37 @@ def test_a_permission_that_was_got_since_counts_for_the_next_token(api: httpx.Cl
     response = api.delete("/api/v2/books/0", headers=token)
     assert response.status_code == 403
     assert "refresh it" in response.text
+
+
+def test_who_has_got_the_permission_sends_the_request_again(api: httpx.Client) -> None:
+    """Also with the same Idempotency-Key."""
+    user = create_user("ada", ["books.add_book"])
+    headers = {**create_key_header(user, SCOPE_NAMES), "Idempotency-Key": "once"}
+    body = {"operations": [{"op": "delete", "id": api.post("/api/v2/books", json=build_book()).json()["id"]}]}
+    assert api.post("/api/v2/books/bulk", json=body, headers=headers).status_code == 403
+    user.user_permissions.add(*select_permissions(["books.delete_book"]))
+    assert api.post("/api/v2/books/bulk", json=body, headers=headers).status_code == 200
+
+
+def test_operations_of_others_are_read_by_who_may_see_them_in_the_admin(api: httpx.Client) -> None:
+    change = {"kind": "edit", "filter": {"genre": "none"}, "set": {"year": 1900}}
+    head = create_key_header(create_user("head", ["books.bulk_edit_books", "books.change_book"]), SCOPE_NAMES)
+    address = api.post("/api/v2/operations", json=change, headers=head).headers["Location"]
+    names = ("change_book", "view_history", "bulk_edit_books")
+    keys = [create_key_header(create_user(name, [f"books.{name}"]), SCOPE_NAMES) for name in names]
+    assert [api.get(address, headers=key).status_code for key in [head, *keys]] == [200, 403, 200, 200]
+
+
+def test_a_view_of_a_model_beside_ours_asks_for_the_permissions_of_its_model() -> None:
+    view = SimpleNamespace(queryset=Group.objects.all())
+    needed = [get_required_permissions(view, "create", method) for method in ("GET", "POST", "PATCH", "DELETE")]
+    assert needed == [frozenset(), {"auth.add_group"}, {"auth.change_group"}, {"auth.delete_group"}]
+
+
+def test_permissions_of_other_models_are_looked_up(db: None) -> None:
+    user, needed = create_user("ada", ["auth.add_group"]), frozenset({"auth.add_group"})
+    credential = Credential("token", frozenset({"write"}), user.pk)
+    require_permission(credential, "write", needed)
+    user.user_permissions.clear()
+    with pytest.raises(LacksPermission):
+        require_permission(credential, "write", needed)
