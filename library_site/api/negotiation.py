@@ -1,10 +1,11 @@
-"""REST framework's hooks for versions, parsers and renderers. Responses are JSON, whatever `?format=` says."""
+"""REST framework's hooks for versions, parsers and renderers."""
 
 from collections.abc import Iterable
+from fnmatch import fnmatchcase
 from typing import Any, ClassVar
 
 from rest_framework.exceptions import APIException
-from rest_framework.negotiation import BaseContentNegotiation
+from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.parsers import BaseParser
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
@@ -39,7 +40,7 @@ class ServedVersioning(NamespaceVersioning):
         return super().determine_version(request, *arguments, **options)
 
 
-class JSONNegotiation(BaseContentNegotiation):
+class JSONNegotiation(DefaultContentNegotiation):
     def select_parser(self, request: Request, parsers: Iterable[BaseParser]) -> BaseParser | None:
         """Uses the first parser for a body without a Content-Type (RFC 9110, 8.3).
 
@@ -53,10 +54,14 @@ class JSONNegotiation(BaseContentNegotiation):
         if not request.content_type:
             return next(iter(parsers))
         media_type = request.content_type.partition(";")[0].strip().lower()
-        return next((parser for parser in parsers if parser.media_type == media_type), None)
+        return next((parser for parser in parsers if fnmatchcase(media_type, str(parser.media_type))), None)
 
     def select_renderer(
         self, request: Request, renderers: Iterable[BaseRenderer], format_suffix: str | None = None
     ) -> tuple[BaseRenderer, str]:
-        renderer = next(iter(renderers))
-        return renderer, renderer.media_type
+        """Chooses only where a view has several renderers: ours have one, whatever Accept and `?format=` say."""
+        first, *others = renderers
+        if others or format_suffix:
+            chosen: tuple[BaseRenderer, str] = super().select_renderer(request, [first, *others], format_suffix)
+            return chosen
+        return first, first.media_type

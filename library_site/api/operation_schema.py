@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 
 from library_site.api.conditions import PreconditionFailed
@@ -43,6 +44,9 @@ WORDINGS = {
     "partial_update": Wording("Change {a} {noun}", 200, "The {noun} after the change."),
     "destroy": Wording("Delete {a} {noun}", 204, "The {noun} is gone."),
 }
+# What stands before the names of resources.
+VERSION_PREFIX = rf"^{versions.API_ROOT}(/v\d+)?/"
+SERIALIZER_NAMES = ("get_serializer", "get_serializer_class", "serializer_class")
 NOT_MODIFIED = OpenApiResponse(description="The state is one that `If-None-Match` names.")
 
 
@@ -51,9 +55,11 @@ class OperationSchema(AutoSchema):
 
     view: Any
 
-    def get_operation(self, path: str, *arguments: Any) -> Operation | None:
-        operation: Operation | None = super().get_operation(path, *arguments)
-        if operation and path.startswith(f"{versions.API_ROOT}/"):
+    def get_operation(self, path: str, path_regex: str, path_prefix: str, *arguments: Any) -> Operation | None:
+        is_versioned = path.startswith(f"{versions.API_ROOT}/")
+        prefix = VERSION_PREFIX if is_versioned else path_prefix
+        operation: Operation | None = super().get_operation(path, path_regex, prefix, *arguments)
+        if operation and is_versioned:
             responses = operation["responses"]
             is_declared = any(status.startswith("2") for status in responses)
             for status, document in self.build_responses().items():
@@ -85,18 +91,22 @@ class OperationSchema(AutoSchema):
         return f"{verb} {noun}".lower().replace(" ", "_")
 
     def get_summary(self) -> str | None:
-        summary: str | None = self.wording.summary if self.wording else super().get_summary()
-        return summary
+        return self.wording.summary if self.wording else str(self.view.get_view_name())
 
     def get_tags(self) -> list[str]:
         plural = self.view.get_plural() if getattr(self.view, "noun", "") else ""
         tag = getattr(self.view, "tag", "") or plural[:1].upper() + plural[1:]
-        return [tag] if tag else list(super().get_tags())
+        return [tag] if tag else [name.replace("-", " ").capitalize() for name in super().get_tags()]
 
     def get_request_serializer(self) -> Any:
         if not hasattr(self.view, "body_serializers"):
             return super().get_request_serializer()
         return self.view.body_serializers.get(self.view.action)
+
+    def _get_serializer(self) -> Any:
+        """A plain APIView does not tell what its bodies are."""
+        has_serializer = any(hasattr(self.view, name) for name in SERIALIZER_NAMES)
+        return super()._get_serializer() if has_serializer else OpenApiTypes.ANY  # type: ignore[no-untyped-call]
 
     def get_response_serializers(self) -> Any:
         return self.build_responses() or super().get_response_serializers()

@@ -104,7 +104,7 @@ def envelope_format(content: ErrorContent, request_id: str) -> tuple[int, dict[s
     """The format of version 2: `{"error": {"code", "message", "details"?, "requestId"}}`."""
     details = [{"field": error.field or error.place, "message": error.message} for error in content.errors]
     error = {
-        "code": CODES_BY_DRF_CODE.get(content.code, CODES_BY_STATUS[content.status]),
+        "code": CODES_BY_DRF_CODE.get(content.code) or CODES_BY_STATUS.get(content.status, content.code.upper()),
         "message": content.message,
         **({"details": details} if details else {}),
         "requestId": request_id,
@@ -164,10 +164,20 @@ def describe_known(error: BaseException | None, request: HttpRequest | Request) 
 def iter_field_errors(details: Any, context: dict[str, Any]) -> Iterator[FieldError]:
     """The errors of a request, each with its place: path, query or body."""
     default_place = "body" if context["request"].method in ("POST", "PUT", "PATCH") else "query"
-    for name, errors in details.items():
-        place = "path" if name in context["kwargs"] else default_place
-        field = "" if name == api_settings.NON_FIELD_ERRORS_KEY else name
-        yield from (build_field_error(place, field, error) for error in errors)
+    for field, error in iter_details(details):
+        yield build_field_error("path" if field in context["kwargs"] else default_place, field, error)
+
+
+def iter_details(details: Any, *names: str) -> Iterator[tuple[str, Any]]:
+    """Yields the errors of nested serializers, each with the names that lead to it, such as `parts.1.name`."""
+    if isinstance(details, dict):
+        for name, inner in details.items():
+            yield from iter_details(inner, *names, *([] if name == api_settings.NON_FIELD_ERRORS_KEY else [str(name)]))
+    elif isinstance(details, list):
+        for position, inner in enumerate(details):
+            yield from iter_details(inner, *names, *([str(position)] if isinstance(inner, dict) else []))
+    else:
+        yield ".".join(names), details
 
 
 def build_field_error(place: str, field: str, error: Any) -> FieldError:

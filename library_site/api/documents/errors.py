@@ -162,7 +162,8 @@ def iter_common_errors(operation: Operation, permissions: Sequence[str]) -> Iter
 
 def build_forbidden(operation: Operation, permissions: Sequence[str]) -> ErrorDocument:
     """Operations without a required scope return 403 if a new credential would have more scopes than the caller."""
-    scopes = (scope for requirement in operation["security"] for names in requirement.values() for scope in names)
+    requirements = operation.get("security", [])
+    scopes = (scope for requirement in requirements for names in requirement.values() for scope in names)
     scope = next(scopes, "write")
     names = f" ({', '.join(permissions)})" if permissions else ""
     description = f"The credential lacks the scope, its user a permission{names}, or a page of another origin writes."

@@ -1,0 +1,243 @@
+"""Views as REST framework's documents write them, in a version beside ours: they answer, fail and are documented."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from django.contrib.auth.models import Group
+from django.core.cache import cache
+from django.core.management import call_command
+from django.test.utils import override_settings
+from django.urls import include, path
+from drf_spectacular.utils import extend_schema
+from drf_spectacular.validation import validate_schema
+from rest_framework import generics, pagination, parsers, renderers, serializers, throttling, viewsets
+from rest_framework.decorators import action, api_view
+from rest_framework.exceptions import APIException
+from rest_framework.permissions import IsAuthenticated
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.routers import DefaultRouter, SimpleRouter
+from rest_framework.urlpatterns import format_suffix_patterns
+from rest_framework.views import APIView
+
+from library_site import urls
+from library_site.api.documents import openapi
+from library_site.http.versions import VERSIONS
+from tests.support.pages import parse_error
+
+HOMES = {1: "/api", 2: "/api/v2"}
+
+
+class GroupSerializer(serializers.ModelSerializer[Group]):
+    class Meta:
+        model = Group
+        fields = ["id", "name"]
+
+
+class GroupViewSet(viewsets.ModelViewSet[Group]):
+    queryset = Group.objects.order_by("pk")
+    serializer_class = GroupSerializer
+
+    @action(detail=True, methods=["post"])
+    def shout(self, request: Request, pk: str, format: str | None = None) -> Response:
+        group = self.get_object()
+        group.name = group.name.upper()
+        group.save()
+        return Response(self.get_serializer(group).data)
+
+
+class Page(pagination.PageNumberPagination):
+    page_size = 2
+
+
+class ShownViewSet(GroupViewSet):
+    pagination_class = Page
+    renderer_classes = [renderers.JSONRenderer, renderers.BrowsableAPIRenderer]
+    parser_classes = [parsers.JSONParser, parsers.FormParser, parsers.MultiPartParser]
+
+
+class GroupList(generics.ListAPIView[Group]):
+    queryset = Group.objects.order_by("pk")
+    serializer_class = GroupSerializer
+    pagination_class = pagination.LimitOffsetPagination
+
+
+class MembersOnly(APIView):
+    permission_classes = [IsAuthenticated]
+
+    def get(self, request: Request, format: str | None = None) -> Response:
+        return Response({"count": Group.objects.count()})
+
+
+class Once(throttling.SimpleRateThrottle):
+    rate = "1/hour"
+    scope = "once"
+
+    def get_cache_key(self, request: Request, view: Any) -> str:
+        return "once"
+
+
+class Picture(APIView):
+    throttle_classes = [Once]
+    authentication_classes = []
+    parser_classes = [parsers.FileUploadParser]
+
+    def put(self, request: Request) -> Response:
+        data: Any = request.data
+        return Response({"bytes": data["file"].size})
+
+
+class Teapot(APIException):
+    status_code = 418
+    default_detail = "Short and stout"
+    default_code = "teapot"
+
+
+# Nested, as serializers of lists and of other serializers raise it.
+NESTED: Any = {"parts": [{}, {"name": ["Too long."]}], "about": {"shelf": ["Too high."]}}
+ERRORS = {"list": serializers.ValidationError(["Bad."]), "nested": serializers.ValidationError(NESTED)}
+
+
+@extend_schema(summary="Make tea", request=GroupSerializer, responses={200: GroupSerializer}, tags=["Tea"])
+@api_view(["POST"])
+def make_tea(request: Request) -> Response:
+    data: Any = request.data
+    raise ERRORS.get(data.get("error"), Teapot())
+
+
+@api_view(["GET"])
+def greet(request: Request) -> Response:
+    """Says hello."""
+    return Response({"version": request.version})
+
+
+router, slashed = DefaultRouter(trailing_slash=False), SimpleRouter(trailing_slash=False)
+router.register("groups", GroupViewSet)
+slashed.register("shown", ShownViewSet, basename="shown")
+patterns = [
+    *router.urls,
+    path("", include(slashed.urls)),
+    path("group-list", GroupList.as_view()),
+    *format_suffix_patterns([path("members-only", MembersOnly.as_view())]),
+    path("picture", Picture.as_view()),
+    path("tea", make_tea),
+    path("greeting", greet),
+]
+urlpatterns = [
+    path("api/v2/", include(([*patterns, *VERSIONS[2].urlpatterns], "v2"))),
+    path("api/", include(([*patterns, *VERSIONS[1].urlpatterns], "v1"))),
+    *urls.urlpatterns,
+]
+handler404 = urls.handler404
+
+
+@pytest.fixture(autouse=True)
+def served_views(api: httpx.Client) -> Iterator[None]:
+    Group.objects.all().delete()
+    with override_settings(ROOT_URLCONF=__name__):
+        yield
+    cache.clear()
+
+
+with_each_version = pytest.mark.parametrize("home", HOMES.values())
+
+
+@with_each_version
+def test_a_viewset_of_a_router_reads_and_writes(api: httpx.Client, home: str) -> None:
+    created = api.post(f"{home}/groups", json={"name": "Readers"})
+    group = {"id": created.json()["id"], "name": "Readers"}
+    address = f"{home}/groups/{group['id']}"
+    assert (created.status_code, created.json(), api.get(f"{home}/groups").json()) == (201, group, [group])
+    assert api.post(f"{address}/shout").json() == api.get(f"{address}.json").json() == group | {"name": "READERS"}
+    assert api.patch(address, json={"name": "Few"}).json() == api.get(address).json() == group | {"name": "Few"}
+    assert (api.delete(address).status_code, api.get(address).status_code) == (204, 404)
+
+
+def test_its_pagination_counts(api: httpx.Client) -> None:
+    Group.objects.bulk_create(Group(name=name) for name in "abc")
+    second = api.get("/api/v2/shown?page=2").json()
+    assert ([group["name"] for group in second["results"]], second["count"]) == (["c"], 3)
+    assert parse_error(api.get("/api/v2/shown?page=3")) == (404, "NOT_FOUND", [])
+    assert api.get("/api/v2/group-list?limit=1").json()["next"] == "http://127.0.0.1/api/v2/group-list?limit=1&offset=1"
+
+
+def test_its_renderers_count(api: httpx.Client) -> None:
+    address = "/api/v2/shown"
+    assert api.get(address).headers["Content-Type"] == "application/json"
+    for shown in (api.get(address, headers={"Accept": "text/html"}), api.get(f"{address}?format=api")):
+        assert shown.headers["Content-Type"] == "text/html; charset=utf-8"
+        assert "<h1>Shown List</h1>" in shown.text
+    assert parse_error(api.get(address, headers={"Accept": "image/png"})) == (406, "NOT_ACCEPTABLE", [])
+    assert parse_error(api.get("/api/v2/shown?format=xml")) == (404, "NOT_FOUND", [])
+
+
+def test_the_browsable_api_is_shown_only_where_a_view_asks_for_it(api: httpx.Client) -> None:
+    assert api.get("/api/v2/groups", headers={"Accept": "text/html"}).headers["Content-Type"] == "application/json"
+
+
+def test_its_parsers_count(api: httpx.Client) -> None:
+    address = "/api/v2/shown"
+    assert api.post(address, data={"name": "Form"}).status_code == 201
+    assert api.post(address, files={"name": (None, "Parts")}).status_code == 201
+    assert api.post(address, content=b"<a/>", headers={"Content-Type": "text/xml"}).status_code == 415
+    assert api.post("/api/v2/groups", data={"name": "Form"}).status_code == 415
+    headers = {"Content-Type": "image/png", "Content-Disposition": "attachment; filename=a.png"}
+    assert api.put("/api/v2/picture", content=b"abc", headers=headers).json() == {"bytes": 3}
+
+
+def test_its_permissions_and_throttles_count(api: httpx.Client) -> None:
+    assert parse_error(api.get("/api/v2/members-only.json")) == (401, "UNAUTHENTICATED", [])
+    headers = {"Content-Type": "image/png", "Content-Disposition": "attachment; filename=a.png"}
+    first, second = (api.put("/api/v2/picture", content=b"abc", headers=headers) for _ in range(2))
+    assert (first.status_code, parse_error(second)) == (200, (429, "RATE_LIMIT", []))
+    assert int(second.headers["Retry-After"]) > 3000
+
+
+def test_its_errors_have_the_shape_of_the_version(api: httpx.Client) -> None:
+    teapot = api.post("/api/v2/tea", json={})
+    assert teapot.json() == {
+        "error": {"code": "TEAPOT", "message": "Short and stout", "requestId": teapot.headers["X-Request-ID"]}
+    }
+    assert (teapot.status_code, api.post("/api/tea", json={}).json()) == (418, {"detail": "Short and stout"})
+    assert parse_error(api.post("/api/v2/tea", json={"error": "list"})) == (422, "VALIDATION_ERROR", ["body"])
+    [problem] = api.post("/api/tea", json={"error": "list"}).json()["detail"]
+    assert problem == {"loc": ["body"], "msg": "Bad.", "type": "model_attributes_type"}
+
+
+def test_errors_of_nested_serializers_name_their_place(api: httpx.Client) -> None:
+    fields = ["parts.1.name", "about.shelf"]
+    assert parse_error(api.post("/api/v2/tea", json={"error": "nested"})) == (422, "VALIDATION_ERROR", fields)
+
+
+@pytest.mark.parametrize("number", HOMES)
+def test_the_document_shows_it_by_its_name(number: int) -> None:
+    document = openapi.build_version(number)
+    validate_schema(document)
+    home, paths = HOMES[number], document["paths"]
+    names = {
+        (address, method): (operation["operationId"], operation["summary"], operation["tags"])
+        for address, methods in paths.items()
+        for method, operation in methods.items()
+    }
+    assert names[f"{home}/groups", "get"] == ("groups_list", "Group List", ["Groups"])
+    assert names[f"{home}/groups/{{id}}", "delete"] == ("groups_destroy", "Group Instance", ["Groups"])
+    assert names[f"{home}/groups/{{id}}/shout", "post"] == ("groups_shout_create", "Shout", ["Groups"])
+    assert names[f"{home}/members-only", "get"] == ("members_only_retrieve", "Members Only", ["Members only"])
+    assert names[f"{home}/greeting", "get"] == ("greeting_retrieve", "Greet", ["Greeting"])
+    assert names[f"{home}/tea", "post"] == ("tea_create", "Make tea", ["Tea"])
+    assert paths[f"{home}/greeting"]["get"]["description"] == "Says hello."
+
+
+def test_the_document_of_all_versions_has_it_once_for_each(api: httpx.Client) -> None:
+    document = openapi.build_document.__wrapped__((1, 2))
+    assert document["paths"]["/api/v2/groups"]["get"]["operationId"] == "v2_groups_list"
+    assert document["paths"]["/api/groups"]["get"]["operationId"] == "groups_list"
+    validate_schema(document)
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+def test_spectacular_warns_of_nothing(version: str, capsys: pytest.CaptureFixture[str]) -> None:
+    call_command("spectacular", "--validate", "--fail-on-warn", api_version=version)
+    assert "operationId: groups_list" in capsys.readouterr().out
