@@ -5,14 +5,11 @@ from django.http import Http404
 from django.urls import include, path, re_path
 from drf_spectacular.views import SpectacularSwaggerOauthRedirectView
 
-from library_site.admin.config import register_pages
 from library_site.http import errors
 from library_site.http.versions import KNOWN_VERSIONS, VERSIONS
 from library_site.views import DocsView, DocumentView, RootView
 
 VERSION_NUMBERS = tuple(VERSIONS)
-# It comes before `admin.site.urls`, which contains only registered pages.
-register_pages()
 
 urlpatterns = [
     # First, because each pattern before the match costs microseconds.

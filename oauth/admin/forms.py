@@ -9,10 +9,8 @@ from django.contrib import admin
 from django.contrib.auth.forms import AdminPasswordChangeForm
 from django.contrib.auth.models import Group, User
 from django.core.exceptions import ValidationError
-from django.template.loader import render_to_string
 from django.utils import timezone
 from django.utils.html import format_html
-from django.utils.safestring import SafeString
 from django.utils.translation import gettext, gettext_noop, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
@@ -137,11 +135,9 @@ class PermissionsWidget(forms.CheckboxSelectMultiple):
     def value_from_datadict(self, data: Any, files: Any, name: str) -> list[str]:
         return [pk for value in data.getlist(name) for pk in value.split(",")]
 
-    def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
-        # Not by `renderer`, which knows the templates of apps alone.
+    def get_context(self, name: str, value: Any, attrs: Any) -> dict[str, Any]:
         *groups, singles = self.list_groups(set(map(str, value or ())))
-        context = {"id": (attrs or {}).get("id"), "name": name, "groups": groups, "singles": singles}
-        return render_to_string(self.template_name, context)
+        return {"id": (attrs or {}).get("id"), "name": name, "groups": groups, "singles": singles}
 
     def list_groups(self, checked: set[str]) -> list[tuple[str, list[Any]]]:
         """Returns the headings, each with the values, labels and states of its checkboxes."""
