@@ -20,7 +20,7 @@ from books.files.formats.registry import FORMATS
 from books.files.matching import REJECTED_VERDICTS, Outcome, Verdict, decide_records, read_books, write_outcomes
 from books.files.parsing import ImportRules, ParsedRecord, parse_records
 from books.files.reasons import add_reasons
-from books.files.sandbox.client import FilePreview, StoredFile, count_records, iter_file_records, read_preview
+from books.files.sandbox.client import FilePreview, StoredFile, iter_file_records, read_preview, read_size
 from books.files.seen_records import SeenRecords
 from books.files.uploads import build_source, open_content
 from books.history.actors import ActorRef
@@ -83,8 +83,9 @@ class RecordTask(Task):
     def plan(self, operation: Operation) -> Plan:
         """Reads the whole file. Raises OperationFailed."""
         with report_unreadable():
-            count = count_records(open_source(operation))
-        return Plan(count, 0, count)
+            size = read_size(open_source(operation))
+        Operation.objects.filter(pk=operation.pk).update(result={"left_out": size.left_out})
+        return Plan(size.count, 0, size.count)
 
     def read_batch(self, operation: Operation, limit: int) -> Batch:
         """Raises OperationFailed."""
@@ -279,7 +280,12 @@ def add_counts(operation: Operation, outcomes: Sequence[Outcome]) -> dict[str, A
     }
     written = (outcome for outcome in outcomes if outcome.verdict in WRITTEN_KINDS)
     numbered = count_numbered(operation) + sum(outcome.record.has_number for outcome in written)
-    return {"counts": dict(counts), "reasons": reasons, "numbered": numbered}
+    return {**(operation.result or {}), "counts": dict(counts), "reasons": reasons, "numbered": numbered}
+
+
+def get_left_out(operation: Operation) -> str:
+    """Returns the note about what of the file no record shows."""
+    return str((operation.result or {}).get("left_out", ""))
 
 
 def count_numbered(operation: Operation) -> int:

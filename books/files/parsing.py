@@ -20,7 +20,7 @@ from books.files.columns.cells import (
     read_cells,
     read_field,
 )
-from books.files.formats.records import Record, UnreadableFile, format_count, name_field
+from books.files.formats.records import MAX_SHOWN_NAME, Record, UnreadableFile, format_count, name_field
 from books.files.reasons import (
     FIELD_NAMES,
     REASONS_BY_CODE,
@@ -41,7 +41,6 @@ COMPLETED_FIELDS = tuple(name for name in REQUIRED_FIELDS if name != "isbn")
 IMPORTED_FIELDS = NonBlankBookSerializer.Meta.fields
 INTEGER_FIELDS = tuple(field.name for field in BOOK_FIELDS if type(field.example) is int)
 AVAILABLE_VALUES = {"true": True, "yes": True, "available": True, "false": False, "no": False, "lent": False}
-MAX_SHOWN_NAME = 64
 # Stands among the corrections of a record whose warnings the user accepts.
 ACCEPTED = "accepted"
 
@@ -154,12 +153,13 @@ def parse_record(
     build = partial(
         ParsedRecord, position, record, sources=sources, format=rules.format, is_accepted=ACCEPTED in corrections
     )
-    if record.problem:
-        return build({}, problem=record.problem)
     cells, warnings = read_corrected(record, sources, fields, is_exact=rules.is_exact)
     cells |= {field: text for field, text in rules.defaults.items() if is_blank(cells.get(field))}
-    if rules.leave_without_isbn and has_no_isbn(cells.get("isbn")):
+    # A record that cannot be read may have an ISBN.
+    if rules.leave_without_isbn and (record.values or not record.problem) and has_no_isbn(cells.get("isbn")):
         return build({}, is_left_out=True)
+    if record.problem:
+        return build({}, problem=record.problem)
     has_no_number = is_blank if rules.is_exact else has_no_isbn
     if rules.use_number and has_no_number(cells.get("isbn")) and (number := find_number(record, cells, rules.format)):
         # Then it is not the number of a book.

@@ -40,7 +40,7 @@ from books.files.import_operations import (
     delete_unused_file,
     save_corrections,
 )
-from books.files.import_tasks import CHECK, find_preview, get_check_id, get_counts
+from books.files.import_tasks import CHECK, find_preview, get_check_id, get_counts, get_left_out
 from books.files.matching import REJECTED_VERDICTS, Verdict
 from books.files.rejected_records import iter_rejected_file
 from books.files.sandbox.client import FilePreview
@@ -244,6 +244,7 @@ def show_check(request: HttpRequest, file_id: int) -> HttpResponse:
         badge=format_state(operation, undo),
         progress=describe_progress(operation, timezone.now()),
         outcome=describe_outcome(operation),
+        left_out=get_left_out(operation),
         may_undo=may_undo_operation(request, operation, undo),
         report=build_report(file, operation, request.GET),
         **describe_next_steps(file, operation, undo),

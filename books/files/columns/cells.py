@@ -10,7 +10,7 @@ from stdnum import issn
 from books import isbn as isbns
 from books.book_fields import BOOK_FIELDS
 from books.files.columns.tables import FIELDS_BY_PLACE, SEVERAL_VALUES_COLUMNS, simplify_name
-from books.files.formats.records import SURE_YEAR, VALUE_SEPARATORS, NumberText, name_field
+from books.files.formats.records import SURE_YEAR, NumberText, name_field, split_values
 from books.isbn import normalize_isbn
 from library_site.db.integers import BIGINT_MAX, parse_integer
 
@@ -148,8 +148,7 @@ def read_json_number(cell: Any) -> Any:
 def read_first_value(cell: Any) -> Reading:
     if not isinstance(cell, str):
         return read_any(cell)
-    texts = map(str.strip, VALUE_SEPARATORS.split(cell))
-    value = next((text for text in texts if text and text not in READING_STATES), "")
+    value = next((text for text in split_values(cell) if text not in READING_STATES), "")
     return value, "", bool(value)
 
 

@@ -1,7 +1,7 @@
 """Reads and writes books as BibTeX, in UTF-8."""
 
 import re
-import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, BinaryIO
 
@@ -9,85 +9,34 @@ from django.utils.translation import gettext as _
 
 from books.book_fields import BOOK_FIELDS
 from books.files.formats.encodings import find_encoding, iter_lines
+from books.files.formats.record_kinds import describe_kind
 from books.files.formats.records import (
     AVAILABILITIES,
     COLUMNS,
-    VALUE_SEPARATORS,
     ExportedBook,
     Pages,
     Record,
     Table,
+    format_count,
     iter_texts,
     name_field,
+    split_values,
 )
+from books.files.formats.tex import BLANKS, decode_tex, encode_tex
 from books.isbn import build_record_number, split_record_number
 
 ENTRY_START = re.compile(r"\s*@\s*([A-Za-z]+)\s*[{(]")
 # Entries that are not publications.
 DIRECTIVES = ("comment", "preamble", "string")
 CITATION_KEY_PATTERN = re.compile(r"book([0-9]+)")
-BLANKS = " \t\r\n"
 # It matches only at the first of several spaces, so that no space is tried twice.
 AUTHOR_SEPARATOR = re.compile(rf"(?<![{BLANKS}])[{BLANKS}]++and[{BLANKS}]+")
 NAME_PATTERN = re.compile(r"[^\s\"#%'(),={}]+")
 DELIMITER_PATTERN = re.compile('[{}"]')
-SYMBOLS = {
-    "textbackslash": "\\",
-    "textbraceleft": "{",
-    "textbraceright": "}",
-    "textasciitilde": "~",
-    "textasciicircum": "^",
-    "ss": "ß",
-    "ae": "æ",
-    "AE": "Æ",
-    "oe": "œ",
-    "OE": "Œ",
-    "o": "ø",
-    "O": "Ø",
-    "l": "ł",
-    "L": "Ł",
-    "aa": "å",
-    "AA": "Å",
-    "i": "ı",
-    "j": "ȷ",
-    "textquotesingle": "'",
-    "textendash": "–",
-    "textemdash": "—",
-}
-# Combining characters, by the character or the letter after the backslash.
-ACCENTS = {
-    "`": "\u0300",
-    "'": "\u0301",
-    "^": "\u0302",
-    "~": "\u0303",
-    "=": "\u0304",
-    "u": "\u0306",
-    ".": "\u0307",
-    '"': "\u0308",
-    "r": "\u030a",
-    "H": "\u030b",
-    "v": "\u030c",
-    "d": "\u0323",
-    "c": "\u0327",
-    "k": "\u0328",
-}
-TEX_PATTERN = re.compile(
-    r"""
-    \\char"(?P<code>[0-9A-F]{1,6})
-    | \\(?P<accent>[`'^~=."]|[urHvdck](?![A-Za-z]))[ ]*\{?\\?(?P<letter>[A-Za-z])\}?
-    | \\(?P<symbol>[A-Za-z]+)[ ]*(?:\{\})?
-    | \\(?P<sign>[^A-Za-z])
-    | (?P<blanks>[ \t\r\n]+)
-    | (?P<tie>~)
-    | (?P<brace>[{}])
-    """,
-    re.VERBOSE,
-)
-ESCAPES = {sign: rf"\{sign}" for sign in "%&$#_"} | {
-    SYMBOLS[name]: f"{{\\{name}}}" for name in SYMBOLS if name.startswith(("textb", "textasc"))
-}
-# Control characters, and spaces that TeX or another program would drop.
-UNSAFE_CHARACTERS = re.compile(r"[\\{}~^%&$#_\x00-\x1f\x7f-\x9f]|(?! )\s|^ | \Z|(?<= ) ")
+# Between the authors, and between a title and its subtitle.
+SEPARATORS = {"author": "; ", "title": ": "}
+# An abbreviation can name another one twice, and so on.
+MAX_VALUE_CHARACTERS = 2**20
 
 
 class InvalidEntry(Exception):
@@ -96,11 +45,12 @@ class InvalidEntry(Exception):
 
 def read_bibtex(stream: BinaryIO, encoding_name: str = "") -> Table:
     encoding, warning = find_encoding(stream, encoding_name)
-    records = iter_records(iter_lines(stream, encoding))
-    return Table(COLUMNS, records, f"BibTeX, {encoding.description}", warning)
+    left_out = Counter[str]()
+    records = iter_records(iter_lines(stream, encoding), left_out)
+    return Table(COLUMNS, records, f"BibTeX, {encoding.description}", warning, left_out=left_out)
 
 
-def iter_records(lines: Iterable[str]) -> Iterator[Record]:
+def iter_records(lines: Iterable[str], left_out: Counter[str]) -> Iterator[Record]:
     macros: dict[str, str] = {}
     for number, text in iter_entries(lines):
         try:
@@ -112,7 +62,10 @@ def iter_records(lines: Iterable[str]) -> Iterator[Record]:
             macros |= fields
         elif kind not in DIRECTIVES:
             record_number = "" if CITATION_KEY_PATTERN.fullmatch(key) else build_record_number(key)
-            yield Record(number, read_entry_values(key, fields), number=record_number)
+            problem, warning = describe_kind(kind)
+            values, warnings, used = read_entry_values(key, fields)
+            left_out.update(fields.keys() - used)
+            yield Record(number, values, None, problem, (*filter(None, [warning]), *warnings), record_number)
 
 
 def iter_entries(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
@@ -193,6 +146,9 @@ def parse_value(body: str, place: int, macros: Mapping[str, str]) -> tuple[str, 
         else:
             raise InvalidEntry(_("It has a field without a value."))
         place = skip_blanks(body, place)
+        if sum(map(len, parts)) > MAX_VALUE_CHARACTERS:
+            limit = {"count": format_count(MAX_VALUE_CHARACTERS)}
+            raise InvalidEntry(_("It has more than %(count)s characters.") % limit)
         if body[place : place + 1] != "#":
             return "".join(parts), place
         place += 1
@@ -209,16 +165,27 @@ def find_entry_end(body: str, start: int) -> int:
     raise InvalidEntry(_("It has a value without an end."))
 
 
-def read_entry_values(key: str, fields: Mapping[str, str]) -> dict[str, Any]:
-    found = {field.name: next((fields[name] for name in field.bibtex if name in fields), "") for field in BOOK_FIELDS}
-    values: dict[str, Any] = {field: decode_tex(text) for field, text in found.items()}
-    values["author"] = "; ".join(map(decode_tex, split_authors(found["author"])))
+def read_entry_values(key: str, fields: Mapping[str, str]) -> tuple[dict[str, Any], list[str], set[str]]:
+    """Returns the values of an entry, the warnings about them, and the fields that they come from."""
+    names = {field.name: next((name for name in field.bibtex if name in fields), "") for field in BOOK_FIELDS}
+    parts = {field: [fields.get(name, "")] for field, name in names.items()}
+    parts["author"] = split_authors(*parts["author"])
+    parts["title"] += [fields["subtitle"]] if "subtitle" in fields else []
+    values: dict[str, Any] = {}
+    warnings = []
+    for field, texts in parts.items():
+        decoded = [decode_tex(text) for text in texts]
+        values[field] = SEPARATORS.get(field, "").join(text for text, _unknown in decoded)
+        sentence = _("The command “%(command)s” is not known.")
+        unknown = dict.fromkeys(command for _text, commands in decoded for command in commands)
+        warnings += [name_field(names[field], sentence % {"command": command}) for command in unknown]
     values["available"] = AVAILABILITIES.get(values["available"], "")
     if match := CITATION_KEY_PATTERN.fullmatch(key):
         values["id"] = match[1]
     else:
-        values["genre"] = next(filter(None, map(str.strip, VALUE_SEPARATORS.split(values["genre"]))), "")
-    return {field: value for field, value in values.items() if value != ""}
+        values["genre"] = next(iter(split_values(values["genre"])), "")
+    used = {"subtitle", *names.values()}
+    return {field: value for field, value in values.items() if value != ""}, warnings, used
 
 
 def split_authors(text: str) -> list[str]:
@@ -230,22 +197,8 @@ def split_authors(text: str) -> list[str]:
         if depth == 0:
             authors.append(text[start : match.start()])
             start = match.end()
-    return [*authors, text[start:]]
-
-
-def decode_tex(text: str) -> str:
-    return TEX_PATTERN.sub(decode_token, text.strip(BLANKS))
-
-
-def decode_token(match: "re.Match[str]") -> str:
-    if match["code"]:
-        code_point = int(match["code"], 16)
-        return chr(code_point) if code_point < 0xD800 else match[0]
-    if match["accent"]:
-        return unicodedata.normalize("NFC", match["letter"] + ACCENTS[match["accent"]])
-    if match["symbol"]:
-        return SYMBOLS.get(match["symbol"], "")
-    return match["sign"] or (" " if match["blanks"] or match["tie"] else "")
+    last = text[start:]
+    return [*authors, "et al." if authors and last.strip(BLANKS) == "others" else last]
 
 
 def write_bibtex(pages: Pages) -> Iterator[bytes]:
@@ -265,11 +218,3 @@ def format_book(book: ExportedBook) -> str:
     texts["author"] = f"{{{texts['author']}}}" if "and" in texts["author"] else texts["author"]
     fields = "".join(f"  {name} = {{{text}}},\n" for name, text in texts.items())
     return f"@book{{{key},\n{fields}}}\n"
-
-
-def encode_tex(text: str) -> str:
-    return UNSAFE_CHARACTERS.sub(encode_character, text)
-
-
-def encode_character(match: "re.Match[str]") -> str:
-    return ESCAPES.get(match[0]) or f'{{\\char"{ord(match[0]):X}}}'

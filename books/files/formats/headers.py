@@ -8,10 +8,7 @@ from typing import NamedTuple
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from books.files.formats.records import REPORT_COLUMNS, UnreadableFile
-
-# At most so many columns without a name are listed.
-MAX_LISTED = 20
+from books.files.formats.records import MAX_LISTED, REPORT_COLUMNS, UnreadableFile
 
 
 class TableHeader(NamedTuple):

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 from django.utils.formats import number_format
+from django.utils.translation import gettext as _
 
 from books.book_fields import BOOK_FIELDS, FIELDS, BookField
 
@@ -21,14 +22,23 @@ REPORT_COLUMNS = ("line", "reason")
 CHUNK_BYTES = 2**16
 # A certain year as catalogues write it: in brackets if it is not from the title page, or as a copyright year.
 SURE_YEAR = re.compile(r"\[?(?:c(?:op)?\.?|p\.?|©|℗|copyright)? ?(?P<year>[0-9]{4})\]?[ .,;:)]*", re.IGNORECASE)
-# Between keywords.
-VALUE_SEPARATORS = re.compile("[,;]")
+# Between keywords, the strongest first. A heading with subdivisions may contain commas.
+VALUE_SEPARATORS = ("|", ";", "--", ",")
 # Longer texts are shortened when invalid records are shown.
 MAX_SHOWN_TEXT = 200
+# At most so many names of what is left out are listed, and so many characters of each.
+MAX_LISTED, MAX_SHOWN_NAME = 20, 64
 
 
 class UnreadableFile(Exception):
     """The file, or the rest of it, cannot be read. The message says where and why."""
+
+
+def split_values(text: str) -> list[str]:
+    """Returns the values in a text of keywords, without blank ones."""
+    separator = next((separator for separator in VALUE_SEPARATORS if separator in text), ",")
+    values = [text] if separator == "--" else text.split(separator)
+    return [value.strip() for value in values if value.strip()]
 
 
 def name_field(name: str, sentence: str) -> str:
@@ -39,6 +49,17 @@ def name_field(name: str, sentence: str) -> str:
 def format_count(number: int) -> str:
     """Returns the number with the thousands separators of the active language."""
     return number_format(number, force_grouping=True)
+
+
+def describe_left_out(left_out: Mapping[str, int]) -> str:
+    """Returns the note about the parts of a file that no record shows, most frequent first; empty if there are none."""
+    counted = sorted(left_out.items(), key=lambda item: -item[1])
+    names = [f"{name[:MAX_SHOWN_NAME]} ({format_count(count)})" for name, count in counted[:MAX_LISTED]]
+    return (
+        _("Left out: %(columns)s.") % {"columns": ", ".join([*names, *["…"][: len(counted) - len(names)]])}
+        if names
+        else ""
+    )
 
 
 class NumberText(str):
@@ -68,7 +89,7 @@ class Table(NamedTuple):
     """A file of books, whose records are read one by one. Iteration may raise UnreadableFile.
 
     `description` says how the file is read, `warning` what may be wrong with that, and `notes` contain other remarks,
-    such as ignored columns.
+    such as ignored columns. `left_out` counts what no record shows, by name: sheets, fields. It grows with the records.
     """
 
     columns: Sequence[str]
@@ -78,6 +99,7 @@ class Table(NamedTuple):
     notes: Sequence[str] = ()
     # Only for CSV.
     separator: str = ","
+    left_out: Mapping[str, int] = {}
 
 
 class ExportedBook(msgspec.Struct, gc=False):

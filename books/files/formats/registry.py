@@ -10,7 +10,6 @@ from typing import Any, BinaryIO, cast
 
 from django.utils.translation import gettext as _
 
-from books.files.formats.bibtex import read_bibtex, write_bibtex
 from books.files.formats.csv_files import read_csv, write_csv, write_rejected_csv
 from books.files.formats.encodings import ENCODINGS, MARC_ENCODINGS, TEXT_ENCODINGS
 from books.files.formats.json_lines import read_json_lines, write_json_lines
@@ -100,7 +99,14 @@ FORMATS = {
             import_later("marc_xml", "write_marc_xml"),
             encodings=(),
         ),
-        Format("bibtex", "BibTeX", ".bib", "application/x-bibtex", read_bibtex, write_bibtex),
+        Format(
+            "bibtex",
+            "BibTeX",
+            ".bib",
+            "application/x-bibtex",
+            import_later("bibtex", "read_bibtex"),
+            import_later("bibtex", "write_bibtex"),
+        ),
         Format("ris", "RIS", ".ris", "application/x-research-info-systems", read_ris, write_ris),
         XLSX,
     )

@@ -1,13 +1,16 @@
 """Reads and writes books as RIS, the format of reference managers."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator
+from functools import partial
 from typing import Any, BinaryIO
 
 from django.utils.translation import gettext as _
 
 from books.book_fields import BOOK_FIELDS
 from books.files.formats.encodings import find_encoding, iter_lines
+from books.files.formats.record_kinds import describe_kind
 from books.files.formats.records import (
     AVAILABILITIES,
     COLUMNS,
@@ -36,8 +39,9 @@ LINE_ENDS = "\r\n"
 def read_ris(stream: BinaryIO, encoding_name: str = "") -> Table:
     encoding, warning = find_encoding(stream, encoding_name)
     pieces = iter_tag_pieces(iter_lines(stream, encoding))
-    records = (parse_piece(number, lines) for number, lines in pieces)
-    return Table(COLUMNS, records, f"RIS, {encoding.description}", warning)
+    left_out = Counter[str]()
+    records = (parse_piece(number, lines, left_out) for number, lines in pieces)
+    return Table(COLUMNS, records, f"RIS, {encoding.description}", warning, left_out=left_out)
 
 
 def iter_tag_pieces(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
@@ -62,13 +66,17 @@ def get_tag(line: str) -> str:
     return match[1] if match else ""
 
 
-def parse_piece(number: int, lines: list[str]) -> Record:
+def parse_piece(number: int, lines: list[str], left_out: Counter[str]) -> Record:
     if get_tag(lines[0]) != BEGIN:
         return Record(number, {}, problem=name_field("record", _("It does not begin with a line TY.")))
     if not any(get_tag(line) == END_TAG for line in lines):
         return Record(number, {}, problem=name_field("record", _("It does not end with a line ER.")))
-    values = read_tag_values(read_tags(lines))
-    return Record(number, values, number=build_record_number(values.get("id", "")))
+    fields = read_tags(lines)
+    problem, warning = describe_kind(fields[BEGIN][0])
+    values = read_tag_values(fields)
+    left_out.update(fields.keys() - {BEGIN, END_TAG, *map(partial(find_tag, fields), FIELD_TAGS.values())})
+    warnings = (warning,) if warning else ()
+    return Record(number, values, None, problem, warnings, build_record_number(values.get("id", "")))
 
 
 def read_tags(lines: list[str]) -> dict[str, list[str]]:
@@ -88,7 +96,7 @@ def read_tags(lines: list[str]) -> dict[str, list[str]]:
 
 
 def read_tag_values(fields: dict[str, list[str]]) -> dict[str, Any]:
-    found = {field: next((fields[tag] for tag in tags if tag in fields), [""]) for field, tags in FIELD_TAGS.items()}
+    found = {field: fields.get(find_tag(fields, tags), [""]) for field, tags in FIELD_TAGS.items()}
     values: dict[str, Any] = {field: unescape_characters(texts[0]) for field, texts in found.items()}
     values["isbn"] = next(filter(None, map(find_isbn, map(unescape_characters, found["isbn"]))), values["isbn"])
     values["author"] = "; ".join(map(unescape_characters, found["author"]))
@@ -96,6 +104,11 @@ def read_tag_values(fields: dict[str, list[str]]) -> dict[str, Any]:
     values["year"] = match[1] if match else values["year"]
     values["available"] = AVAILABILITIES.get(values["available"], "")
     return {field: value for field, value in values.items() if value != ""}
+
+
+def find_tag(fields: Container[str], tags: Iterable[str]) -> str:
+    """Returns the first of the tags that the record has."""
+    return next((tag for tag in tags if tag in fields), "")
 
 
 def write_ris(pages: Pages) -> Iterator[bytes]:

@@ -67,6 +67,14 @@ class FilePreview(msgspec.Struct, frozen=True):
     warning: str
     rows: list[list[str]]
     notes: list[str]
+    left_out: str = ""
+
+
+class FileSize(msgspec.Struct, frozen=True):
+    """How many records a file has, and the note about what of it no record shows."""
+
+    count: int
+    left_out: str
 
 
 def read_preview(source: StoredFile) -> FilePreview:
@@ -74,9 +82,9 @@ def read_preview(source: StoredFile) -> FilePreview:
     return msgspec.json.decode(b"".join(run_reader(source, "head")), type=FilePreview)
 
 
-def count_records(source: StoredFile) -> int:
+def read_size(source: StoredFile) -> FileSize:
     """Reads the whole file. Raises UnreadableFile, ReaderFailed."""
-    return int(b"".join(run_reader(source, "count")))
+    return msgspec.json.decode(b"".join(run_reader(source, "count")), type=FileSize)
 
 
 def iter_file_records(source: StoredFile) -> Generator[Record]:

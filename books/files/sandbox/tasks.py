@@ -14,7 +14,15 @@ from django.utils.translation import ngettext
 from books.files.columns.cells import has_no_isbn, list_sources, read_field
 from books.files.columns.tables import guess_mapping
 from books.files.formats.encodings import show_storable, show_undecodable
-from books.files.formats.records import MAX_SHOWN_TEXT, Record, Table, UnreadableFile, format_count, name_field
+from books.files.formats.records import (
+    MAX_SHOWN_TEXT,
+    Record,
+    Table,
+    UnreadableFile,
+    describe_left_out,
+    format_count,
+    name_field,
+)
 from books.files.formats.registry import FORMATS, REJECTED_WRITERS, Format, find_format
 from books.files.sandbox import messages
 from books.files.sandbox.streams import open_chunks
@@ -107,7 +115,11 @@ def send_preview(source: PartSource) -> Iterator[bytes]:
         "notes": [*table.notes, *describe_without_isbn(table.columns, chain(records, table.records))],
         "rows": [[show_cell(record.values.get(column)) for column in table.columns] for record in records],
     }
-    yield json.dumps(head).encode()
+    yield json.dumps({**head, "left_out": show_left_out(table)}).encode()
+
+
+def show_left_out(table: Table) -> str:
+    return show_storable(describe_left_out(table.left_out))
 
 
 def describe_without_isbn(columns: Sequence[str], records: Iterator[Record]) -> list[str]:
@@ -137,7 +149,7 @@ def send_count(source: PartSource) -> Iterator[bytes]:
     count = sum(1 for _record in table.records)
     if count > MAX_RECORDS:
         raise UnreadableFile(_("The file has more than %(count)s records.") % {"count": format_count(MAX_RECORDS)})
-    yield str(count).encode()
+    yield json.dumps({"count": count, "left_out": show_left_out(table)}).encode()
 
 
 def read_records(source: PartSource) -> Iterator[bytes]:

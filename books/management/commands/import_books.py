@@ -25,6 +25,7 @@ from books.files.import_tasks import (
     FileParameters,
     count_numbered,
     get_counts,
+    get_left_out,
     get_reasons,
     read_parameters,
 )
@@ -161,6 +162,8 @@ class Command(CheckedCommand):
         if operation.state != Operation.State.DONE:
             begin = NOTHING if is_check or not operation.started_at else STOPPED
             raise CommandError(f"{begin} {operation.error or 'It was cancelled.'}")
+        if left_out := get_left_out(operation):
+            write_note(self.stderr, left_out)
         counts = get_counts(operation)
         self.stdout.write(f"{counts[Verdict.NEW]} books {'would be added' if is_check else 'added'}.")
         numbered = [f"{number} by the number of their record"] if (number := count_numbered(operation)) else []

@@ -74,7 +74,7 @@ def test_it_says_in_the_language_of_who_asks_why_a_file_cannot_be_read(
     processes: "list[subprocess.Popen[bytes]]",
 ) -> None:
     with override("de"), pytest.raises(UnreadableFile, match="Zeile 3: Ein Anführungszeichen"):
-        client.count_records(build_source(HEADER + b'A,B,1,2,C\n"'))
+        client.read_size(build_source(HEADER + b'A,B,1,2,C\n"'))
 
 
 def test_it_dies_of_a_file_that_takes_too_long(
@@ -87,7 +87,7 @@ def test_it_dies_of_a_file_that_takes_too_long(
     rows = b"A,B,1,2,C\n" * 50_000
     endless = StoredFile(2**40, len(rows), "utf-8", lambda number: rows if number else HEADER.ljust(len(rows), b"\n"))
     with pytest.raises(UnreadableFile, match=LIMIT_MESSAGE):
-        client.count_records(endless)
+        client.read_size(endless)
     assert processes[0].returncode == -signal.SIGXCPU
 
 
@@ -112,7 +112,7 @@ def test_each_format_comes_through() -> None:
     for name in FORMATS:
         source = build_source(write_books(name, [build_exported_book(id=n, isbn=isbn) for n, isbn in enumerate(isbns)]))
         head = client.read_preview(source)
-        assert (head.format, len(head.rows), client.count_records(source)) == (name, 5, 7)
+        assert (head.format, len(head.rows), client.read_size(source).count) == (name, 5, 7)
         assert [record.values["isbn"] for record in client.iter_file_records(source)] == isbns, name
 
 
@@ -153,9 +153,9 @@ def test_columns_that_would_fill_pages_are_refused() -> None:
 
 def test_more_records_than_an_operation_takes_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tasks, "MAX_RECORDS", 2)
-    assert client.count_records(build_source(HEADER + b"A,B,1,2,C\n" * 2)) == 2
+    assert client.read_size(build_source(HEADER + b"A,B,1,2,C\n" * 2)).count == 2
     with pytest.raises(UnreadableFile, match="more than 2 records"):
-        client.count_records(build_source(HEADER + b"A,B,1,2,C\n" * 3))
+        client.read_size(build_source(HEADER + b"A,B,1,2,C\n" * 3))
 
 
 def test_a_record_that_is_too_long_costs_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,7 +220,7 @@ def test_a_reader_that_dies_is_the_fault_of_the_file_once_it_has_started(
 
     monkeypatch.setattr(client, "start_reader", pretend(act))
     with pytest.raises(error):
-        client.count_records(build_source(HEADER))
+        client.read_size(build_source(HEADER))
 
 
 def test_a_reader_whose_memory_or_stack_ends_blames_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -232,7 +232,7 @@ def test_a_reader_whose_memory_or_stack_ends_blames_the_file(monkeypatch: pytest
     monkeypatch.setitem(tasks.READER_TASKS, "count", fail)
     while errors:
         with pytest.raises(UnreadableFile, match=LIMIT_MESSAGE):
-            client.count_records(build_source(HEADER))
+            client.read_size(build_source(HEADER))
 
 
 @pytest.mark.parametrize(("size", "seconds"), [(1, 20), (2**20, 20), (2**20 + 1, 30)])
@@ -280,7 +280,7 @@ def test_a_reader_that_says_nothing_is_not_waited_for(monkeypatch: pytest.Monkey
     monkeypatch.setattr(client, "KEEP_ALIVE_INTERVAL", 0)
     monkeypatch.setattr(client, "WAITING_FACTOR", 0.01)
     with pytest.raises(UnreadableFile, match=LIMIT_MESSAGE):
-        client.count_records(build_source(HEADER, keep_alive=lambda: signs.append(None)))
+        client.read_size(build_source(HEADER, keep_alive=lambda: signs.append(None)))
     assert signs
 
 

@@ -259,6 +259,7 @@ def test_the_page_waits_until_a_worker_has_looked_into_the_file(head: Client) ->
             "warning": "",
             "notes": [],
             "rows": [["Lalka", "Bolesław Prus", "1890", "9780306406157", "Novel"]],
+            "left_out": "",
         },
     )
     shown = head.get(page(file, "mapping")).content.decode()

@@ -165,7 +165,7 @@ def import_scholars(tmp_path: Path, **options: Any) -> None:
 
 def test_records_without_an_isbn_are_left_out_if_so_chosen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     import_scholars(tmp_path, dry_run=True)
-    assert "Line 1: year: It is missing. isbn: It is missing." in capsys.readouterr().err
+    assert "Line 1: record: It is an article, not a book." in capsys.readouterr().err
     import_scholars(tmp_path, leave_without_isbn=True)
     assert "1 books added.\n2 without ISBN." in capsys.readouterr().out
     assert [(book.title, book.genre) for book in Book.objects.all()] == [("Emma", "Science")]

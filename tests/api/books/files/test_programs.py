@@ -369,3 +369,22 @@ def test_the_command_says_what_it_recognises_and_leaves_out(
     said = capsys.readouterr().err
     assert "Recognised as Goodreads.\nColumn A has no name and is left out.\nLeft out: Book Id, " in said
     assert [*Book.objects.order_by("pk").values_list("isbn", "year")] == [("0743273567", 2004), ("9781400033416", 1987)]
+
+
+def test_the_command_says_what_no_record_shows_and_adds_no_part_of_a_book(
+    db: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "books.ris"
+    common = "AU  - Marlow, Edda\nPY  - 2001\nSN  - 9780306406157\nKW  - Essays\nVL  - 2\nER  - \n"
+    file.write_text(f"TY  - CHAP\nTI  - On tides\n{common}TY  - BOOK\nTI  - Handbook\n{common}", encoding="utf-8")
+    for added in ("1 books added", "1 the same"):
+        with pytest.raises(CommandError, match="1 record not imported"):
+            call_command("import_books", file, on_match="replace")
+        said = capsys.readouterr()
+        assert added in said.out
+        assert "Left out: VL (2)." in said.err
+        assert "1 × " not in said.err
+        assert [book.title for book in Book.objects.all()] == ["Handbook"]
+    assert '1,"record: It is a part of a book, not a book.",,On tides' in file.with_name("books.failed.csv").read_text(
+        encoding="utf-8"
+    )

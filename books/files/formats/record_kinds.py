@@ -1,0 +1,44 @@
+"""The kinds of records that are books, and those that are certainly none, by their codes in RIS, BibTeX and Zotero."""
+
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
+from books.files.formats.records import MAX_SHOWN_NAME, name_field
+
+BOOKS = frozenset(
+    "book ebook edbook booklet manual proceedings collection reference mvbook mvcollection mvreference mvproceedings"
+    " thesis thes phdthesis mastersthesis report rprt techreport manscpt manuscript pamp govdoc clswk ctlg".split()
+)
+PART = gettext_noop("a part of a book")
+ARTICLE = gettext_noop("an article")
+# A part has the ISBN of its book, so it would take the book's place.
+OTHERS = {
+    **dict.fromkeys(
+        "chap echap inbook incollection bookinbook suppbook suppcollection inreference booksection dict encyc"
+        " encyclopediaarticle dictionaryentry conf cpaper inproceedings conference conferencepaper".split(),
+        PART,
+    ),
+    **dict.fromkeys(
+        "jour ejour jfull mgzn news inpr abst article suppperiodical journalarticle magazinearticle newspaperarticle"
+        " blog blogpost preprint".split(),
+        ARTICLE,
+    ),
+}
+
+
+def describe_no_book(kind: str) -> str:
+    """Returns the error for a record that is no book; `kind` is marked for translation."""
+    return name_field("record", _("It is %(kind)s, not a book.") % {"kind": _(kind)})
+
+
+def describe_unknown_kind(code: str) -> str:
+    """Returns the warning about a record that may be no book."""
+    return name_field("record", _("Its kind is “%(code)s”, which may be no book.") % {"code": code[:MAX_SHOWN_NAME]})
+
+
+def describe_kind(code: str) -> tuple[str, str]:
+    """Returns the error and the warning about a record with this code; both are empty for a book."""
+    kind = code.strip().lower()
+    if kind in OTHERS:
+        return describe_no_book(OTHERS[kind]), ""
+    return "", "" if kind in BOOKS else describe_unknown_kind(code.strip())

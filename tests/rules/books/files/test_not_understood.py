@@ -1,0 +1,101 @@
+"""What a reader does not understand, it says: in the record, or in the note about what no record shows."""
+
+from io import BytesIO
+
+import pytest
+
+from books.files.formats.records import Record, describe_left_out, split_values
+from books.files.formats.registry import FORMATS
+from books.files.formats.tex import decode_tex
+from tests.support.book_files import build_exported_book, read_records, write_books
+
+
+def read_one(name: str, text: str) -> Record:
+    [record] = read_records(name, text.encode())
+    return record
+
+
+def list_left_out(name: str, data: bytes) -> str:
+    table = FORMATS[name].read(BytesIO(data), "")
+    assert [*table.records]
+    return describe_left_out(table.left_out)
+
+
+KINDS = {
+    "record: It is a part of a book, not a book.": [
+        *("TY  - CHAP", "TY  - ECHAP", "TY  - CONF", "TY  - CPAPER", "TY  - DICT"),
+        *("@incollection", "@InProceedings", "@inbook", "@suppbook", "@inreference", "@conference"),
+    ],
+    "record: It is an article, not a book.": ["TY  - JOUR", "TY  - EJOUR", "TY  - NEWS", "TY  - MGZN", "@article"],
+    "record: Its kind is “VIDEO”, which may be no book.": ["TY  - VIDEO"],
+    "record: Its kind is “misc”, which may be no book.": ["@misc"],
+    "record: Its kind is “”, which may be no book.": ["TY  -"],
+    "": ["TY  - BOOK", "TY  - EBOOK", "TY  - THES", "@book", "@BOOK", "@phdthesis", "@proceedings"],
+}
+
+
+@pytest.mark.parametrize(("said", "kind"), [(said, kind) for said, kinds in KINDS.items() for kind in kinds])
+def test_what_is_no_book_is_said_by_its_kind(said: str, kind: str) -> None:
+    is_bibtex = kind.startswith("@")
+    text = f"{kind}{{x, title = {{A}}}}" if is_bibtex else f"{kind}\nTI  - A\nER  - \n"
+    record = read_one("bibtex" if is_bibtex else "ris", text)
+    may_be_book = said.endswith("may be no book.")
+    assert (record.problem, record.warnings) == (("", (said,)) if may_be_book else (said, ()))
+
+
+def test_what_no_record_shows_is_counted() -> None:
+    bibtex = b"@book{x, title = {A}, subtitle = {B}, volume = 2}\n@book{y, title = {C}, volume = 3, edition = 1}"
+    assert list_left_out("bibtex", bibtex) == "Left out: volume (2), edition (1)."
+    ris = b"TY  - BOOK\nTI  - A\nA2  - Berg\nAU  - Marlow\nVL  - 2\nVL  - 3\nER  - \n"
+    assert sorted(list_left_out("ris", ris)[10:-1].split(", ")) == ["A2 (1)", "VL (1)"]
+    for name in ("bibtex", "ris"):
+        assert list_left_out(name, write_books(name, [build_exported_book()])) == ""
+    assert describe_left_out({str(number): 1 for number in range(30)}).endswith("19 (1), ….")
+    assert describe_left_out({"x" * 1000: 2000}) == f"Left out: {'x' * 64} (2,000)."
+
+
+TEX = {
+    r"D.\,E.": "D. E.",
+    r"{\TH}orbergsson, {\DJ}or{\dj}e": "Þorbergsson, Đorđe",
+    r"Nguy{\~{\^e}}n, Tr{\`{\^a}}n, Hu{\d{\^e}}": "Nguyễn, Trần, Huệ",
+    r"O\textquoteright{}Hara \ldots \dots": "O’Hara ……",
+    r"\LaTeX{} \pounds 5, $\alpha$, \S 3": "LaTeX £5, α, §3",
+    r"\guillemotleft a\guillemotright{} 5\textdegree": "«a» 5°",
+    r"Hy\-phen a\\b \href{http://u}{t} \url{http://u}": "Hyphen a b t http://u",
+    r"``x'' --- 1--2 ?`y": "“x” — 1–2 ¿y",
+    r"Erd\H os, {\bf b} \textit{me} na{\"\i}ve \c{c} \'{E}t": "Erdős, b me naïve ç Ét",
+    "costs $5 and $6, 100% & it_x": "costs $5 and $6, 100% & it_x",
+}
+
+
+@pytest.mark.parametrize("text", TEX)
+def test_tex_is_read_as_text(text: str) -> None:
+    assert decode_tex(text) == (TEX[text], [])
+
+
+@pytest.mark.parametrize(
+    "command", [r"\foo{bar}", r"\foo", r"\'", r"\^{}", r"\cite{a}", r"\today", r"\input{x}", r"\t{oo}"]
+)
+def test_an_unknown_command_stays_and_makes_the_record_doubtful(command: str) -> None:
+    record = read_one("bibtex", f"@book{{x, title = {{A {command}, é}}, author = {{B}}}}")
+    assert record.values["title"] == f"A {command}, é"
+    assert record.warnings == (f"title: The command “{command}” is not known.",)
+
+
+def test_titles_and_authors_of_bibtex_are_whole() -> None:
+    record = read_one("bibtex", "@book{x, title = {Quay}, subtitle = {a history}, author = {Marlow, Edda and others}}")
+    assert record.values == {"title": "Quay: a history", "author": "Marlow, Edda; et al."}
+
+
+def test_a_value_that_grows_without_end_is_refused() -> None:
+    strings = "".join(f"@string{{a{number + 1} = a{number} # a{number}}}\n" for number in range(40))
+    text = f"@string{{a0 = {{0123456789}}}}\n{strings}@book{{x, title = {{A}}}}"
+    records = read_records("bibtex", text.encode())
+    assert records[0].problem == "record: It has more than 1,048,576 characters."
+    assert records[-1].values == {"title": "A"}
+
+
+def test_a_heading_is_no_list() -> None:
+    assert split_values("Cats | Dogs, tame| Mice") == ["Cats", "Dogs, tame", "Mice"]
+    assert split_values("Freedonia -- History -- War, 1861-1865") == ["Freedonia -- History -- War, 1861-1865"]
+    assert [split_values(text) for text in ("a, b,", "a; b, c", " ", "|")] == [["a", "b"], ["a", "b, c"], [], []]
