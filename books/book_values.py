@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 from django.db import DEFAULT_DB_ALIAS
 
-from books.fields import to_naive_utc
 from books.models import DERIVED_FIELDS, FIELD_DEFAULTS, Book
 
 
@@ -33,13 +32,12 @@ class BookValues(NamedTuple):
         new_values = {name: value for name, value in values.items() if getattr(self, name) != value}
         if not new_values:
             return {}
-        return {**add_derived_values(new_values), "updated_at": to_naive_utc(now), "version": self.version + 1}
+        return {**add_derived_values(new_values), "updated_at": now, "version": self.version + 1}
 
 
 def make_row(values: Mapping[str, Any], now: datetime) -> BookValues:
     """Returns a book that is not written to the database yet."""
-    timestamp = to_naive_utc(now)
-    defaults = {"id": 0, **FIELD_DEFAULTS, "created_at": timestamp, "updated_at": timestamp, "version": 1}
+    defaults = {"id": 0, **FIELD_DEFAULTS, "created_at": now, "updated_at": now, "version": 1}
     return BookValues(**{**defaults, **add_derived_values(values)})
 
 

@@ -25,7 +25,7 @@ class DerivedField(models.Field):
 
     def __init__(self, source: str, **options: Any) -> None:
         self.source = source
-        super().__init__(**{"editable": False, **options})
+        super().__init__(**{"editable": False, "blank": True, **options})
 
     def deconstruct(self) -> tuple[str, str, Any, dict[str, Any]]:
         name, path, arguments, options = super().deconstruct()
@@ -68,23 +68,24 @@ class FoldedField(CodePointField, DerivedField, models.TextField):
 
 
 def to_naive_utc(instant: datetime) -> datetime:
-    return instant.astimezone(UTC).replace(tzinfo=None) if instant.tzinfo else instant
+    return instant.astimezone(UTC).replace(tzinfo=None)
 
 
 class TimestampField(models.DateTimeField):
-    """A time in UTC without a time zone, read as a naive datetime. Writing converts aware datetimes."""
+    """Django's field with a column in UTC that has no time zone. Values are aware: the backend makes them so."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        # Nobody needs to give a time that the library sets.
+        super().__init__(*arguments, **{"blank": not options.get("editable", True), **options})
 
     def get_internal_type(self) -> str:
-        return "TimestampField"
+        return "DateTimeField"
 
     def db_type(self, connection: BaseDatabaseWrapper) -> str:
         return "timestamp" if connection.vendor == "postgresql" else "text"
 
-    def from_db_value(self, value: datetime | str | None, *_: object) -> datetime | None:
-        return datetime.fromisoformat(value) if isinstance(value, str) else value
-
     def get_prep_value(self, value: Any) -> datetime | None:
-        instant: datetime | None = self.to_python(value)
+        instant: datetime | None = super().get_prep_value(value)
         try:
             return to_naive_utc(instant) if instant else None
         except OverflowError as error:

@@ -12,7 +12,6 @@ from django.db.models.functions import Length
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext_lazy
 
-from books.fields import to_naive_utc
 from books.files.exports import iter_pages
 from books.files.formats.records import ExportedBook
 from books.files.formats.registry import write_xlsx
@@ -104,5 +103,4 @@ def iter_workbook(operation: Operation) -> Iterator[bytes]:
 
 def iter_expired(now: datetime) -> Iterator[tuple[str, QuerySet[Any]]]:
     """Yields the parts of workbooks that are older than KEPT_DAYS."""
-    cutoff = to_naive_utc(now - timedelta(days=KEPT_DAYS))
-    yield "parts of exported workbooks", ExportChunk.objects.filter(created_at__lte=cutoff)
+    yield "parts of exported workbooks", ExportChunk.objects.filter(created_at__lte=now - timedelta(days=KEPT_DAYS))

@@ -14,7 +14,6 @@ from django.db.models import Count, Max, QuerySet, Sum
 from django.db.models.functions import Length
 from django.utils.translation import gettext as _
 
-from books.fields import to_naive_utc
 from books.files.columns.tables import guess_mapping
 from books.files.formats.encodings import show_storable
 from books.files.formats.records import UnreadableFile, format_count
@@ -163,7 +162,7 @@ def find_mapping(columns: Sequence[str], user_pk: int | None) -> dict[str, str]:
 
 def iter_expired(now: datetime) -> Iterator[tuple[str, QuerySet[Any]]]:
     """Yields the files that are older than KEPT_DAYS, after their parts."""
-    yield from iter_file_rows(ImportFile.objects.filter(created_at__lte=to_naive_utc(now - timedelta(days=KEPT_DAYS))))
+    yield from iter_file_rows(ImportFile.objects.filter(created_at__lte=now - timedelta(days=KEPT_DAYS)))
 
 
 def iter_file_rows(files: QuerySet[ImportFile]) -> Iterator[tuple[str, QuerySet[Any]]]:

@@ -4,7 +4,7 @@ from collections import Counter
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from django.db.models import Count, DateTimeField
+from django.db.models import Count
 from django.db.models.functions import TruncHour
 
 from books.models import Change
@@ -20,9 +20,7 @@ def count_changes(now: datetime) -> dict[str, Any]:
     dates = [(now - timedelta(days=days)).date().isoformat() for days in reversed(range(DAYS))]
     # The days of some time zones begin up to 14 hours earlier.
     first = now - timedelta(days=DAYS + 1)
-    rows = Change.objects.filter(at__gte=first).values_list(
-        TruncHour("at", output_field=DateTimeField(), tzinfo=UTC), "actor"
-    )
+    rows = Change.objects.filter(at__gte=first).values_list(TruncHour("at", tzinfo=UTC), "actor")
     hours: dict[str, dict[str, int]] = {}
     days = {date: Counter[str]() for date in dates}
     for hour, actor_id, changes in rows.annotate(changes=Count("pk")).order_by():

@@ -1,12 +1,12 @@
 """Reads pages of the history, newest first, without counting: the database reads an index up to the limit."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from django.db.models import Exists, F, OuterRef, Q, QuerySet, Value
 
-from books.fields import TimestampField
+from books.fields import TimestampField, to_naive_utc
 from books.history.loans import build_loan_condition
 from books.models import Actor, Change
 from books.read_model import BookEncoder, format_time
@@ -58,7 +58,7 @@ UNKNOWN_ACTOR = ActorNames(Actor.Channel.COMMAND, None, None, None, None)
 
 
 class Entry(NamedTuple):
-    """A change of a book. `at` is in UTC, without a time zone."""
+    """A change of a book. `at` is in UTC."""
 
     id: int
     book_id: int
@@ -168,8 +168,10 @@ def build_page(rows: list[Row], limit: int, start: Start, get_key: Callable[[Row
 
 
 def adapt_key(key: Key) -> Key:
-    """Converts the time: Django accepts a naive datetime only for a TimestampField."""
-    return tuple(Value(value, TimestampField()) if isinstance(value, datetime) else value for value in key)
+    """Converts the time, which a cursor has without its time zone."""
+    return tuple(
+        Value(value.replace(tzinfo=UTC), TimestampField()) if isinstance(value, datetime) else value for value in key
+    )
 
 
 def iter_actor_entries(actor_id: int) -> Iterator[Entry]:
@@ -198,4 +200,4 @@ def get_version_key(row: Row) -> Key:
 
 
 def get_time_key(row: Row) -> Key:
-    return row[4], row[0]
+    return to_naive_utc(row[4]), row[0]

@@ -7,7 +7,6 @@ from typing import Any
 from django.conf import settings
 from django.db.models import Exists, OuterRef, QuerySet
 
-from books.fields import to_naive_utc
 from books.models import Change, Operation
 
 # A statement reads at most so many rows, even if it deletes none.
@@ -22,7 +21,7 @@ def iter_expired(now: datetime) -> Iterator[tuple[str, QuerySet[Any]]]:
     """
     if not settings.HISTORY_KEPT_DAYS:
         return
-    cutoff = to_naive_utc(now - timedelta(days=settings.HISTORY_KEPT_DAYS))
+    cutoff = now - timedelta(days=settings.HISTORY_KEPT_DAYS)
     changes, operations = (
         Change.objects.filter(at__lte=cutoff),
         Operation.objects.filter(created_at__lte=cutoff, next_at=None),

@@ -51,7 +51,9 @@ def record_change(previous: BookValues, book: BookValues) -> ChangeRecord:
 
 def record_deletion(book: BookValues, merged_into: int | None = None) -> ChangeRecord:
     """Records the whole book, and the id of the book that it was merged into. A deletion increases the version."""
-    before = encode_values(book, (*FIELDS, "created_at"))
+    # As in the column, without a time zone: so earlier releases write it, and read it.
+    stored = book._replace(created_at=to_naive_utc(book.created_at))
+    before = encode_values(stored, (*FIELDS, "created_at"))
     kind, after = Change.Kind.DELETED, None
     if merged_into is not None:
         kind, after = Change.Kind.MERGED, encode_json({MERGED_INTO: merged_into}).decode()
@@ -69,7 +71,7 @@ def history_params(record: ChangeRecord, actor: ActorRef, now: datetime) -> list
 
 
 def insert_records(records: Iterable[ChangeRecord], actor: ActorRef, now: datetime) -> None:
-    at = Change._meta.get_field("at").get_db_prep_save(to_naive_utc(now), connection)
+    at = Change._meta.get_field("at").get_db_prep_save(now, connection)
     iterator = iter(records)
     while batch := list(islice(iterator, RECORD_BATCH)):
         rows = [(*record[:3], at, actor.id, actor.operation_id, *record[3:]) for record in batch]

@@ -1,6 +1,6 @@
 """Computes earlier states of a book from its current state and its history."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from books.book_fields import FIELDS
@@ -75,8 +75,12 @@ def read_deleted_book(pk: int, now: datetime) -> BookValues | None:
     return build_deleted_book(last, now)
 
 
+def read_creation_time(deletion: Change) -> datetime:
+    return datetime.fromisoformat((deletion.before or {})["created_at"]).replace(tzinfo=UTC)
+
+
 def build_deleted_book(deletion: Change, now: datetime) -> BookValues:
     """Returns the book as it would be restored if nothing came after this deletion."""
     fields = deletion.before or {}
-    values = {**fields, "created_at": datetime.fromisoformat(fields["created_at"])}
+    values = {**fields, "created_at": read_creation_time(deletion)}
     return make_row(values, now)._replace(id=deletion.book_id, version=deletion.version + 1)

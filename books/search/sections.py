@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from django.db.models import F, Q, QuerySet, Value
 
-from books.fields import TimestampField
+from books.fields import TimestampField, to_naive_utc
 from books.models import FOLDED_COLUMNS, Book, sort_expression
 from library_site.api.cursors import MAX_CURSOR_INTEGER, Cursor, CursorInteger, InvalidCursor
 from library_site.db.keyset import Column, Key, Page, Start, build_condition, cut_page, order_by
@@ -36,7 +36,7 @@ def parse_text(value: object) -> str:
 
 
 def parse_timestamp(value: object) -> Value:
-    timestamp = datetime.strptime(parse_text(value), "%Y-%m-%dT%H:%M:%S.%f")  # noqa: DTZ007  # the column is naive, too
+    timestamp = datetime.strptime(f"{parse_text(value)}Z", "%Y-%m-%dT%H:%M:%S.%f%z")
     return Value(timestamp, TimestampField())
 
 
@@ -130,7 +130,7 @@ def build_beyond_condition(name: str, key: Any, pk: int, *, descending: bool) ->
 
 def build_key(number: int, book: Any) -> Key:
     key = book.sort_key
-    return number, key.isoformat(timespec="microseconds") if isinstance(key, datetime) else key, book.pk
+    return number, to_naive_utc(key).isoformat(timespec="microseconds") if isinstance(key, datetime) else key, book.pk
 
 
 def parse_position(text: str, sections: Sequence[Section]) -> Key | None:

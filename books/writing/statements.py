@@ -11,6 +11,7 @@ from django.db import connection
 from django.db.models.sql.compiler import SQLCompiler
 
 from books.book_values import BookValues
+from books.fields import to_naive_utc
 from books.history.actors import ActorRef
 from books.history.records import (
     HISTORY_CTE,
@@ -24,7 +25,7 @@ from books.models import Book
 from books.writing import events
 from books.writing.events import BOOK_CREATED, BOOK_UPDATED
 from library_site.db.integers import BIGINT_MAX
-from library_site.db.sql import PreparedStatement, execute, fetch_all
+from library_site.db.sql import PreparedStatement, Row, execute, fetch_all
 from webhooks.event_statements import (
     BODY_SQL,
     BODY_WITH_ID_SQL,
@@ -63,9 +64,8 @@ def get_column_type(name: str) -> str:
 
 
 def select_book(pk: int) -> BookValues | None:
-    """Returns a book without locking it. The values are those of PostgreSQL's driver."""
-    rows = FIND_STATEMENT.fetch_all((pk,)) if abs(pk) <= BIGINT_MAX else []
-    return BookValues._make(rows[0]) if rows else None
+    """Returns a book without locking it."""
+    return build_book(FIND_STATEMENT.fetch_all((pk,)) if abs(pk) <= BIGINT_MAX else [])
 
 
 def lock_row(pk: int) -> BookValues | None:
@@ -73,8 +73,13 @@ def lock_row(pk: int) -> BookValues | None:
 
     Django takes as long to build this statement as SQLite takes for the whole write.
     """
-    compiler, sql, converters = compile_lock()
-    rows = fetch_all(sql, [pk]) if abs(pk) <= BIGINT_MAX else []
+    _, sql, _ = compile_lock()
+    return build_book(fetch_all(sql, [pk]) if abs(pk) <= BIGINT_MAX else [])
+
+
+def build_book(rows: Sequence[Row]) -> BookValues | None:
+    """Returns the book of a row from the driver, with the values of the model's fields; None without a row."""
+    compiler, _, converters = compile_lock()
     return next(map(BookValues._make, compiler.apply_converters(rows, converters)), None)
 
 
@@ -162,7 +167,7 @@ def adapt_values(columns: Sequence[str], book: BookValues) -> list[Any]:
     """Returns the values in the format of the database."""
     values = [getattr(book, column) for column in columns]
     if can_combine_statements():
-        return values
+        return [to_naive_utc(value) if isinstance(value, datetime) else value for value in values]
     return [FIELDS[name].get_db_prep_save(value, connection) for name, value in zip(columns, values, strict=True)]
 
 

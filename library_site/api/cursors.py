@@ -15,7 +15,7 @@ P = TypeVar("P", bound="PageCursor")
 # One less than the largest bigint: the page next to an empty page begins with this number plus one.
 MAX_CURSOR_INTEGER = BIGINT_MAX - 1
 CursorInteger = Annotated[int, msgspec.Meta(ge=-MAX_CURSOR_INTEGER, le=MAX_CURSOR_INTEGER)]
-# Without a time zone, like the columns.
+# In UTC, without a time zone.
 CursorTime = Annotated[datetime, msgspec.Meta(tz=False)]
 
 

@@ -28,7 +28,14 @@ from books.admin.views import SEE_BOOKS, has_any_permission, render_page
 from books.book_fields import FIELDS
 from books.history.change_pages import Entry, VersionCursor, read_book_page
 from books.history.records import MERGED_INTO
-from books.history.states import DELETIONS, MAX_VERSION, UnknownVersion, find_present_state, find_state
+from books.history.states import (
+    DELETIONS,
+    MAX_VERSION,
+    UnknownVersion,
+    find_present_state,
+    find_state,
+    read_creation_time,
+)
 from books.models import Book, Change
 from books.permissions import BOOK_ACTIONS, VIEW_HISTORY
 from library_site.db.integers import BIGINT_MAX, parse_integer
@@ -157,7 +164,7 @@ def find_known_book(object_id: str) -> KnownBook | None:
     if last.kind not in DELETIONS or last.before is None:
         return KnownBook(pk, gettext("Book %(number)d") % {"number": pk}, last.version)
     name = str(Book(**{name: last.before[name] for name in FIELDS}))
-    return KnownBook(pk, name, last.version - 1, datetime.fromisoformat(last.before["created_at"]), is_restorable=True)
+    return KnownBook(pk, name, last.version - 1, read_creation_time(last), is_restorable=True)
 
 
 def redirect_unknown(request: HttpRequest) -> HttpResponse:

@@ -1,7 +1,7 @@
 """Describes an operation as text: what it does, its progress and its result."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.models import Count, OuterRef, Subquery
@@ -113,8 +113,7 @@ def describe_progress(operation: Operation, now: datetime) -> dict[str, Any]:
 def describe_wait(operation: Operation, now: datetime) -> str:
     """Describes the time left, or why the operation has not started."""
     if operation.state == Operation.State.WAITING:
-        waiting_since = operation.created_at.replace(tzinfo=UTC)
-        if now - waiting_since < LONG_WAIT:
+        if now - operation.created_at < LONG_WAIT:
             return _("It begins in a moment.")
         return _(
             "It has not begun: another change is under way, or the library's work in the background has stopped. "

@@ -1,5 +1,6 @@
 """The serializers of version 1 (specification, Section 2)."""
 
+from datetime import UTC
 from typing import Any
 
 from drf_spectacular.utils import extend_schema_field
@@ -17,7 +18,7 @@ class NaiveUTCField(serializers.DateTimeField):
     """UTC, ISO 8601 without a zone designator."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(**{"format": "%Y-%m-%dT%H:%M:%S.%f", **options})
+        super().__init__(**{"format": "%Y-%m-%dT%H:%M:%S.%f", "default_timezone": UTC, **options})
 
 
 class BookSerializer(ReadSerializer, StrictModelSerializer):

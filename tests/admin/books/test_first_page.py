@@ -230,7 +230,7 @@ def test_changes_before_thirty_days_are_not_counted(librarian: Client) -> None:
 def move_last_change(days: int) -> None:
     last = Change.objects.order_by("-pk").values_list("pk", flat=True)[:1]
     # The first moment of the day, in UTC.
-    today = timezone.now().replace(tzinfo=None, hour=0, minute=0, second=0, microsecond=0)
+    today = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
     at = today - timedelta(days=days)
     Change.objects.filter(pk__in=list(last)).update(at=at)
 

@@ -66,7 +66,7 @@ def test_an_entry_has_all_that_is_known_of_a_change() -> None:
         7,
         3,
         Change.Kind.CHANGED,
-        NOON.replace(tzinfo=None),
+        NOON,
         change_pages.ActorNames("mirror", "ada", "Bookshop", "Night import", "north"),
         5,
         {"year": 1},

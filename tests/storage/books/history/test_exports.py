@@ -1,6 +1,6 @@
 """The changes of a person are exported in pages, however many there are."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -16,7 +16,7 @@ from tests.support.memory import trace_memory
 # Changes without books.
 pytestmark = [pytest.mark.django_db, pytest.mark.unrecorded]
 
-START = datetime(2026, 1, 31, 9, 30)  # noqa: DTZ001  # the history's times are in UTC
+START = datetime(2026, 1, 31, 9, 30, tzinfo=UTC)
 
 
 @pytest.fixture
