@@ -1,5 +1,5 @@
 from django.apps import AppConfig
-from django.db.models.signals import post_migrate
+from django.db.models.signals import post_migrate, post_save
 from django.utils.translation import gettext_lazy as _
 
 
@@ -11,15 +11,16 @@ class BooksConfig(AppConfig):
         # The imports register checks, the kinds of events, and then the handlers of received events, which need the
         # kinds.
         from books import mirroring  # noqa: F401
-        from books.models import Book
+        from books.models import Change
         from books.search import triggers
-        from books.writing import events, id_sequence, instances  # noqa: F401
+        from books.writing import events, id_sequence  # noqa: F401
 
-        Book.writer = instances
         register_sentences()
         register_operations()
         post_migrate.connect(triggers.create_missing_triggers, sender=self)
         post_migrate.connect(id_sequence.raise_id_sequence, sender=self)
+        # Only fixtures save a change with its model.
+        post_save.connect(id_sequence.reserve_changed_id, sender=Change)
 
 
 def register_operations() -> None:

@@ -220,5 +220,7 @@ class BookAdmin(ValidatingAdmin):
             return view(request, *arguments, **options)
         except (changes.BookNotFound, changes.IsbnInUse, changes.ConcurrentChange):
             message = gettext("Nothing was changed: someone else changed, deleted or added such a book first.")
-            self.message_user(request, message, messages.ERROR)
-            return HttpResponseRedirect(request.get_full_path())
+        except changes.BookProtected as error:
+            message = gettext(error.message)
+        self.message_user(request, message, messages.ERROR)
+        return HttpResponseRedirect(request.get_full_path())

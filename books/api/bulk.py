@@ -133,7 +133,7 @@ def apply_items(
                 results.append({"op": item.op, **result})
                 if former is None or former.version != result.get("version"):
                     changed.add((item.op, result["id"]))
-            except (changes.BookNotFound, changes.IsbnInUse, VersionMismatch) as error:
+            except (changes.BookNotFound, changes.BookProtected, changes.IsbnInUse, VersionMismatch) as error:
                 failures[index] = error
         counts = Counter(op for op, _pk in changed)
         Operation.objects.filter(pk=actor.operation_id or 0).update(changed=counts.total(), result=counts)
@@ -153,6 +153,8 @@ def describe_failures(failures: Mapping[int, Exception], books: QuerySet[Book], 
         elif isinstance(error, changes.IsbnInUse):
             url = find_holder_url(error.isbn, books, request)
             errors[f"{index}.isbn"] = [ErrorDetail(name_holder(url) if url else error.message, CONFLICT_CODE)]
+        elif isinstance(error, changes.BookProtected):
+            errors[f"{index}.id"] = [ErrorDetail(error.message, CONFLICT_CODE)]
         else:
             errors[f"{index}.version"] = [ErrorDetail("The book is at another version", CONFLICT_CODE)]
     return errors

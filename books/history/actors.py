@@ -3,6 +3,9 @@
 Each process caches the ids, so a change needs no additional query. Rows are never deleted.
 """
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import datetime
 from functools import partial
 from typing import NamedTuple
@@ -39,6 +42,9 @@ class ActorRef(NamedTuple):
 
 
 remembered_actors: dict[Identity, ActorRef] = {}
+get_request_actor: ContextVar[Callable[[], ActorRef]] = ContextVar(
+    "get_request_actor", default=lambda: get_or_create_actor(Actor.Channel.COMMAND)
+)
 
 
 def get_or_create_actor(
@@ -58,6 +64,21 @@ def get_or_create_actor(
     else:
         identity = Identity(channel, user_id, None, None, source_id)
     return remembered_actors.get(identity) or load_actor(identity)
+
+
+def get_current_actor() -> ActorRef:
+    """Returns who sent the request that this thread answers; elsewhere the channel "command line"."""
+    return get_request_actor.get()()
+
+
+@contextmanager
+def act_as(get_actor: Callable[[], ActorRef]) -> Iterator[None]:
+    """`get_current_actor` returns the result of this function in the block."""
+    token = get_request_actor.set(get_actor)
+    try:
+        yield
+    finally:
+        get_request_actor.reset(token)
 
 
 def load_actor(identity: Identity) -> ActorRef:

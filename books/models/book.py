@@ -1,7 +1,7 @@
 """The table of books, and the tables of additional facts about them."""
 
 from collections.abc import Callable, Iterable
-from typing import Any, ClassVar, NoReturn
+from typing import Any, NoReturn
 
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import NotSupportedError, models
@@ -78,9 +78,6 @@ class BookQuerySet(models.QuerySet["Book"]):
 class Book(models.Model):
     """A book of the library. Only `books.writing.changes` writes it. Every change increases `version`."""
 
-    # The module `books.writing.instances`, which implements `save` and `delete`. Set when the apps are ready.
-    writer: ClassVar[Any]
-
     title = models.CharField(_("title"), max_length=MAX_LENGTHS["title"])
     author = models.CharField(_("author"), max_length=MAX_LENGTHS["author"])
     year = models.IntegerField(
@@ -123,29 +120,31 @@ class Book(models.Model):
     def __str__(self) -> str:
         return f"{self.title} ({self.author}, {self.year})"
 
-    def save(
+    def save_base(
         self,
-        *,
+        raw: bool = False,
         force_insert: bool | tuple[Any, ...] = False,
         force_update: bool = False,
         using: str | None = None,
         update_fields: Iterable[str] | None = None,
     ) -> None:
-        """Writes with history and event (`books.writing.instances`). Sends `post_save`, but not `pre_save`."""
-        self.writer.save_instance(
-            self, force_insert=bool(force_insert), force_update=force_update, update_fields=update_fields
-        )
+        """Django's `save` calls this. Writes with history and event; sends `post_save`, but not `pre_save`."""
+        from books.writing.instances import save_instance
+
+        save_instance(self, bool(force_insert), force_update, update_fields)
+
+    def _save_table(self, *_: Any, **__: Any) -> bool:
+        """A fixture calls Django's `save_base`, which calls this, and sends the signals."""
+        from books.writing.instances import load_instance
+
+        load_instance(self)
+        return False
 
     def delete(self, using: str | None = None, keep_parents: bool = False) -> tuple[int, dict[str, int]]:
         """Deletes with history and event. Sends `post_delete`, but not `pre_delete`."""
-        count = self.writer.delete_instance(self)
-        return count, {self._meta.label: count}
+        from books.writing.instances import delete_instance
 
-    # Fixtures call this instead of `save`.
-    _save_table = make_refusing_method(
-        "save_base(), which loads fixtures,",
-        "Import books with manage.py import_books, or restore a backup and run manage.py after_restore.",
-    )
+        return delete_instance(self)
 
 
 DERIVED_FIELDS = [field for field in Book._meta.concrete_fields if isinstance(field, DerivedField)]

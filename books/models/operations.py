@@ -83,6 +83,7 @@ class OperationProblem(models.Model):
         CHANGED = "changed_since", _("changed since")
         DELETED = "deleted_since", _("deleted since")
         EXISTS = "exists", _("restored since")
+        PROTECTED = "protected", _("something else refers to it")
 
     operation = models.ForeignKey(Operation, models.CASCADE, related_name="problems", db_index=False)
     # The id of a book.

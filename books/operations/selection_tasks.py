@@ -94,9 +94,9 @@ class DeleteTask(SelectionTask):
     def write_books(
         self, operation: Operation, books: Sequence[BookValues], actor: ActorRef, now: datetime
     ) -> BatchCounts:
-        if books:
-            changes.delete_books(books, actor, now, is_announced(operation))
-        return BatchCounts(len(books))
+        kept = changes.delete_unprotected_books(books, actor, now, is_announced(operation)) if books else []
+        problems = [OperationProblem(subject=pk, reason=Reason.PROTECTED) for pk in kept]
+        return BatchCounts(len(books) - len(kept), refused=len(kept), problems=problems)
 
 
 @register_operation_kind
@@ -174,9 +174,10 @@ def run_small_operation(
     operation = Operation.objects.get(pk=actor.operation_id or 0)
     operation.parameters, operation.matched = dict(parameters), len(pks)
     counts = task.write_books(operation, list(changes.lock_books(pks).values()), actor, now)
-    numbers = {"matched": len(pks), "changed": counts.changed, "unchanged": len(pks) - counts.changed}
-    Operation.objects.filter(pk=operation.pk).update(**numbers, refused=0, missed=0, parameters=operation.parameters)
-    operation.changed = counts.changed
+    numbers = {"matched": len(pks), "changed": counts.changed, "refused": counts.refused, "missed": 0}
+    numbers["unchanged"] = len(pks) - counts.changed - counts.refused
+    Operation.objects.filter(pk=operation.pk).update(**numbers, parameters=operation.parameters)
+    operation.changed, operation.refused = counts.changed, counts.refused
     if not counts.changed:
         # It has nothing to show, and nothing to undo.
         operation.delete()

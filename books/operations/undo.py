@@ -167,11 +167,12 @@ class UndoWriter:
             return
         books = {book.id: book for _, book in pairs}
         rejected_ids: set[int] = set()
+        reason = Reason.ISBN_IN_USE
         if self.waiting_kind == "delete":
-            changes.delete_books(list(books.values()), self.actor, self.now, self.announce)
-            for pk, book in books.items():
-                del self.books[pk]
-                self.last_versions[pk] = book.version + 1
+            reason, rows = Reason.PROTECTED, list(books.values())
+            rejected_ids = set(changes.delete_unprotected_books(rows, self.actor, self.now, self.announce))
+            for pk in books.keys() - rejected_ids:
+                self.last_versions[pk] = self.books.pop(pk).version + 1
         else:
             if self.waiting_kind == "change":
                 rejected_ids = set(write_pairs(pairs, self.actor, self.now, self.announce))
@@ -181,7 +182,7 @@ class UndoWriter:
             self.books |= {pk: book for pk, book in books.items() if pk not in rejected_ids}
         self.books = changes.lock_again(self.books)
         self.changed += len(pairs) - len(rejected_ids)
-        self.problems += [OperationProblem(subject=pk, reason=Reason.ISBN_IN_USE) for pk in sorted(rejected_ids)]
+        self.problems += [OperationProblem(subject=pk, reason=reason) for pk in sorted(rejected_ids)]
 
     def build_counts(self, step_count: int) -> BatchCounts:
         refused = len(self.problems) - self.partial

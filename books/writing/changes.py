@@ -7,18 +7,20 @@ uses the functions for many.
 With `announce=False` there is no event: for mirrored books, which their own library has announced, and for seeds.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
-from django.db import DEFAULT_DB_ALIAS, DatabaseError, IntegrityError, OperationalError, transaction
-from django.db.models import F, QuerySet
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, IntegrityError, OperationalError, connection, transaction
+from django.db.models import DO_NOTHING, F, QuerySet
+from django.db.models.deletion import Collector, get_candidate_relations_to_delete
 from django.utils.translation import gettext_noop
 
 from books.book_values import BookValues, add_derived_values, make_row, set_columns
 from books.history.actors import ActorRef
 from books.history.records import (
+    ChangeRecord,
     insert_records,
     record_change,
     record_creation,
@@ -28,6 +30,7 @@ from books.history.records import (
 from books.history.states import read_deleted_book
 from books.models import Book, Change, MirroredBook
 from books.writing import events, signals, statements
+from books.writing.id_sequence import reserve_id
 from books.writing.statements import INSERT_COLUMNS, can_combine_statements, insert_rows
 from library_site.db.integers import BIGINT_MAX
 from library_site.db.timeouts import is_conflict
@@ -50,6 +53,17 @@ class BookExists(APIError):
 
     status = 409
     message = gettext_noop("The book is not deleted")
+
+
+class BookProtected(APIError):
+    """A row of another model refers to the book, and is neither deleted nor changed with it (`on_delete`)."""
+
+    status = 409
+    message = gettext_noop("The book cannot be deleted: something else refers to it")
+
+    def __init__(self, cause: IntegrityError) -> None:
+        super().__init__(f"{cause}")
+        self.cause = cause
 
 
 class IsbnInUse(APIError):
@@ -130,13 +144,16 @@ def delete_book(
     now: datetime,
     announce: bool = True,
     instance: Book | None = None,
-) -> None:
-    """Deletes a book, unless `require_state` raises. Raises BookNotFound, ConcurrentChange."""
+) -> dict[str, int]:
+    """Deletes a book, unless `require_state` raises. Returns the numbers of deleted rows by model.
+
+    Raises BookNotFound, BookProtected, ConcurrentChange.
+    """
     with transaction.atomic():
         book = lock_book(pk)
         if require_state:
             require_state(book)
-        delete_books([book], actor, now, announce, instance=instance)
+        return delete_books([book], actor, now, announce, instance=instance)
 
 
 def restore_book(
@@ -158,6 +175,24 @@ def restore_book(
         if not restore_books([book], actor, now, announce):
             raise BookExists if is_there(pk) else IsbnInUse(book.isbn)
         return read_again(book)
+
+
+def add_book_with_id(
+    pk: int, values: Mapping[str, Any], actor: ActorRef, now: datetime, created_at: datetime | None = None
+) -> BookValues:
+    """Adds a book under an id that the database did not choose; restores it if it is deleted. Sends no signal.
+
+    Raises BookExists, IsbnInUse, ConcurrentChange.
+    """
+    with transaction.atomic():
+        reserve_id(pk, DEFAULT_DB_ALIAS)
+        deleted_book = read_deleted_book(pk, now)
+        book = deleted_book or make_row({**values, "created_at": created_at or now}, now)._replace(id=pk)
+        book = book._replace(**add_derived_values(values))
+        record = record_restoration if deleted_book else record_creation
+        if not insert_books([book], record, actor, now, announce=True):
+            raise BookExists if is_there(pk) else IsbnInUse(book.isbn)
+        return book
 
 
 def is_there(pk: int) -> bool:
@@ -218,8 +253,11 @@ def lock_books(pks: Collection[int], among: QuerySet[Book] | None = None) -> dic
 
     It locks them in the order of their ids, so that two requests do not wait for each other.
     """
-    all_books = Book.objects.all() if among is None else among
-    books = all_books.filter(pk__in=[pk for pk in pks if abs(pk) <= BIGINT_MAX])
+    known_pks = [pk for pk in pks if abs(pk) <= BIGINT_MAX]
+    books = Book.objects.filter(pk__in=known_pks)
+    if among is not None:
+        # PostgreSQL cannot lock the rows of every queryset: not of a distinct one, for instance.
+        books = books.filter(pk__in=among.order_by().filter(pk__in=known_pks).values("pk"))
     with translate_db_errors():
         return {book.id: book for book in read_rows(books.select_for_update().order_by("pk"))}
 
@@ -284,14 +322,26 @@ def restore_books(books: Sequence[BookValues], actor: ActorRef, now: datetime, a
 
     Returns their ids, except those of books whose id or isbn is in use. Raises ConcurrentChange.
     """
-    with translate_db_errors():
-        restored_ids = insert_rows(books, BookValues._fields, "id")
-        restored_books = [book for book in books if book.id in restored_ids]
-        insert_records(map(record_restoration, restored_books), actor, now)
-    if announce:
-        publish(map(events.created_event, restored_books), now)
+    restored_books = insert_books(books, record_restoration, actor, now, announce)
     signals.send_created(restored_books)
-    return restored_ids
+    return {book.id for book in restored_books}
+
+
+def insert_books(
+    books: Sequence[BookValues],
+    record: Callable[[BookValues], ChangeRecord],
+    actor: ActorRef,
+    now: datetime,
+    announce: bool,
+) -> list[BookValues]:
+    """Inserts books with their ids, except those whose id or isbn is in use, and returns them."""
+    with translate_db_errors():
+        ids = insert_rows(books, BookValues._fields, "id")
+        inserted_books = [book for book in books if book.id in ids]
+        insert_records(map(record, inserted_books), actor, now)
+    if announce:
+        publish(map(events.created_event, inserted_books), now)
+    return inserted_books
 
 
 def delete_books(
@@ -301,18 +351,58 @@ def delete_books(
     announce: bool = True,
     merged_into: int | None = None,
     instance: Book | None = None,
-) -> None:
-    """Deletes locked books together. `merged_into` is the id of their replacement. Raises ConcurrentChange."""
+) -> dict[str, int]:
+    """Deletes locked books together. `merged_into` is the id of their replacement.
+
+    Returns the numbers of deleted rows by model. Raises BookProtected, ConcurrentChange.
+    """
     pks = [book.id for book in books]
     with translate_db_errors():
         # The rows of mirrored books keep the id, so that the book can be restored under it.
         MirroredBook.objects.filter(book__in=pks).update(former_book_id=F("book_id"), book=None)
-        # Not `delete`, which would read the books again and send its own signals.
-        Book._base_manager.filter(pk__in=pks)._raw_delete(DEFAULT_DB_ALIAS)
+        counts = delete_rows(books, instance)
         insert_records((record_deletion(book, merged_into) for book in books), actor, now)
     if announce:
         publish(map(events.deleted_event, books), now)
     signals.send_deleted(books, instance)
+    return counts
+
+
+def delete_unprotected_books(books: Sequence[BookValues], actor: ActorRef, now: datetime, announce: bool) -> list[int]:
+    """Deletes locked books together. Returns the ids of those that other rows protect, and does not delete these.
+
+    Raises ConcurrentChange.
+    """
+    try:
+        with transaction.atomic():
+            delete_books(books, actor, now, announce)
+    except BookProtected:
+        if len(books) == 1:
+            return [books[0].id]
+        halves = books[: len(books) // 2], books[len(books) // 2 :]
+        return [pk for half in halves for pk in delete_unprotected_books(half, actor, now, announce)]
+    return []
+
+
+def delete_rows(books: Sequence[BookValues], instance: Book | None) -> dict[str, int]:
+    """Deletes the books, and first does with rows of other apps that refer to them what their `on_delete` says."""
+    relations: Iterable[Any] = get_candidate_relations_to_delete(cast("Any", Book._meta))
+    fields = [one.field for one in relations if one.related_model._meta.app_label != Book._meta.app_label]
+    counts: dict[str, int] = {}
+    try:
+        if fields:
+            collector = Collector(DEFAULT_DB_ALIAS, origin=instance)
+            collector.collect([instance or signals.build_instance(book) for book in books])
+            # It would send the signals of the books before their history is written.
+            collector.data[Book].clear()
+            _, counts = collector.delete()
+        Book._base_manager.filter(pk__in=[book.id for book in books])._raw_delete(DEFAULT_DB_ALIAS)
+        if any(field.remote_field.on_delete is DO_NOTHING for field in fields):
+            # The database checks at the end of the transaction, which is too late for an answer.
+            connection.check_constraints([field.model._meta.db_table for field in fields])
+    except IntegrityError as error:
+        raise BookProtected(error) from error
+    return {**counts, Book._meta.label: len(books)}
 
 
 @contextmanager

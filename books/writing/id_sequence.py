@@ -1,13 +1,14 @@
 """Keeps the ids of deleted books out of the sequence of new ids.
 
 Both databases remember the last id. But when Django recreates the table on SQLite, it resets the sequence to the
-highest id in the table, and `loaddata` can load the history of another database's books. The history contains the ids
-of deleted books.
+highest id in the table, and fixtures have ids of their own: of books, and of deleted books in their history.
 """
 
 from typing import Any
 
 from django.db import connections, transaction
+
+from books.models import Change
 
 TABLES = {"books_book", "books_change"}
 LAST_ID_SQL = """
@@ -39,5 +40,18 @@ def raise_id_sequence(using: str, **_: Any) -> None:
     with transaction.atomic(using), connection.cursor() as cursor:
         cursor.execute(LAST_ID_SQL)
         [(last_id,)] = cursor.fetchall()
-        for statement in RAISE_SQL[connection.vendor] if last_id else []:
-            cursor.execute(statement, {"id": last_id})
+    if last_id:
+        reserve_id(last_id, using)
+
+
+def reserve_id(pk: int, using: str) -> None:
+    """The next book gets a higher id than this one."""
+    connection = connections[using]
+    with connection.cursor() as cursor:
+        for statement in RAISE_SQL[connection.vendor]:
+            cursor.execute(statement, {"id": pk})
+
+
+def reserve_changed_id(instance: Change, using: str, **_: Any) -> None:
+    """Receives `post_save` of a change."""
+    reserve_id(instance.book_id, using)

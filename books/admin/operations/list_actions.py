@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.formats import number_format
-from django.utils.translation import gettext, ngettext_lazy
+from django.utils.translation import gettext, ngettext, ngettext_lazy
 
 from books.admin.operations.bulk_edit import DELETE_BUTTON, ask, is_across, read_selected_books, render_preview
 from books.admin.views import find_librarian, may_undo, report_done
@@ -75,6 +75,13 @@ def run_list_action(request: HttpRequest, books: QuerySet[Book], action: ListAct
     operation = run_small_operation(action.task(), action.parameters, pks, find_librarian(request), now)
     address = reverse("admin:operation_undo", args=[operation.pk]) if may_undo(request) and operation.changed else ""
     done = action.result % {"count": operation.changed} if operation.changed else gettext("Nothing had to change.")
+    if operation.refused:
+        kept = ngettext(
+            "%(count)s book stays: something else refers to it.",
+            "%(count)s books stay: something else refers to them.",
+            operation.refused,
+        )
+        messages.warning(request, kept % {"count": operation.refused})
     report_done(request, done, address)
     return None
 

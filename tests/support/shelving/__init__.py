@@ -1,0 +1,1 @@
+"""An app beside the library: its models refer to books in each way that Django has."""
