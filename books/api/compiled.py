@@ -73,7 +73,8 @@ OWN_HOOKS = {
     "library_site.api.viewsets.APIViewSet": "initial perform_authentication get_object check_permissions options"
     " finalize_response get_serializer_class get_parsers",
     "library_site.api.viewsets.ResourceViewSet": "list retrieve create update partial_update destroy",
-    "books.api.views.BookViewSet": "list get_object perform_create perform_update perform_destroy handle_exception",
+    "books.api.views.BookViewSet": "dispatch list get_object perform_create perform_update perform_destroy"
+    " handle_exception",
     "books.api.v1.views.BookViewSetV1": "destroy options",
     "books.api.v2.views.BookViewSetV2": "list create get_serializer",
     "books.api.filters.QueryFilterSet": "__init__ get_form_class filter_queryset",

@@ -17,7 +17,7 @@ from library_site.api.cursors import Cursor, CursorInteger, InvalidCursor
 from library_site.api.documents.schema import query_parameter
 from library_site.api.pagination import CursorPagination
 from library_site.api.query import FieldErrors, Query, get_parameter, read_boolean
-from library_site.db.keyset import Key, Start, cut_page, link_pages, order_by
+from library_site.db.keyset import Key, Start, cut_page, link_pages, order_by, sort_rows
 from library_site.db.sql import Row
 
 
@@ -65,7 +65,7 @@ class KeysetPagination(CursorPagination):
         self.count = {"count": queryset.count()} if self.has_count else {}
         name = self.sort.removeprefix("-")
         descending = self.sort.startswith("-") != self.start.backward
-        books = queryset.order_by(*ORDER_BY[name, descending])
+        books = sort_rows(queryset, *ORDER_BY[name, descending])
         if self.start.key:
             books = books.filter(build_beyond_condition(name, *self.start.key, descending=descending))
         self.page: Any = KeysetPage(books[: self.limit + 1], SORT_ORDERS[name], self.start, descending)

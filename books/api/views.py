@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, cast
 
 import msgspec
+from django.db import IntegrityError
 from django.utils import timezone
 from django_filters.utils import translate_validation
 from rest_framework.exceptions import ErrorDetail, ParseError, ValidationError
@@ -20,7 +21,7 @@ from books.api.filters import BookFilter, ListFilterBackend
 from books.api.ids import find_book, parse_book_id
 from books.api.schema import BOOK_ID_PARAMETER
 from books.book_values import BookValues
-from books.history.actors import ActorRef, get_or_create_actor
+from books.history.actors import ActorRef, act_as, get_or_create_actor
 from books.models import Book
 from books.permissions import BOOK_ACTIONS
 from books.read_model import BookEncoder, compile_serializer
@@ -31,6 +32,7 @@ from library_site.api.query import FieldErrors, Query, UnknownParameter, check_p
 from library_site.api.renderers import JSONRenderer
 from library_site.api.responses import encode_json, make_empty_response
 from library_site.api.viewsets import ResourceViewSet
+from library_site.http.api_errors import APIError
 from oauth.credentials import Credential
 
 
@@ -92,6 +94,11 @@ class BookViewSet(ResourceViewSet):
             response["ETag"] = etag
         return response
 
+    def dispatch(self, request: Any, *arguments: Any, **options: Any) -> Any:
+        """What a hook writes with the model, such as `serializer.save()`, is a change by this request, too."""
+        with act_as(self.get_actor):
+            return super().dispatch(request, *arguments, **options)
+
     def get_object(self) -> Any:
         """Raises BookNotFound, and ValidationError, which names all errors of a request with an invalid id."""
         if self.lookup_field != "pk":
@@ -121,7 +128,7 @@ class BookViewSet(ResourceViewSet):
         serializer.instance = build_instance(row)
 
     def perform_destroy(self, instance: Any) -> None:
-        """Raises BookNotFound, ConcurrentChange, PreconditionFailed."""
+        """Raises BookNotFound, BookProtected, ConcurrentChange, PreconditionFailed."""
         changes.delete_book(instance.id, self.require_state, self.get_actor(), timezone.now())
 
     def get_state_check(self) -> Callable[[Any], None] | None:
@@ -147,6 +154,9 @@ class BookViewSet(ResourceViewSet):
         return errors
 
     def handle_exception(self, exc: Exception) -> Response:
+        # The model raises Django's exceptions instead of the writers'.
+        if isinstance(exc, IntegrityError | Book.DoesNotExist) and isinstance(exc.__cause__, APIError):
+            exc = exc.__cause__
         if isinstance(exc, changes.IsbnInUse):
             exc = IsbnInUseByBook(exc.isbn, self.get_queryset())
         return super().handle_exception(exc)

@@ -11,6 +11,7 @@ from books.fields import FormattedTimestamp
 from books.files.formats.records import ExportedBook
 from books.files.formats.registry import Format
 from books.models import Book
+from library_site.db.keyset import sort_rows
 
 # The number of books in a page. Each page is a query, so a slow client keeps no transaction or cursor open.
 PAGE_BOOKS = 5_000
@@ -26,7 +27,7 @@ def iter_pages(books: QuerySet[Book]) -> Iterator[list[ExportedBook]]:
     """Yields pages of books, sorted by id. Only the last page may be empty."""
     rest, size = books, FIRST_PAGE_BOOKS
     while True:
-        page = list(starmap(ExportedBook, rest.order_by("pk").values_list(*PAGE_COLUMNS)[:size]))
+        page = list(starmap(ExportedBook, sort_rows(rest, "pk").values_list(*PAGE_COLUMNS)[:size]))
         yield page
         if len(page) < size:
             return

@@ -104,6 +104,10 @@ class APIViewSet(GenericViewSet[Any]):
     def get_serializer_class(self) -> type[BaseSerializer[Any]]:
         return self.body_serializers.get(str(self.action)) or super().get_serializer_class()
 
+    def get_response_serializer_class(self) -> Any:
+        """Returns `serializer_class`; that of the action if a viewset chooses it in `get_serializer_class`."""
+        return self.serializer_class or self.get_serializer_class()
+
     def read_values(self, request: Request) -> dict[str, Any]:
         """Returns the validated fields of the body. Raises ParseError, ValidationError."""
         return cast("dict[str, Any]", self.validate_body(request).validated_data)
@@ -229,7 +233,9 @@ class ResourceViewSet(APIViewSet, ModelViewSet[Any]):
 
     def lock(self, instance: Any) -> Any:
         """Returns the row, locked until the transaction ends. Raises NotFound, PreconditionFailed."""
-        locked = self.get_queryset().select_for_update().filter(pk=instance.pk).first()
+        # PostgreSQL cannot lock the rows of every queryset: not of a distinct one, for instance.
+        list(type(instance)._default_manager.select_for_update().filter(pk=instance.pk).values("pk"))
+        locked = self.get_queryset().filter(pk=instance.pk).first()
         if locked is None:
             raise self.build_not_found()
         self.require_state(locked)
@@ -237,7 +243,10 @@ class ResourceViewSet(APIViewSet, ModelViewSet[Any]):
 
     def show(self, instance: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
         """Returns the response with an instance after a write."""
-        serializer = cast("Any", self.serializer_class)(instance, context=self.get_serializer_context())
+        rows = self.get_queryset()
+        if rows.query.annotations:
+            instance = rows.filter(pk=instance.pk).first() or instance
+        serializer = self.get_response_serializer_class()(instance, context=self.get_serializer_context())
         return Response(serializer.data, status, headers={"ETag": self.make_etag(instance), **(headers or {})})
 
     def make_etag(self, instance: Any) -> str:

@@ -46,7 +46,7 @@ def read_page(rows: QuerySet[Any], start: Start, limit: int, *, descending: bool
     is_descending = descending != start.backward
     if start.key:
         rows = rows.filter(build_condition([F("pk")], start.key, is_descending))
-    found = list(rows.order_by(*order_by([F("pk")], is_descending))[: limit + 1])
+    found = list(sort_rows(rows, *order_by([F("pk")], is_descending))[: limit + 1])
     return cut_page(found, limit, start, get_id_key)
 
 
@@ -65,6 +65,11 @@ def link_pages(page: Page[T], start: Start, descending: bool) -> Page[T]:
 def get_id_key(row: Model) -> Key:
     """The key of a row in a list that is sorted by id."""
     return (row.pk,)
+
+
+def sort_rows(rows: QuerySet[Any], *order: OrderBy | str) -> QuerySet[Any]:
+    """Sorts the rows in this order, also those of a queryset that is reversed."""
+    return (rows if rows.query.standard_ordering else rows.reverse()).order_by(*order)
 
 
 def order_by(columns: Sequence[Column], descending: bool) -> tuple[OrderBy, ...]:

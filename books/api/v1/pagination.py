@@ -9,6 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from books.read_model import has_only_conditions
 from library_site.api.documents.schema import query_parameter
 from library_site.api.query import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, FieldErrors, Query, read_integer
 from library_site.db.integers import BIGINT_MAX
@@ -52,7 +53,7 @@ class SkipLimitPagination(LimitOffsetPagination):
         offset, limit = self.offset or 0, self.limit or 0
         if offset > BIGINT_MAX:
             return queryset.none()
-        if offset > DEEP_OFFSET and not queryset.query.where and queryset.query.order_by == ("pk",):
+        if offset > DEEP_OFFSET and is_whole_list(queryset):
             # PostgreSQL skips the books before the page by reading only the index.
             return queryset.filter(pk__gte=queryset.values("pk")[offset : offset + 1])[:limit]
         return queryset[offset : offset + limit]
@@ -70,3 +71,9 @@ class SkipLimitPagination(LimitOffsetPagination):
             query_parameter("skip", skip, "Number of records to skip."),
             query_parameter("limit", limit, "Maximum number of records returned."),
         ]
+
+
+def is_whole_list(books: QuerySet[Any]) -> bool:
+    """Whether these are all books in the order of their ids."""
+    query = books.query
+    return has_only_conditions(books) and not query.where and query.order_by == ("pk",) and query.standard_ordering

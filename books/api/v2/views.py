@@ -75,12 +75,14 @@ class BookViewSetV2(BookViewSet):
 
     def check_query(self, query: Request | Query) -> None:
         """Raises UnknownParameter, and ValidationError for a repeated parameter."""
-        can_choose = self.action in ("list", "retrieve") and issubclass(self.serializer_class, ReadSerializer)
+        can_choose = self.action in ("list", "retrieve") and issubclass(
+            self.get_response_serializer_class(), ReadSerializer
+        )
         shown = ["fields"] if can_choose else []
         check_parameters(query, [*self.list_parameters(), *shown], ["fields"])
 
     def find_field_errors(self, query: Request | Query) -> FieldErrors:
-        suggestions = suggest_names(read_list(query, "fields") or [], list_fields(self.serializer_class))
+        suggestions = suggest_names(read_list(query, "fields") or [], list_fields(self.get_response_serializer_class()))
         errors = [ErrorDetail(f'"{name}": {message}', "enum") for name, message in suggestions.items()]
         return {"fields": errors} if errors else {}
 
