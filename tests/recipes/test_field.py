@@ -37,7 +37,7 @@ def book(api: httpx.Client) -> dict[str, Any]:
 
 @pytest.fixture
 def key(db: None) -> dict[str, str]:
-    return create_key_header(create_librarian())
+    return create_key_header(create_librarian("librarian", "Head librarians"))
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ def test_the_list_is_narrowed_by_it(api: httpx.Client) -> None:
 
 
 def test_operations_choose_books_by_it(api: httpx.Client) -> None:
-    key = create_key_header(create_librarian())
+    key = create_key_header(create_librarian("librarian", "Head librarians"))
     api.post("/api/v2/operations", json={"kind": "delete", "filter": {"year": 1815}}, headers=key)
     run_operations()
     assert list(Book.objects.values_list("year", flat=True)) == [1813]

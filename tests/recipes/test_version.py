@@ -150,7 +150,7 @@ def test_bad_bodies_are_refused_in_its_own_terms(each_client: httpx.Client, book
 
 
 def test_keys_webhooks_and_events_are_there_too(each_client: httpx.Client) -> None:
-    key = create_key_header(create_librarian(), "read write")
+    key = create_key_header(create_librarian("librarian", "Developers"), "read write")
     created = each_client.post("/api/v3/api-keys", json={"name": "Import", "scopes": "read"}, headers=key)
     assert created.headers["Location"].startswith("/api/v3/api-keys/")
     assert each_client.get("/api/v3/api-keys", headers=key).status_code == 200
@@ -166,7 +166,7 @@ def test_it_is_documented_beside_the_others(each_client: httpx.Client) -> None:
 
 
 def test_many_books_are_changed_by_a_worker(each_client: httpx.Client, book: dict[str, Any]) -> None:
-    key = create_key_header(create_librarian())
+    key = create_key_header(create_librarian("librarian", "Head librarians"))
     edit = {"kind": "edit", "filter": {"title": "pride"}, "set": {"name": "Emma"}}
     preview = each_client.post("/api/v3/operations?dry_run=true", json=edit, headers=key)
     assert preview.json()["samples"] == [
