@@ -27,6 +27,7 @@ from library_site.rate_limit.redis_windows import REDIS_RETRY_AFTER, REDIS_TIMEO
 from library_site.rate_limit.windows import MAX_CALLERS, LocalCounter
 from oauth.api_keys import create_key
 from oauth.credentials import Credential
+from oauth.scopes import ALL_SCOPES, PERMISSIONS
 from oauth.throttling import CallerThrottle
 from tests.support.applications import open_client
 from tests.support.books import build_book
@@ -55,7 +56,7 @@ class HeaderAuthentication(BaseAuthentication):
         if "User" in request.headers:
             return User(pk=int(request.headers["User"])), None
         key = request.headers.get("Key")
-        return (None, Credential(key, frozenset({"read", "write"}), 0)) if key else None
+        return (None, Credential(key, ALL_SCOPES, 0, permissions=PERMISSIONS)) if key else None
 
 
 @pytest.fixture
