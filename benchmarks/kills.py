@@ -99,14 +99,11 @@ def check_kills(options: Namespace) -> Iterator[Finding]:
         port = competitors.find_free_port()
         url = f"http://127.0.0.1:{port}"
         key = dict([create_credentials(library.url, port)["api-key"]])
-        with (
-            supervise(library, port) as supervisor,
-            writers.run_writers(url, WRITER_COUNT) as running,
-            edit_books(url, key),
-        ):
-            wait_for_writes(running)
-            kills = kill_at_random(supervisor, library, options.seconds)
-            seconds = wait_for_writes(running)
+        with supervise(library, port) as supervisor, writers.run_writers(url, WRITER_COUNT) as running:
+            with edit_books(url, key):
+                wait_for_writes(running)
+                kills = kill_at_random(supervisor, library, options.seconds)
+                seconds = wait_for_writes(running)
             for writer in running:
                 writer.is_stopped = True
             wait_until(lambda: has_finished(library), pause=1)
@@ -181,7 +178,8 @@ def build_finding(
         f"{operations:,} operations, {repeated:,} books changed twice by one",
     )
     wrong = writers.count_wrong(library.execute_sql, running, SEEDED_BOOK_COUNT)
-    return Finding(fault, "; ".join(results), wrong + len(lost) + repeated)
+    # Without an operation, nothing was tried with them.
+    return Finding(fault, "; ".join(results), wrong + len(lost) + repeated + (operations == 0))
 
 
 def kill_at_random(supervisor: Supervisor, library: Library, seconds: float) -> Counter[str]:
