@@ -167,12 +167,13 @@ def test_a_lost_role_or_permission_has_effect_immediately(db: None) -> None:
     assert after == dict.fromkeys(PERMISSION_CHANGES, ("read", "read"))
 
 
-def test_a_lost_superuser_status_has_effect_immediately(scenario: Scenario) -> None:
+@pytest.mark.parametrize("update_fields", [None, ["is_superuser"]])
+def test_a_lost_superuser_status_has_effect_immediately(scenario: Scenario, update_fields: list[str] | None) -> None:
     scenario.user.groups.clear()
     scopes = []
     for is_superuser in (True, False):
         scenario.user.is_superuser = is_superuser
-        scenario.user.save()
+        scenario.user.save(update_fields=update_fields)
         scopes.append(read_scopes(scenario.shelf_token))
     assert scopes == ["read write", "read"]
 
