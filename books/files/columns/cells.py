@@ -9,7 +9,8 @@ from stdnum import issn
 
 from books import isbn as isbns
 from books.book_fields import BOOK_FIELDS
-from books.files.columns.tables import FIELDS_BY_PLACE, SEVERAL_VALUES_COLUMNS, simplify_name
+from books.files.columns.tables import FIELDS_BY_PLACE, SEVERAL_VALUES_COLUMNS
+from books.files.formats.headers import simplify_name
 from books.files.formats.records import SURE_YEAR, NumberText, name_field, split_values
 from books.isbn import normalize_isbn
 from library_site.db.integers import BIGINT_MAX, parse_integer
@@ -35,11 +36,18 @@ DATE_PATTERNS = [
 ]
 # Calibre writes this date, in any time zone, for a book with an unknown date.
 UNKNOWN_DATE = re.compile("(?:0101-01-01|0100-12-31)(?![0-9]).*", re.DOTALL)
+# Spreadsheets count days from 1899-12-30: they show a number such as 2005 as a date of this year.
+YEAR_OF_SERIAL_NUMBERS = 1905
+# A number that a spreadsheet did not make of another text: its text has no zero, exponent, date or fraction to lose.
+SURE_NUMBER = re.compile("[1-9][0-9]{2,3}")
+NUMBERS, DATE_NUMBERS = re.compile("[0-9]+"), 3
 FOUR_DIGITS = re.compile("(?<![0-9])[0-9]{4}(?![0-9])")
 
 ISBN_10_LENGTH, ISBN_13_LENGTH = 10, 13
 # A shorter number is not an ISBN that lost leading zeros: a group and a publisher begin with at most four zeros.
 MIN_ISBN_DIGITS = 6
+# In CSV a number is a text like others.
+DIGITS = re.compile("[0-9]{6,9}")
 # How programs write a long number: with an empty fraction, or with an exponent.
 WHOLE_NUMBER = re.compile(r"([0-9]{9,13})[.,]0+")
 SCIENTIFIC_NUMBER = re.compile(r"([0-9])[.,]([0-9]+)E\+([0-9]+)", re.IGNORECASE)
@@ -136,7 +144,14 @@ def read_text(cell: Any) -> Reading:
     if type(cell) is str:
         return cell, "", bool(cell) and not cell.isspace()
     text = read_json_number(cell)
-    return text, "", not is_blank(text)
+    return text, warn_number(cell), not is_blank(text)
+
+
+def warn_number(cell: Any) -> str:
+    """Returns the warning that a spreadsheet has made something else of a text."""
+    if not isinstance(cell, NumberText) or SURE_NUMBER.fullmatch(cell):
+        return ""
+    return _("A spreadsheet has made it “%(text)s”, which may have been another text.") % {"text": cell}
 
 
 def read_json_number(cell: Any) -> Any:
@@ -146,8 +161,8 @@ def read_json_number(cell: Any) -> Any:
 
 
 def read_first_value(cell: Any) -> Reading:
-    if not isinstance(cell, str):
-        return read_any(cell)
+    if type(cell) is not str:
+        return read_text(cell)
     value = next((text for text in split_values(cell) if text not in READING_STATES), "")
     return value, "", bool(value)
 
@@ -172,11 +187,17 @@ def read_date(text: str) -> Reading:
     if len(text) <= MAX_DATE_LENGTH:
         for pattern in DATE_PATTERNS:
             if match := pattern.fullmatch(text):
-                return int(match["year"]), "", True
+                return int(match["year"]), warn_date(text, int(match["year"])), True
     if match := FOUR_DIGITS.search(text):
         warning = _("The text is “%(text)s”, which may mean %(year)s.")
         return int(match[0]), warning % {"text": text[:MAX_DATE_LENGTH], "year": match[0]}, True
     return text, "", False
+
+
+def warn_date(text: str, year: int) -> str:
+    if year != YEAR_OF_SERIAL_NUMBERS or len(NUMBERS.findall(text)) < DATE_NUMBERS:
+        return ""
+    return _("A spreadsheet makes such a date of a year like 2005: “%(text)s”.") % {"text": text}
 
 
 def read_exact_isbn(cell: Any) -> Reading:
@@ -185,9 +206,9 @@ def read_exact_isbn(cell: Any) -> Reading:
 
 
 def read_isbn(cell: Any) -> Reading:
-    if type(cell) is str and normalize_isbn(cell) is not None:
-        return cell, "", True
-    text = read_json_number(cell)
+    text = NumberText(cell) if type(cell) is str and DIGITS.fullmatch(cell) else read_json_number(cell)
+    if type(text) is str and normalize_isbn(text) is not None:
+        return text, "", True
     if not isinstance(text, str):
         return text, "", False
     is_text = not isinstance(text, NumberText) and normalize_isbn(text) is None

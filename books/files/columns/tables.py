@@ -1,11 +1,10 @@
 """Which column of a table contains which field of a book: by the program that wrote it, else by its name."""
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from books.book_fields import BOOK_FIELDS, FIELDS, REQUIRED_FIELDS
-from books.fields import fold
+from books.files.formats.headers import simplify_name
 
 # The column names of each field, folded and without punctuation. The first that a file has is used.
 COLUMN_NAMES = {"id": ("id", "bookid", "number", "nummer"), **{field.name: field.columns for field in BOOK_FIELDS}}
@@ -21,12 +20,6 @@ FIELDS_BY_PLACE = {place: field for field, places in PLACES.items() for place in
 SEVERAL_VALUES_COLUMNS = frozenset(
     {"bookshelves", "tags", "manualtags", "automatictags", "keywords", "subjects", "schlagwörter"}
 )
-SIGNS_PATTERN = re.compile(r"[\W_]+")
-
-
-def simplify_name(column: str) -> str:
-    """Returns the name for comparison: folded and without punctuation."""
-    return SIGNS_PATTERN.sub("", fold(column))
 
 
 class TableDialect(NamedTuple):

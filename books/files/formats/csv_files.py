@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop, ngettext
 
 from books.files.formats.encodings import Encoding, find_encoding, iter_lines, show_undecodable
-from books.files.formats.headers import build_header
+from books.files.formats.headers import TableHeader, build_header
 from books.files.formats.records import (
     EXPORTED_COLUMNS,
     REPORT_COLUMNS,
@@ -82,7 +82,7 @@ def read_csv(stream: BinaryIO, encoding_name: str = "") -> Table:
     _line, cells = next(rows, (1, []))
     header = build_header([show_undecodable(read_cell(cell)) for cell in cells])
     description = _(SEPARATORS[separator]) % {"encoding": encoding.description}
-    records = (build_row_record(line, header.texts, cells[header.start :]) for line, cells in rows if any(cells))
+    records = (build_row_record(line, header, cells[header.start :]) for line, cells in rows if any(cells))
     return Table(header.columns, records, description, warning, header.list_notes(), separator)
 
 
@@ -120,20 +120,28 @@ def iter_numbered_rows(lines: Iterator[str], separator: str) -> Iterator[tuple[i
         raise UnreadableFile(_(sentence) % limit) from error
 
 
-def build_row_record(line: int, names: Sequence[str], cells: list[str]) -> Record:
+def build_row_record(line: int, header: TableHeader, cells: list[str]) -> Record:
     """Columns without a name have the name ""."""
-    # Empty cells at the end of a row do not matter.
+    names = header.texts
+    if len(cells) == len(names):
+        return Record(line, read_values(names, cells), warnings=header.warn_cells(cells))
+    problem = ngettext(
+        "It has %(count)d cell, and the first line %(columns)d.",
+        "It has %(count)d cells, and the first line %(columns)d.",
+        len(cells),
+    )
+    reason = name_field("row", problem % {"count": len(cells), "columns": len(names)})
+    raw = [*map(read_cell, cells)]
     if len(cells) < len(names) or any(cells[len(names) :]):
-        problem = ngettext(
-            "It has %(count)d cell, and the first line %(columns)d.",
-            "It has %(count)d cells, and the first line %(columns)d.",
-            len(cells),
-        )
-        reason = name_field("row", problem % {"count": len(cells), "columns": len(names)})
-        return Record(line, {}, [*map(read_cell, cells)], reason)
+        return Record(line, {}, raw, reason)
+    # A separator too many may have moved a text from a full column to an empty one.
+    return Record(line, read_values(names, cells), raw, warnings=(reason,))
+
+
+def read_values(names: Sequence[str], cells: Sequence[str]) -> dict[str, str]:
     values = dict(zip(names, [read_cell(cell) if cell[:1] in FIRST_SIGNS else cell for cell in cells], strict=False))
     values.pop("", None)
-    return Record(line, values)
+    return values
 
 
 def write_csv(pages: Pages) -> Iterator[bytes]:

@@ -1,5 +1,6 @@
 """The header of a table, which names its columns."""
 
+import re
 from collections.abc import Sequence
 from itertools import pairwise
 from string import ascii_uppercase
@@ -8,7 +9,10 @@ from typing import NamedTuple
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from books.files.formats.records import MAX_LISTED, REPORT_COLUMNS, UnreadableFile
+from books.fields import fold
+from books.files.formats.records import MAX_LISTED, REPORT_COLUMNS, UnreadableFile, name_field
+
+SIGNS_PATTERN = re.compile(r"[\W_]+")
 
 
 class TableHeader(NamedTuple):
@@ -23,6 +27,12 @@ class TableHeader(NamedTuple):
     @property
     def columns(self) -> list[str]:
         return [text for text in self.texts if text]
+
+    def warn_cells(self, cells: Sequence[str]) -> tuple[str, ...]:
+        """Warns about cells to the right of the last named column, where a separator too many moves them."""
+        width = max((number for number, text in enumerate(self.texts, 1) if text), default=0)
+        sentence = _("It has cells to the right of the named columns.")
+        return (name_field("row", sentence),) if any(cells[width:]) else ()
 
     def list_notes(self) -> list[str]:
         """Lists the columns without a name, because users cannot choose them."""
@@ -49,6 +59,11 @@ def build_header(cells: Sequence[str]) -> TableHeader:
             places = {"name": name, "first": name_column(first), "second": name_column(second)}
             raise UnreadableFile(_("The columns %(first)s and %(second)s have the same name “%(name)s”.") % places)
     return TableHeader(texts, start)
+
+
+def simplify_name(column: str) -> str:
+    """Returns the name for comparison: folded and without punctuation."""
+    return SIGNS_PATTERN.sub("", fold(column))
 
 
 def name_column(number: int) -> str:

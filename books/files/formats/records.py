@@ -63,7 +63,7 @@ def describe_left_out(left_out: Mapping[str, int]) -> str:
 
 
 class NumberText(str):
-    """A number in a spreadsheet cell that should contain a text."""
+    """A number, date, time or truth in a spreadsheet cell, which may have been another text."""
 
     __slots__ = ()
 
@@ -96,7 +96,7 @@ class Table(NamedTuple):
     records: Iterator[Record]
     description: str
     warning: str = ""
-    notes: Sequence[str] = ()
+    notes: Iterable[str] = ()
     # Only for CSV.
     separator: str = ","
     left_out: Mapping[str, int] = {}

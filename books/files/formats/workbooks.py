@@ -3,39 +3,63 @@
 A small file may need much memory or time, so the process that reads it has limits for both (`books.files.sandbox`).
 """
 
-from collections.abc import Iterator
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from datetime import date, time, timedelta
-from itertools import count
-from typing import Any, BinaryIO
+from datetime import date, time
+from itertools import chain, count
+from typing import Any, BinaryIO, NamedTuple
 from zipfile import BadZipFile, ZipFile
 
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
-from python_calamine import CalamineError, CalamineSheet, CalamineWorkbook
+from python_calamine import CalamineError, CalamineSheet, CalamineWorkbook, SheetVisibleEnum
 
-from books.files.formats.headers import TableHeader, build_header
-from books.files.formats.records import NumberText, Record, Table, UnreadableFile
+from books.book_fields import BOOK_FIELDS
+from books.files.formats.headers import TableHeader, build_header, simplify_name
+from books.files.formats.records import CHUNK_BYTES, NumberText, Record, Table, UnreadableFile
 
 OLD_WORKBOOK = b"\xd0\xcf\x11\xe0"
 # Every archive of it has this file (OpenDocument 1.3, part 2, 3.1).
 OPEN_DOCUMENT = "content.xml"
+# The parts with the cells, in which a row or column may be hidden (ECMA-376, part 1, 18.3.1; OpenDocument 1.3, 19.747).
+CELL_PARTS = re.compile(r"content\.xml|xl/worksheets/[^/]+\.xml")
+HIDDEN_CELLS = re.compile(
+    rb"<(?:\w+:)?(?:row|col|table-row|table-column)(?=\s)[^<>]{0,500}?"
+    rb"(?:\shidden=.(?:1|true)|:visibility=.(?:collapse|filter))"
+)
+# More of the parts is not searched for hidden cells: a small file may need much time.
+MAX_SEARCHED_BYTES, MAX_ELEMENT_BYTES = 2**28, 1_000
+# A sheet without these columns, where the first one has them, is no list of books.
+USUAL_NAMES = {name for field in BOOK_FIELDS if field.is_required for name in field.columns}
 # The cells of a row, and its number.
 Rows = Iterator[tuple[list[str], int]]
 
 
+class Sheet(NamedTuple):
+    """A sheet with the cells of its first row, and the rows below."""
+
+    name: str
+    cells: list[str]
+    rows: Rows
+
+
 def read_workbook(stream: BinaryIO, encoding_name: str = "") -> Table:
-    """Reads all sheets with the same columns as the first one. Raises UnreadableFile."""
+    """Reads the visible sheets that have the columns of the first one, in any order. Raises UnreadableFile."""
     stream.seek(0)
     kind = name_kind(stream)
     stream.seek(0)
     with report_damage():
         workbook = CalamineWorkbook.from_filelike(stream)
-    rows = iter_rows(workbook)
-    header_row, _number = next(rows, ([], 1))
-    header = build_header(header_row)
-    records, description = iter_records(header, rows), describe_workbook(kind, len(workbook.sheet_names))
-    return Table(header.columns, records, description, notes=header.list_notes())
+    left_out: Counter[str] = Counter()
+    sheets = iter_sheets(workbook, left_out)
+    first = next(sheets, Sheet("", [], iter(())))
+    header = build_header(first.cells)
+    records = chain(build_records(header, first.rows), iter_further_records(header, sheets, left_out))
+    notes = chain(header.list_notes(), iter_notes(stream))
+    description = describe_workbook(kind, len(workbook.sheet_names))
+    return Table(header.columns, records, description, notes=notes, left_out=left_out)
 
 
 def describe_workbook(kind: str, sheets: int) -> str:
@@ -60,21 +84,38 @@ def report_damage() -> Iterator[None]:
         raise UnreadableFile(_("It is no workbook that can be read.")) from error
 
 
-def iter_rows(workbook: CalamineWorkbook) -> Rows:
-    """Yields the rows of all sheets, numbered consecutively. Skips the header of further sheets."""
-    header: list[str] | None = None
+def iter_sheets(workbook: CalamineWorkbook, left_out: Counter[str]) -> Iterator[Sheet]:
+    """Yields the visible sheets that are not empty. Their rows are numbered consecutively."""
     numbers = count(1)
-    for name in workbook.sheet_names:
+    for metadata in workbook.sheets_metadata:
         with report_damage():
-            sheet = workbook.get_sheet_by_name(name)
-        rows = zip(iter_sheet_rows(sheet), numbers, strict=False)
-        cells, number = next(rows, ([], 0))
-        names = strip_end(cells)
-        if header is None and number:
-            header = names
-            yield names, number
-        if names == header:
-            yield from rows
+            rows = iter_sheet_rows(workbook.get_sheet_by_name(metadata.name))
+        if metadata.visible != SheetVisibleEnum.Visible:
+            left_out[_("hidden sheet “%(name)s”") % {"name": metadata.name}] += sum(map(any, rows))
+            continue
+        numbered_rows = zip(rows, numbers, strict=False)
+        cells, number = next(numbered_rows, ([], 0))
+        if number:
+            yield Sheet(metadata.name, strip_end(cells), numbered_rows)
+
+
+def iter_notes(stream: BinaryIO) -> Iterator[str]:
+    if has_hidden_cells(stream):
+        yield _("Some rows or columns are hidden. They are read as the others.")
+
+
+def has_hidden_cells(stream: BinaryIO) -> bool:
+    """Whether a row or a column is hidden, often by a filter. Old workbooks (XLS) do not tell."""
+    rest = MAX_SEARCHED_BYTES
+    with suppress(BadZipFile), ZipFile(stream) as archive:
+        for name in filter(CELL_PARTS.fullmatch, archive.namelist()):
+            tail = b""
+            with archive.open(name) as part:
+                while rest > 0 and (chunk := part.read(CHUNK_BYTES)):
+                    if HIDDEN_CELLS.search(tail + chunk):
+                        return True
+                    tail, rest = chunk[-MAX_ELEMENT_BYTES:], rest - len(chunk)
+    return False
 
 
 def iter_sheet_rows(sheet: CalamineSheet) -> Iterator[list[str]]:
@@ -89,7 +130,41 @@ def strip_end(cells: list[str]) -> list[str]:
     return cells[: max((number for number, cell in enumerate(cells, 1) if cell), default=0)]
 
 
-def iter_records(header: TableHeader, rows: Rows) -> Iterator[Record]:
+def rename_columns(header: TableHeader, cells: list[str]) -> list[str] | None:
+    """Returns the names in the header for the columns of another sheet, "" for those that it does not have.
+
+    Returns None if the sheet lacks one of the header's columns with a field of every book.
+    """
+    columns = {**{simplify_name(name): name for name in header.columns}, **{name: name for name in header.columns}}
+    names = [columns.get(cell) or columns.get(simplify_name(cell), "") for cell in cells]
+    needed = [name for name in header.columns if simplify_name(name) in USUAL_NAMES] or header.columns
+    is_unique = all(names.count(name) == 1 for name in names if name)
+    return names if is_unique and set(names).issuperset(needed) else None
+
+
+def iter_further_records(header: TableHeader, sheets: Iterable[Sheet], left_out: Counter[str]) -> Iterator[Record]:
+    for name, cells, rows in sheets:
+        names = rename_columns(header, cells)
+        if names is None:
+            left_out[_("sheet “%(name)s” with other columns") % {"name": name}] += 1 + sum(any(row) for row, _n in rows)
+            continue
+        sentence = _("column “%(column)s” of the sheet “%(name)s”")
+        others = {
+            number: sentence % {"column": cell.strip(), "name": name}
+            for number, cell in enumerate(cells)
+            if cell.strip() and not names[number]
+        }
+        yield from build_records(TableHeader(names, 0), count_cells(rows, others, left_out))
+
+
+def count_cells(rows: Rows, others: Mapping[int, str], left_out: Counter[str]) -> Rows:
+    """Counts the cells of the columns with these numbers."""
+    for row, number in rows:
+        left_out.update(name for place, name in others.items() if place < len(row) and row[place])
+        yield row, number
+
+
+def build_records(header: TableHeader, rows: Rows) -> Iterator[Record]:
     """Yields the non-empty rows, without the values of unnamed columns."""
     width = len(header.texts)
     for row, number in rows:
@@ -98,16 +173,17 @@ def iter_records(header: TableHeader, rows: Rows) -> Iterator[Record]:
             texts = [*cells, *[""] * width][:width]
             values = dict(zip(header.texts, texts, strict=True))
             values.pop("", None)
-            yield Record(number, values)
+            yield Record(number, values, warnings=header.warn_cells(cells))
 
 
 def format_cell(cell: Any) -> str:
+    """Returns the text of a cell. What is not a text in the file may have been another text before."""
     if isinstance(cell, str):
         return cell
     if isinstance(cell, bool):
-        return "true" if cell else "false"
+        return NumberText("true" if cell else "false")
     if isinstance(cell, date | time):
-        return cell.isoformat()
-    if isinstance(cell, timedelta):
-        return str(cell)
-    return NumberText(int(cell) if float(cell).is_integer() else cell)
+        return NumberText(cell.isoformat())
+    if isinstance(cell, float | int):
+        return NumberText(int(cell) if float(cell).is_integer() else cell)
+    return NumberText(cell)
