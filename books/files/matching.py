@@ -99,17 +99,22 @@ def find_works(
     """Returns the books that new records may duplicate, as they were before the import, by title and author."""
     if rules.on_none == "leave" or rules.take_doubtful:
         return {}
-    texts = [(record.values.get("title", ""), record.values.get("author", "")) for record in records]
-    works = find_same_works([work for work in texts if all(work)])
+    works = find_same_works([work for work in map(get_work, records) if all(work)])
     added = earlier.find_added({pk for pks in works.values() for pk in pks})
     return {work: [pk for pk in pks if pk not in added] for work, pks in works.items()}
+
+
+def get_work(record: ParsedRecord) -> tuple[str, str]:
+    """Returns the title and the author of a new book, empty if it has none."""
+    values = {**record.defaults, **record.values}
+    return values.get("title", ""), values.get("author", "")
 
 
 def warn_same_work(
     record: ParsedRecord, works: Mapping[tuple[str, str], Sequence[int]], earlier: SeenRecords
 ) -> ParsedRecord:
     """Adds the warning that a new record may be a book of the library. Ignores books that earlier records change."""
-    pks = works.get((record.values.get("title", ""), record.values.get("author", "")), ())
+    pks = works.get(get_work(record), ())
     pk = next((pk for pk in pks if earlier.find(RecordKey.BOOK, pk) is None), None)
     if pk is None:
         return record
@@ -226,20 +231,23 @@ def find_ids_by_text(
 
 
 def decide_new(record: ParsedRecord, rules: ImportRules, today: date) -> Outcome:
-    missing = [name for name in REQUIRED_FIELDS if name not in record.values]
+    values = {**FIELD_DEFAULTS, **record.defaults, **record.values}
+    missing = [name for name in REQUIRED_FIELDS if name not in values]
     if rules.on_none == "leave":
         return Outcome(record, Verdict.LEFT)
     if missing:
         reasons = [record.name_reason(name, _(ABSENT)) for name in missing]
         return Outcome(record, Verdict.REFUSED, " ".join(reasons), members=tuple(missing))
-    return mark_doubtful(Outcome(record, Verdict.NEW, values={**FIELD_DEFAULTS, **record.values}), rules, today)
+    return mark_doubtful(Outcome(record, Verdict.NEW, values=values), rules, today)
 
 
 def decide_match(record: ParsedRecord, match: BookMatch, book: BookValues, rules: ImportRules, today: date) -> Outcome:
     is_other = has_number_of_other_work(record, book)
     if is_other:
         match = match._replace(warning=record.name_reason("isbn", _(NUMBER_OF_OTHER_WORK) % {"id": book.id}))
-    values = {name: value for name, value in record.values.items() if getattr(book, name) != value}
+    # A default overwrites nothing.
+    given = {**record.defaults, **record.values} if rules.on_match == "fill" else record.values
+    values = {name: value for name, value in given.items() if getattr(book, name) != value}
     # What was imported before is no error.
     if values and (rules.on_match == "refuse" or (is_other and rules.on_match != "replace")):
         return Outcome(record, Verdict.REFUSED, match.warning or describe_owner(record), book=book, members=("isbn",))

@@ -87,8 +87,8 @@ class ParsedRecord(NamedTuple):
 
     `position` counts the records of the file from 1; `pk` is the id in the record, if ids matter. `sources` are the
     columns of the fields. `fields` are the fields of the error or warning, and `cells` the raw values of a record with
-    an error. With `is_accepted`, the user has accepted the warnings; with `has_number`, its isbn is the number of the
-    record.
+    an error. `defaults` are values for empty fields of a new book. With `is_accepted`, the user has accepted the
+    warnings; with `has_number`, its isbn is the number of the record.
     """
 
     position: int
@@ -104,6 +104,7 @@ class ParsedRecord(NamedTuple):
     cells: Mapping[str, Any] = {}
     is_accepted: bool = False
     has_number: bool = False
+    defaults: Mapping[str, Any] = {}
 
     def name_reason(self, field: str, sentence: str) -> str:
         """Returns the reason for an error or a warning about a field. It begins with the name of the field's column."""
@@ -154,7 +155,8 @@ def parse_record(
         ParsedRecord, position, record, sources=sources, format=rules.format, is_accepted=ACCEPTED in corrections
     )
     cells, warnings = read_corrected(record, sources, fields, is_exact=rules.is_exact)
-    cells |= {field: text for field, text in rules.defaults.items() if is_blank(cells.get(field))}
+    defaults = {field: text for field, text in rules.defaults.items() if is_blank(cells.get(field))}
+    cells |= defaults
     # A record that cannot be read may have an ISBN.
     if rules.leave_without_isbn and (record.values or not record.problem) and has_no_isbn(cells.get("isbn")):
         return build({}, is_left_out=True)
@@ -172,9 +174,13 @@ def parse_record(
         explained = explain_errors(error, cells)
         problem = format_errors(explained, partial(name_cell, record, sources))
         return build({}, problem=problem, members=tuple(map(str, explained.detail)), cells=cells)
-    has_number = rules.use_number and is_record_number(values.get("isbn", ""))
     return build(
-        values, pk, warnings=(*record.warnings, *warnings.values()), members=tuple(warnings), has_number=has_number
+        {field: value for field, value in values.items() if field == "isbn" or field not in defaults},
+        pk,
+        warnings=(*record.warnings, *warnings.values()),
+        members=tuple(warnings),
+        has_number=rules.use_number and is_record_number(values.get("isbn", "")),
+        defaults={field: values[field] for field in defaults.keys() & values},
     )
 
 

@@ -54,6 +54,18 @@ def test_defaults_fill_what_a_file_leaves_empty(tmp_path: Path) -> None:
             import_file(file, **options)
 
 
+def test_defaults_overwrite_nothing(emma: Book, tmp_path: Path) -> None:
+    """A book of the library may get them only in empty fields."""
+    file = write_file(tmp_path, f"Emma,,,{ISBN},", "Tide,A,,0306406152,", header="title,author,year,isbn,genre\n")
+    default = ["genre=Novel", "year=2024", "author=B", "available=false"]
+    for on_match, genre in {"replace": " ", "fill": "Novel"}.items():
+        import_file(file, default=default, on_match=on_match)
+        emma.refresh_from_db()
+        assert (emma.author, emma.year, emma.genre, emma.available) == ("Jane Austen", 1, genre, True)
+    tide = Book.objects.get(title="Tide")
+    assert (tide.author, tide.year, tide.genre, tide.available) == ("A", 2024, "Novel", False)
+
+
 def test_a_file_in_windows_1252_is_read_when_it_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "in.csv"
     file.write_bytes("title;author;year;isbn;genre\nCafé;Zoë;1;1;G\n".encode("cp1252"))

@@ -51,3 +51,17 @@ def test_an_issn_is_no_isbn() -> None:
     found = parse_records(records, ImportRules({"isbn": "isbn"}, leave_without_isbn=True))
     assert [record.is_left_out for record in found] == [*expected.values()]
     assert not any(record.is_left_out for record in parse_records(records, ImportRules({"isbn": "isbn"})))
+
+
+def test_the_year_is_read_from_the_column_that_says_so_most_plainly() -> None:
+    files = {
+        ("Date", "Year of publication"): "Year of publication",
+        ("Date", "Date added", "Copyright"): "Copyright",
+        ("First published", "Date"): "First published",
+        ("Year", "Publication year"): "Publication year",
+        ("First published", "Year"): "Year",
+        ("Date",): "Date",
+        ("Date added", "Date acquired", "Entry date"): None,
+    }
+    assert {columns: guess_mapping(columns).get("year") for columns in files} == files
+    assert not any("year_2" in guess_mapping(columns) for columns in files)
