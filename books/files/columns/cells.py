@@ -8,10 +8,10 @@ from django.utils.translation import gettext as _
 from stdnum import issn
 
 from books import isbn as isbns
-from books.book_fields import BOOK_FIELDS
 from books.files.columns.tables import FIELDS_BY_PLACE, SEVERAL_VALUES_COLUMNS
+from books.files.columns.texts import clean_white_space, is_nothing, mend_text
 from books.files.formats.headers import simplify_name
-from books.files.formats.records import SURE_YEAR, NumberText, name_field, split_values
+from books.files.formats.records import SURE_SEPARATORS, SURE_YEAR, NumberText, name_field, split_values
 from books.isbn import normalize_isbn
 from library_site.db.integers import BIGINT_MAX, parse_integer
 
@@ -52,7 +52,6 @@ DIGITS = re.compile("[0-9]{6,9}")
 WHOLE_NUMBER = re.compile(r"([0-9]{9,13})[.,]0+")
 SCIENTIFIC_NUMBER = re.compile(r"([0-9])[.,]([0-9]+)E\+([0-9]+)", re.IGNORECASE)
 WRAPPED_TEXT = re.compile(r'\s*(?:\[(.*)\]|="(.*)")\s*', re.DOTALL)
-TEXT_FIELDS = frozenset(field.name for field in BOOK_FIELDS if isinstance(field.example, str))
 ISSN_PATTERN = re.compile("[0-9]{4}-?[0-9]{3}[0-9X]", re.IGNORECASE)
 # The text around an ISSN: `ISSN: 0317-8471 (Print)`.
 ISSN_LABEL = re.compile(r"e?-?ISSN:?|\([^)]*\)", re.IGNORECASE)
@@ -84,19 +83,21 @@ def list_sources(
     sources: dict[str, list[CellSource]] = {}
     for place in filter(mapping.__contains__, FIELDS_BY_PLACE):
         field, column = FIELDS_BY_PLACE[place], mapping[place]
-        source = CellSource(column, find_reader(field, column, is_exact=is_exact), headings.get(column, column))
+        reader = find_reader(field, column, is_exact=is_exact, is_table=not headings)
+        source = CellSource(column, reader, headings.get(column, column))
         sources.setdefault(field, []).append(source)
     return sources
 
 
-def find_reader(field: str, column: str, *, is_exact: bool) -> Callable[[Any], Reading]:
+def find_reader(field: str, column: str, *, is_exact: bool, is_table: bool = True) -> Callable[[Any], Reading]:
+    """Returns how the cells of a column are read. Formats without columns have their own rules for texts."""
+    if is_exact:
+        return EXACT_READERS.get(field, read_any)
+    if not is_table and field in EXACT_TEXTS:
+        return read_other_text
     if field == "genre" and simplify_name(column) in SEVERAL_VALUES_COLUMNS:
         return read_first_value
-    if field == "isbn":
-        return read_exact_isbn if is_exact else read_isbn
-    if field == "year":
-        return read_year
-    return read_text if field in TEXT_FIELDS else read_any
+    return READERS.get(field, read_any)
 
 
 def read_cells(
@@ -147,6 +148,29 @@ def read_text(cell: Any) -> Reading:
     return text, warn_number(cell), not is_blank(text)
 
 
+def read_mended_text(cell: Any) -> Reading:
+    """Reads a text of a program with another idea of white space, of letters or of nothing."""
+    if type(cell) is not str:
+        return read_text(cell)
+    if is_nothing(cell):
+        return "", "", False
+    text, warning = mend_text(cell)
+    text = clean_white_space(text)
+    return text, warning, bool(text)
+
+
+def read_title(cell: Any) -> Reading:
+    """Reads a text that may also be the title “None”."""
+    if type(cell) is str and is_nothing(cell):
+        return cell, _("It may mean that there is none."), True
+    return read_mended_text(cell)
+
+
+def read_other_text(cell: Any) -> Reading:
+    text, warning, is_enough = read_text(cell)
+    return text, warning or (mend_text(text)[1] if isinstance(text, str) else ""), is_enough
+
+
 def warn_number(cell: Any) -> str:
     """Returns the warning that a spreadsheet has made something else of a text."""
     if not isinstance(cell, NumberText) or SURE_NUMBER.fullmatch(cell):
@@ -163,8 +187,18 @@ def read_json_number(cell: Any) -> Any:
 def read_first_value(cell: Any) -> Reading:
     if type(cell) is not str:
         return read_text(cell)
-    value = next((text for text in split_values(cell) if text not in READING_STATES), "")
-    return value, "", bool(value)
+    if is_nothing(cell):
+        return "", "", False
+    # An entity ends with a semicolon, too.
+    text, warning = mend_text(cell)
+    value = next((text for text in split_values(text) if text not in READING_STATES), "")
+    return clean_white_space(value), warning, bool(value)
+
+
+def read_genre(cell: Any) -> Reading:
+    """Reads the first of several genres. A comma may belong to one."""
+    has_several = isinstance(cell, str) and any(separator in mend_text(cell)[0] for separator in SURE_SEPARATORS)
+    return read_first_value(cell) if has_several else read_mended_text(cell)
 
 
 def read_year(cell: Any) -> Reading:
@@ -177,6 +211,8 @@ def read_year(cell: Any) -> Reading:
     year = parse_integer(text)
     if year is not None:
         return year, "", True
+    if is_nothing(text):
+        return "", "", False
     if UNKNOWN_DATE.fullmatch(text):
         return UnknownDate(), "", False
     return read_date(text) if text else ("", "", False)
@@ -209,8 +245,8 @@ def read_isbn(cell: Any) -> Reading:
     text = NumberText(cell) if type(cell) is str and DIGITS.fullmatch(cell) else read_json_number(cell)
     if type(text) is str and normalize_isbn(text) is not None:
         return text, "", True
-    if not isinstance(text, str):
-        return text, "", False
+    if not isinstance(text, str) or is_nothing(text):
+        return "" if isinstance(text, str) else text, "", False
     is_text = not isinstance(text, NumberText) and normalize_isbn(text) is None
     isbn, warning = repair_isbn(extract_isbn(text) if is_text else text)
     return isbn, warning, not warning and normalize_isbn(isbn) is not None
@@ -247,3 +283,14 @@ def repair_isbn(text: str) -> tuple[str, str]:
     if len(text) == ISBN_13_LENGTH and not normalize_isbn(text):
         return str(text), _("It is no ISBN. A spreadsheet may have rounded the number.")
     return str(text), ""
+
+
+EXACT_TEXTS = {"title": read_text, "author": read_text, "genre": read_text}
+EXACT_READERS = {**EXACT_TEXTS, "isbn": read_exact_isbn, "year": read_year}
+READERS = {
+    "title": read_title,
+    "author": read_mended_text,
+    "genre": read_genre,
+    "isbn": read_isbn,
+    "year": read_year,
+}

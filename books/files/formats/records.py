@@ -23,7 +23,8 @@ CHUNK_BYTES = 2**16
 # A certain year as catalogues write it: in brackets if it is not from the title page, or as a copyright year.
 SURE_YEAR = re.compile(r"\[?(?:c(?:op)?\.?|p\.?|©|℗|copyright)? ?(?P<year>[0-9]{4})\]?[ .,;:)]*", re.IGNORECASE)
 # Between keywords, the strongest first. A heading with subdivisions may contain commas.
-VALUE_SEPARATORS = ("|", ";", "--", ",")
+SURE_SEPARATORS = ("|", ";")
+VALUE_SEPARATORS = (*SURE_SEPARATORS, "--", ",")
 # Longer texts are shortened when invalid records are shown.
 MAX_SHOWN_TEXT = 200
 # At most so many names of what is left out are listed, and so many characters of each.

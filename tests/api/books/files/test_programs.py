@@ -217,7 +217,17 @@ def test_the_first_tag_that_is_no_reading_state_is_the_genre() -> None:
     genres = {"to-read, classics": "classics", "read": "", "": "", "; Gethen": "Gethen", "Law": "Law"}
     for cell, genre in genres.items():
         assert read_cells({"Tags": cell}, list_sources({"genre": "Tags"}, is_exact=False)) == ({"genre": genre}, {})
-        assert read_cells({"genre": cell}, list_sources({"genre": "genre"}, is_exact=False)) == ({"genre": cell}, {})
+    for cell, genre in {"to-read, classics": "to-read, classics", "; Gethen": "Gethen", "A | B": "A"}.items():
+        assert read_cell("genre", cell) == (genre, "")
+    for cell, genre in {
+        "Cats | Dogs, C": "Cats",
+        "A; B": "A",
+        "F -- History -- War, 1861": "F -- History -- War, 1861",
+    }.items():
+        assert read_cells({"Subjects": cell}, list_sources({"genre": "Subjects"}, is_exact=False)) == (
+            {"genre": genre},
+            {},
+        )
 
 
 def test_columns_without_a_name_are_left_out_and_named_by_their_letters() -> None:

@@ -1,0 +1,70 @@
+"""Mends the texts of other programs: marks of nothing, white space, entities, and letters of a wrong encoding."""
+
+import html
+import re
+
+from django.utils.translation import gettext as _
+
+# What programs and people write where they know nothing, folded.
+NOTHING = frozenset(
+    "null (null) <null> none nan nil undefined n/a #n/a n.a. \\n - -- – — ? #ref! #value! #name? #null! #num! #div/0!"
+    " [null]".split()
+)
+ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
+MARKUP = re.compile(r"</?(?:[bipsu]|br|em|strong|su[bp]|scp?|small|span|div|font)(?:\s[^<>]{0,200})?/?>", re.IGNORECASE)
+# A replacement character, and control characters of ISO 8859-1, which nobody types.
+LOST_CHARACTERS = re.compile("[\ufffd\x80-\x84\x86-\x9f]")
+# The characters of Windows-1252 or of ISO 8859-1, as which the bytes of UTF-8 after the first of a letter look.
+WINDOWS_1252 = [bytes([byte]).decode("cp1252", "ignore") or chr(byte) for byte in range(256)]
+BYTES = {**{chr(byte): byte for byte in range(256)}, **{sign: byte for byte, sign in enumerate(WINDOWS_1252)}}
+NEXT = f"[\x80-\x9f{re.escape(''.join(WINDOWS_1252[0x80:0xC0]))}]"
+# Rarer first letters count only in a row: a text may end with “É…”.
+MISREAD_UTF_8 = re.compile(
+    f"(?:[ÂÃÄÅÎÏÐÑ×ØÙ]{NEXT}|â{NEXT}{{2}}|ð{NEXT}{{3}}|(?:[Â-ß]{NEXT}){{3,}}|(?:[à-ï]{NEXT}{{2}}){{2,}})+"
+)
+# Other encodings that UTF-8 is misread in, and how many letters tell: in the first two, what looks so is no word.
+OTHER_ENCODINGS = {"cp437": 1, "mac-roman": 1, "cp1251": 2, "cp1250": 2}
+
+
+def is_nothing(text: str) -> bool:
+    """Whether a text means that there is no value."""
+    return len(text) < 16 and text.strip().lower() in NOTHING
+
+
+def clean_white_space(text: str) -> str:
+    """Returns the text without white space at its ends, and with one space for each run of it."""
+    return text if text.isalnum() else " ".join(text.replace("\ufeff", " ").split())
+
+
+def mend_text(text: str) -> tuple[str, str]:
+    """Returns the text as it probably was in another program, and a warning if it is not certain."""
+    if text.isascii() and "&" not in text and "<" not in text:
+        return text, ""
+    mended = mend_encoding(MARKUP.sub("", ENTITY.sub(lambda match: html.unescape(match[0]), text)))
+    if mended != text:
+        return mended, _("The text is “%(text)s”, which may mean “%(mended)s”.") % {"text": text, "mended": mended}
+    if match := LOST_CHARACTERS.search(text):
+        sentence = _("It has the character U+%(number)s, where another was lost.")
+        return text, sentence % {"number": f"{ord(match[0]):04X}"}
+    return text, ""
+
+
+def mend_encoding(text: str) -> str:
+    mended = MISREAD_UTF_8.sub(lambda match: decode_misread(match[0]), text)
+    if text.isascii() or (mended != text and decode_misread(text) == mended):
+        return mended
+    for name, letters in OTHER_ENCODINGS.items():
+        try:
+            decoded = text.encode(name).decode()
+        except UnicodeError:
+            continue
+        if not decoded.isascii() and len(text) - len(decoded) >= letters:
+            return decoded
+    return mended
+
+
+def decode_misread(text: str) -> str:
+    try:
+        return bytes(BYTES[character] for character in text).decode()
+    except (KeyError, UnicodeDecodeError):
+        return text

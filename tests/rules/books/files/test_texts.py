@@ -1,0 +1,66 @@
+"""What other programs make of texts is mended, and doubtful where it is not certain."""
+
+import html
+
+from books.files.columns.cells import list_sources, read_cells
+from books.files.columns.texts import mend_text
+
+SURE = [
+    "Café",
+    "Łucja Dąbek",
+    "ABC À 5 %",
+    "CAFÉ…",
+    "„MENÜ“",
+    "»à«",
+    "海の箱",
+    "R&D",
+    "AT&T; x",
+    "a < b > c",
+    "Ё",
+    "naïve “é”",
+]
+TEXTS = ["François et la mer", "The sailor’s boy", "Łódź", "Море и берега", "海の箱", "Grüße – “x”", "İstanbul ışığı"]
+
+
+def read_cell(field: str, cell: object) -> tuple[object, bool]:
+    cells, warnings = read_cells({field: cell}, list_sources({field: field}, is_exact=False))
+    return cells[field], bool(warnings)
+
+
+def test_letters_that_were_read_in_a_wrong_encoding_are_mended_and_doubtful() -> None:
+    assert [text for text in SURE if mend_text(text) != (text, "")] == []
+    for text in TEXTS:
+        for name in ("latin-1", "cp437", "mac-roman"):
+            misread = text.encode().decode(name)
+            assert mend_text(misread) == (text, f"The text is “{misread}”, which may mean “{text}”.")
+    misread = "Море и берега".encode().decode("cp1251")
+    assert mend_text(misread)[0] == "Море и берега"
+    assert mend_text("FranÃ§ois, François")[0] == "François, François"
+
+
+def test_entities_and_markup_are_mended_and_doubtful() -> None:
+    texts = {"Pride &amp; tides": "Pride & tides", "<i>Emma</i><br/>x": "Emmax", "&#x27;&#39;&ouml;": "''ö"}
+    for text, mended in texts.items():
+        assert mend_text(text) == (mended, f"The text is “{text}”, which may mean “{mended}”.")
+    assert mend_text(html.escape("<b>Emma</b>"))[0] == "Emma"
+
+
+def test_a_lost_character_is_doubtful() -> None:
+    assert mend_text("Caf\ufffd") == ("Caf\ufffd", "It has the character U+FFFD, where another was lost.")
+    assert mend_text("\x98Der\x9c Hafen")[1] == "It has the character U+0098, where another was lost."
+
+
+def test_marks_of_nothing_are_no_values() -> None:
+    for mark in ("NULL", "nan", "None", "\\N", "#N/A", "n/a ", "-", "undefined", "#REF!", " – "):
+        for field in ("author", "genre", "isbn", "year"):
+            assert read_cell(field, mark) == ("", False)
+        assert read_cell("title", mark) == (mark, True)
+    assert read_cell("author", "N.N.") == ("N.N.", False)
+
+
+def test_white_space_is_cleaned_but_not_in_our_own_tables() -> None:
+    for field in ("title", "author", "genre"):
+        assert read_cell(field, "\u00a0War \n and\u2028 quays\t\ufeff") == ("War and quays", False)
+        for options in ({"is_exact": True}, {"is_exact": False, "headings": {"title": "TI"}}):
+            sources = list_sources({field: field}, **options)
+            assert read_cells({field: " a  b"}, sources)[0] == {field: " a  b"}
