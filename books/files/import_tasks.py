@@ -14,15 +14,14 @@ from django.utils.translation import gettext_lazy, ngettext_lazy
 
 from books.book_fields import FIELDS
 from books.files.corrections import ask_for_corrections, load_corrections
-from books.files.formats.encodings import TEXT_ENCODINGS, is_probably_windows_1252, show_storable
+from books.files.formats.encodings import show_storable
 from books.files.formats.records import MAX_SHOWN_TEXT, UnreadableFile
-from books.files.formats.registry import FORMATS
 from books.files.matching import REJECTED_VERDICTS, Outcome, Verdict, decide_records, read_books, write_outcomes
 from books.files.parsing import ImportRules, ParsedRecord, parse_records
 from books.files.reasons import add_reasons
 from books.files.sandbox.client import FilePreview, StoredFile, iter_file_records, read_preview, read_size
 from books.files.seen_records import SeenRecords
-from books.files.uploads import build_source, open_content
+from books.files.uploads import build_source
 from books.history.actors import ActorRef
 from books.models import ImportFile, ImportFinding, Operation
 from books.operations.tasks import (
@@ -202,7 +201,7 @@ class PreviewTask(Task):
     def read_batch(self, operation: Operation, limit: int) -> Batch:
         """Raises OperationFailed."""
         with report_unreadable():
-            return Batch(1, [preview_file(get_file(operation), open_source(operation))])
+            return Batch(1, [preview_file(open_source(operation))])
 
     def write_batch(self, operation: Operation, batch: Batch, actor: ActorRef, now: datetime) -> BatchCounts:
         [(preview, encoding)] = batch.items
@@ -211,18 +210,18 @@ class PreviewTask(Task):
         return BatchCounts(changed=0, unchanged=1)
 
 
-def preview_file(file: ImportFile, source: StoredFile) -> tuple[FilePreview, str]:
+def preview_file(source: StoredFile) -> tuple[FilePreview, str]:
     """Returns the preview and the encoding to read the file with, empty to keep the detected one.
 
-    A text that is not UTF-8 from its first non-ASCII character is read as Windows-1252. A user may choose another
-    encoding.
+    A text that is not UTF-8 from its first non-ASCII character is read in the likeliest encoding. A user may choose
+    another one.
     """
     preview = read_preview(source)
-    is_offered = FORMATS[preview.format].encodings == TEXT_ENCODINGS and not source.encoding
-    if not (preview.warning and is_offered and is_probably_windows_1252(open_content(file))):
+    if not preview.proposed:
         return preview, source.encoding
-    other = read_preview(source._replace(encoding="windows-1252"))
-    return msgspec.structs.replace(other, notes=[preview.warning, *other.notes]), "windows-1252"
+    encoding = preview.proposed[0]
+    other = read_preview(source._replace(encoding=encoding))
+    return msgspec.structs.replace(other, notes=[preview.warning, *other.notes]), encoding
 
 
 def find_preview(operation: Operation | None) -> FilePreview | None:

@@ -12,6 +12,7 @@ from rest_framework.exceptions import ErrorDetail, ValidationError
 
 from books.book_fields import BOOK_FIELDS, MAX_LENGTHS, REQUIRED_FIELDS
 from books.files.columns.cells import (
+    EXACT_TEXTS,
     CellSource,
     find_reader,
     has_no_isbn,
@@ -194,10 +195,13 @@ def find_number(record: Record, cells: Mapping[str, Any], format: str) -> str:
 def read_corrected(
     record: Record, sources: Mapping[str, Sequence[CellSource]], corrections: Mapping[str, str], *, is_exact: bool
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Returns the cells of a record and the warnings about them, by field. A correction is parsed like a cell."""
+    """Returns the cells of a record and the warnings about them, by field. A correction is parsed like a cell, but a
+    text is what the user means.
+    """
     cells, warnings = read_cells(record.values, sources)
     for field, text in corrections.items():
-        cells[field], warning, _is_enough = find_reader(field, "", is_exact=is_exact)(text)
+        read = EXACT_TEXTS.get(field) or find_reader(field, "", is_exact=is_exact)
+        cells[field], warning, _is_enough = read(text)
         warnings.pop(field, None)
         if warning:
             warnings[field] = name_cell(record, sources, field, warning)

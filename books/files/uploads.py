@@ -18,7 +18,6 @@ from books.files.columns.tables import guess_mapping
 from books.files.formats.encodings import show_storable
 from books.files.formats.records import UnreadableFile, format_count
 from books.files.sandbox.client import StoredFile
-from books.files.sandbox.streams import open_chunks
 from books.models import ColumnMapping, ImportChunk, ImportFile
 from library_site.jobs.expiry import delete_by_kind
 from library_site.jobs.worker import CONNECTION_ERRORS
@@ -132,11 +131,6 @@ def read_chunk(file: ImportFile, number: int) -> bytes:
     if len(content) != size:
         raise UnreadableFile(_("A part of the file is missing. Upload it again."))
     return content
-
-
-def open_content(file: ImportFile) -> BinaryIO:
-    """Returns a stream of a file, which reads one part at a time."""
-    return open_chunks(file.size, PART_BYTES, partial(read_chunk, file))
 
 
 def build_source(file: ImportFile, encoding: str, **options: Any) -> StoredFile:

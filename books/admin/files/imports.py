@@ -162,7 +162,7 @@ def show_mapping(request: HttpRequest, file_id: int) -> HttpResponse:
         preview=preview,
         form=form,
         encodings={name: ENCODINGS[name].name for name in FORMATS[preview.format].encodings},
-        # A text file that is not UTF-8 is nearly always Windows-1252.
+        # A file that is damaged rather than in another encoding, or MARC.
         chosen_encoding=file.encoding or ("windows-1252" if preview.warning else "utf-8"),
     )
 

@@ -35,9 +35,25 @@ UTF_16_LE, UTF_16_BE = Encoding("UTF-16", "utf-16-le"), Encoding("UTF-16", "utf-
 BYTE_ORDER_MARKS = {codecs.BOM_UTF8: UTF_8, codecs.BOM_UTF16_LE: UTF_16_LE, codecs.BOM_UTF16_BE: UTF_16_BE}
 # pymarc's name of the encoding of old records, which Python does not know.
 MARC_8 = Encoding("MARC-8", "iso8859-1")
-# The encodings that users can choose. Latin-1 is read as Windows-1252, as in browsers (WHATWG, Encoding, 4.2).
-ENCODINGS = {"utf-8": UTF_8, "utf-16": UTF_16_LE, "windows-1252": WINDOWS_1252, "marc-8": MARC_8}
-TEXT_ENCODINGS, MARC_ENCODINGS = ("utf-8", "utf-16", "windows-1252"), ("utf-8", "marc-8", "windows-1252")
+# Latin-1 is read as Windows-1252, as in browsers (WHATWG, Encoding, 4.2). The commonest come first.
+LEGACY_ENCODINGS = {
+    "windows-1252": WINDOWS_1252,
+    "windows-1250": Encoding("Windows-1250", "cp1250"),
+    "windows-1251": Encoding("Windows-1251", "cp1251"),
+    "windows-1253": Encoding("Windows-1253", "cp1253"),
+    "windows-1254": Encoding("Windows-1254", "cp1254"),
+    "windows-1257": Encoding("Windows-1257", "cp1257"),
+    "gb18030": Encoding("GB 18030 (GBK)", "gb18030"),
+    "shift_jis": Encoding("Shift JIS", "cp932"),
+    "big5": Encoding("Big5", "cp950"),
+    "euc-kr": Encoding("EUC-KR", "cp949"),
+    "koi8-r": Encoding("KOI8-R", "koi8_r"),
+    "mac-roman": Encoding("Mac Roman", "mac_roman"),
+    "cp437": Encoding("CP437 (DOS)", "cp437"),
+}
+# The encodings that users can choose.
+ENCODINGS = {"utf-8": UTF_8, "utf-16": UTF_16_LE, "marc-8": MARC_8, **LEGACY_ENCODINGS}
+TEXT_ENCODINGS, MARC_ENCODINGS = ("utf-8", "utf-16", *LEGACY_ENCODINGS), ("utf-8", "marc-8", "windows-1252")
 
 
 def find_encoding(stream: BinaryIO, name: str = "") -> tuple[Encoding, str]:
@@ -57,7 +73,7 @@ def find_encoding(stream: BinaryIO, name: str = "") -> tuple[Encoding, str]:
     for start, encoding in ((1, UTF_16_LE), (0, UTF_16_BE)):
         if head[start::2].count(0) > UTF_16_SHARE * len(head):
             return encoding, ""
-    sentence = _("Line %(line)s is not %(encoding)s. The file may be in Windows-1252 (Latin-1).")
+    sentence = _("Line %(line)s is not %(encoding)s.")
     line = find_invalid_line(stream)
     return UTF_8, sentence % {"line": line, "encoding": UTF_8.name} if line else ""
 
@@ -77,7 +93,7 @@ def find_invalid_line(stream: BinaryIO) -> int:
         line += chunk.count(b"\n")
 
 
-def is_probably_windows_1252(stream: BinaryIO) -> bool:
+def has_other_signs(stream: BinaryIO) -> bool:
     """Whether the first non-ASCII character is not UTF-8. In a damaged UTF-8 file it usually is."""
     stream.seek(0)
     while chunk := stream.read(CHUNK_BYTES):

@@ -59,7 +59,7 @@ class StoredFile(NamedTuple):
 
 
 class FilePreview(msgspec.Struct, frozen=True):
-    """How a file is read, and its first records."""
+    """How a file is read, and its first records. `proposed` are other encodings that it may have, likeliest first."""
 
     format: str
     columns: list[str]
@@ -68,6 +68,7 @@ class FilePreview(msgspec.Struct, frozen=True):
     rows: list[list[str]]
     notes: list[str]
     left_out: str = ""
+    proposed: list[str] = []
 
 
 class FileSize(msgspec.Struct, frozen=True):

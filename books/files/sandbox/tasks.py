@@ -13,7 +13,7 @@ from django.utils.translation import ngettext
 
 from books.files.columns.cells import has_no_isbn, list_sources, read_field
 from books.files.columns.tables import guess_mapping
-from books.files.formats.encodings import show_storable, show_undecodable
+from books.files.formats.encodings import ENCODINGS, TEXT_ENCODINGS, show_storable, show_undecodable
 from books.files.formats.records import (
     MAX_SHOWN_TEXT,
     Record,
@@ -23,7 +23,7 @@ from books.files.formats.records import (
     format_count,
     name_field,
 )
-from books.files.formats.registry import FORMATS, REJECTED_WRITERS, Format, find_format
+from books.files.formats.registry import FORMATS, REJECTED_WRITERS, Format, find_format, propose_encodings
 from books.files.sandbox import messages
 from books.files.sandbox.streams import open_chunks
 
@@ -107,11 +107,14 @@ def send_preview(source: PartSource) -> Iterator[bytes]:
         raise UnreadableFile(
             _("No record was found in the file. It was read as %(kind)s.") % {"kind": table.description}
         )
+    is_offered = table.warning and format.encodings == TEXT_ENCODINGS and not source.encoding
+    proposed = propose_encodings(source.stream) if is_offered else []
     head = {
         "format": format.name,
         "columns": [*table.columns],
         "description": table.description,
-        "warning": table.warning,
+        "warning": " ".join([table.warning, *describe_encodings(proposed)]),
+        "proposed": proposed,
         "notes": [*table.notes, *describe_without_isbn(table.columns, chain(records, table.records))],
         "rows": [[show_cell(record.values.get(column)) for column in table.columns] for record in records],
     }
@@ -120,6 +123,11 @@ def send_preview(source: PartSource) -> Iterator[bytes]:
 
 def show_left_out(table: Table) -> str:
     return show_storable(describe_left_out(table.left_out))
+
+
+def describe_encodings(names: Sequence[str]) -> list[str]:
+    sentence = _("The file may be in %(encodings)s.")
+    return [sentence % {"encodings": ", ".join(ENCODINGS[name].name for name in names)}] if names else []
 
 
 def describe_without_isbn(columns: Sequence[str], records: Iterator[Record]) -> list[str]:

@@ -16,7 +16,7 @@ from django.db import connection
 from django.utils import timezone
 
 from books.files.columns.tables import COLUMN_NAMES, FIELDS_BY_PLACE, find_dialect, guess_mapping, list_ignored
-from books.files.formats.encodings import ENCODINGS
+from books.files.formats.encodings import ENCODINGS, MARC_ENCODINGS
 from books.files.formats.records import UnreadableFile
 from books.files.formats.registry import FORMATS
 from books.files.import_tasks import (
@@ -140,8 +140,10 @@ class Command(CheckedCommand):
     def describe_preview(self, preview: FilePreview, rules: ImportRules) -> None:
         write_note(self.stderr, f"Read as {preview.description}.")
         if preview.warning:
-            others = [name for name in FORMATS[preview.format].encodings if not name.startswith("utf")]
-            write_note(self.stderr, f"{preview.warning} If so: --encoding {' or '.join(others)}", "WARNING")
+            # Each record of MARC 21 says its encoding.
+            others = preview.proposed or [name for name in MARC_ENCODINGS[1:] if preview.format == "marc"]
+            advice = f"If so: --encoding {' or '.join(others)}" if others else "--encoding reads another one."
+            write_note(self.stderr, f"{preview.warning} {advice}", "WARNING")
         if profile := find_dialect(preview.columns).name:
             write_note(self.stderr, f"Recognised as {profile}.")
         for note in preview.notes:

@@ -257,6 +257,7 @@ def test_the_page_waits_until_a_worker_has_looked_into_the_file(head: Client) ->
             "columns": ["Titel", "Verfasser", "Jahr", "ISBN", "Gattung"],
             "description": "CSV with semicolons, UTF-8",
             "warning": "",
+            "proposed": [],
             "notes": [],
             "rows": [["Lalka", "Bolesław Prus", "1890", "9780306406157", "Novel"]],
             "left_out": "",

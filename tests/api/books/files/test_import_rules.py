@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
+from books.files.formats.encodings import ENCODINGS
 from books.files.formats.registry import FORMATS
 from books.files.reasons import FIELD_NAMES
 from books.models import Book, Change, Operation
@@ -73,10 +74,38 @@ def test_a_file_in_windows_1252_is_read_when_it_is_named(tmp_path: Path, capsys:
         import_file(file, dry_run=True)
     output = capsys.readouterr().err
     assert "Read as CSV with semicolons, UTF-8." in output
-    assert "Line 2 is not UTF-8. The file may be in Windows-1252 (Latin-1). If so: --encoding windows-1252" in output
+    others = "The file may be in Windows-1252, Windows-1250. If so: --encoding windows-1252 or windows-1250"
+    assert f"Line 2 is not UTF-8. {others}" in output
     assert "Line 2: title: It has bytes that the encoding of the file does not know." in output
     import_file(file, encoding="windows-1252")
     assert Book.objects.get().title == "Café"
+
+
+def test_an_encoding_is_proposed_by_the_words_that_a_file_would_have(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The user chooses: a short text may have sense in several encodings."""
+    titles = {
+        "windows-1250": "Příliš žluťoučký kůň",
+        "windows-1251": "Море и берега",
+        "windows-1254": "İstanbul ışığı çağ",
+        "gb18030": "海与港口的故事",
+        "shift_jis": "海の箱カタカナ",
+        "big5": "海與港口",
+        "euc-kr": "바다와 항구",
+        "mac-roman": "Crème brûlée à l’œuf",
+        "cp437": "Crème brûlée",
+    }
+    file = tmp_path / "in.csv"
+    for number, (name, title) in enumerate(titles.items()):
+        header = "title,author,year,isbn,genre"
+        file.write_bytes(f"{header}\n{title},{title},2001,{number},G\n".encode(ENCODINGS[name].codec))
+        with pytest.raises(CommandError, match="1 record not imported"):
+            import_file(file, dry_run=True)
+        advice = capsys.readouterr().err.partition("If so: --encoding ")[2].splitlines()[0]
+        assert name in advice.split(" or ")
+        import_file(file, encoding=name)
+    assert set(Book.objects.values_list("title", "author")) == {(title, title) for title in titles.values()}
 
 
 @pytest.mark.unrecorded
