@@ -67,7 +67,7 @@ def test_the_pages_of_an_import_are_german(head: Client) -> None:
     file = upload(head, f"{HEADER}Café;Zoë;1890;1;Novel\n".encode("cp1252"))
     shown = head.get(page(file, "mapping")).content.decode()
     assert "Gelesen als CSV mit Semikolons, Windows-1252." in shown
-    assert "Zeile 2 ist nicht in UTF-8. Vielleicht ist die Datei in Windows-1252 (Latin-1)." in shown
+    assert "Zeile 2 ist nicht in UTF-8. Die Datei ist vielleicht in Windows-1252" in shown
     incomplete = choose(head, file, column_author="", column_year="").content.decode()
     assert "Die erste Zeile nennt keine Spalte author, year." in incomplete
 

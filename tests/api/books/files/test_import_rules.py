@@ -74,8 +74,8 @@ def test_a_file_in_windows_1252_is_read_when_it_is_named(tmp_path: Path, capsys:
         import_file(file, dry_run=True)
     output = capsys.readouterr().err
     assert "Read as CSV with semicolons, UTF-8." in output
-    others = "The file may be in Windows-1252, Windows-1250. If so: --encoding windows-1252 or windows-1250"
-    assert f"Line 2 is not UTF-8. {others}" in output
+    others = "Windows-1252, Windows-1250, Windows-1251. If so: --encoding windows-1252 or windows-1250 or windows-1251"
+    assert f"Line 2 is not UTF-8. The file may be in {others}" in output
     assert "Line 2: title: It has bytes that the encoding of the file does not know." in output
     import_file(file, encoding="windows-1252")
     assert Book.objects.get().title == "Café"
