@@ -84,6 +84,11 @@ class TimestampField(models.DateTimeField):
     def db_type(self, connection: BaseDatabaseWrapper) -> str:
         return "timestamp" if connection.vendor == "postgresql" else "text"
 
+    def to_python(self, value: Any) -> datetime | None:
+        """A time without a time zone is in UTC, such as those that fixtures of earlier releases have."""
+        instant: datetime | None = super().to_python(value)
+        return instant.replace(tzinfo=UTC) if instant and instant.tzinfo is None else instant
+
     def get_prep_value(self, value: Any) -> datetime | None:
         instant: datetime | None = super().get_prep_value(value)
         try:

@@ -40,6 +40,7 @@ def save_instance(book: Book, force_insert: bool, force_update: bool, update_fie
     deleted.
     """
     is_update = bool(force_update or update_fields)
+    book.pk = Book._meta.pk.to_python(book.pk)
     if book.pk is None and is_update:
         raise ValueError("Cannot force an update in save() with no primary key.")
     is_new = book.pk is None or (book._state.adding and not is_update and not Book.objects.filter(pk=book.pk).exists())
