@@ -73,23 +73,28 @@ def lock_row(pk: int) -> BookValues | None:
 
     Django takes as long to build this statement as SQLite takes for the whole write.
     """
-    _, sql, _ = compile_lock()
-    return build_book(fetch_all(sql, [pk]) if abs(pk) <= BIGINT_MAX else [])
+    return build_book(fetch_all(build_lock_sql(), [pk]) if abs(pk) <= BIGINT_MAX else [])
 
 
 def build_book(rows: Sequence[Row]) -> BookValues | None:
     """Returns the book of a row from the driver, with the values of the model's fields; None without a row."""
-    compiler, _, converters = compile_lock()
+    compiler, converters = build_converters()
     return next(map(BookValues._make, compiler.apply_converters(rows, converters)), None)
 
 
 @cache
-def compile_lock() -> tuple[SQLCompiler, str, Any]:
-    """Returns the statement of `lock_row` with a parameter for the id, and the converters of its columns."""
+def build_lock_sql() -> str:
+    """Returns the statement of `lock_row` with a parameter for the id. Django builds it in a transaction alone."""
     books = Book.objects.filter(pk=0).select_for_update().values_list(*BookValues._fields)
-    compiler = books.query.get_compiler(connection=connection)
-    sql, _ = compiler.as_sql()
-    return compiler, sql, compiler.get_converters([expression for expression, *_ in compiler.select])
+    return str(books.query.sql_with_params()[0])
+
+
+@cache
+def build_converters() -> tuple[SQLCompiler, Any]:
+    """Returns the converters of a book's columns, with the compiler that applies them."""
+    compiler = Book.objects.values_list(*BookValues._fields).query.get_compiler(connection=connection)
+    compiler.setup_query()
+    return compiler, compiler.get_converters([expression for expression, *_ in compiler.select])
 
 
 def insert_row(book: BookValues, actor: ActorRef, now: datetime, announce: bool) -> int | None:
