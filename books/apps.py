@@ -1,4 +1,5 @@
 from django.apps import AppConfig
+from django.conf import settings
 from django.db.models.signals import post_migrate, post_save
 from django.utils.translation import gettext_lazy as _
 
@@ -17,6 +18,10 @@ class BooksConfig(AppConfig):
 
         register_sentences()
         register_operations()
+        if settings.LIBRARY_PROCESS == "web":
+            # The views are remembered as they ship, before the `ready` of another app can change them.
+            from books.api.v1 import views as views_v1  # noqa: F401
+            from books.api.v2 import views as views_v2  # noqa: F401
         post_migrate.connect(triggers.create_missing_triggers, sender=self)
         post_migrate.connect(id_sequence.raise_id_sequence, sender=self)
         # Only fixtures save a change with its model.

@@ -5,34 +5,26 @@ from datetime import UTC, datetime
 from functools import cache, lru_cache, partial
 from itertools import starmap
 from operator import attrgetter, itemgetter
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import msgspec
-from django.db import connection, models
+from django.db import connection
 from django.db.models import Expression, F, QuerySet
-from rest_framework import fields
 from rest_framework.fields import DateTimeField, Field
 from rest_framework.serializers import ListSerializer, Serializer
 
 from books.fields import FormattedTimestamp
 from books.models import Book
 from library_site.api.renderers import JSONRenderer
+from library_site.api.shipped import remember
 from library_site.db.sql import Row
 
 Column = Expression | F | str
 # Clients choose the fields. The cache keeps so many combinations.
 CACHED_SETS = 100
-# Field classes that show columns of these classes unchanged.
-PLAIN_FIELDS: Mapping[type[Field[Any, Any, Any, Any]], Any] = {
-    fields.BigIntegerField: models.IntegerField,
-    fields.BooleanField: models.BooleanField,
-    fields.CharField: (models.CharField, models.TextField),
-    fields.DateTimeField: models.DateTimeField,
-    fields.IntegerField: models.IntegerField,
-}
-# A BookEncoder can show times in these formats, in UTC.
-TIME_FORMATS = ("%Y-%m-%dT%H:%M:%S.%f", "%Y-%m-%dT%H:%M:%S.%fZ")
-COLUMNS = {column.name: column for column in Book._meta.concrete_fields}
+# Serializers whose fields show their columns unchanged.
+compiled_serializers: set[type] = set()
+AnyReadSerializer = TypeVar("AnyReadSerializer", bound="ReadSerializer")
 
 
 class BookEncoder:
@@ -89,6 +81,7 @@ class BookEncoder:
         }
 
 
+@remember
 class BookListSerializer(ListSerializer[Book]):
     def to_representation(self, data: Any) -> Any:
         child = cast("ReadSerializer", self.child)
@@ -105,7 +98,7 @@ class BookListSerializer(ListSerializer[Book]):
 class ReadSerializer(Serializer[Book]):
     """Serializes books with a BookEncoder. With `only`, it has only these fields.
 
-    REST framework serializes other kinds of fields, and fields that differ between requests.
+    REST framework serializes for classes that are not `compiled`.
     """
 
     def __init__(self, *arguments: Any, only: Collection[str] | None = None, **options: Any) -> None:
@@ -127,12 +120,19 @@ class ReadSerializer(Serializer[Book]):
         return representation.with_fields(self.only) if representation and self.only is not None else representation
 
 
-@cache
+def compiled(serializer: type[AnyReadSerializer]) -> type[AnyReadSerializer]:
+    """Decorates a serializer whose fields show their columns unchanged: a BookEncoder shows its books."""
+    compiled_serializers.add(serializer)
+    return remember(serializer)
+
+
 def compile_serializer(serializer: type[Serializer[Book]]) -> BookEncoder | None:
-    """Returns None for a serializer with fields that a BookEncoder cannot show."""
-    has_fixed_fields = serializer.get_fields is ReadSerializer.get_fields
-    if not has_fixed_fields or not all(map(is_plain_field, serializer().fields.values())):
-        return None
+    """Returns None for every other serializer, a subclass too: REST framework serializes."""
+    return make_encoder(serializer) if serializer in compiled_serializers else None
+
+
+@cache
+def make_encoder(serializer: type[Serializer[Book]]) -> BookEncoder:
     return BookEncoder(serializer)
 
 
@@ -149,22 +149,6 @@ def has_only_conditions(books: QuerySet[Book]) -> bool:
         or vars(books)["_prefetch_related_lookups"]
     )
     return not has_more and query.default_cols and query.deferred_loading[1]
-
-
-def is_plain_field(field: Field[Any, Any, Any, Any]) -> bool:
-    """Whether a field shows a column of a book as a BookEncoder does."""
-    show: Any = type(field).to_representation
-    column = COLUMNS.get(str(field.source))
-    if isinstance(field, DateTimeField):
-        has_known_form = getattr(field, "format", "") in TIME_FORMATS and getattr(field, "timezone", None) is UTC
-    else:
-        has_known_form = not getattr(field, "coerce_to_string", False)
-    return (
-        has_known_form
-        and type(field).get_attribute is Field.get_attribute
-        and not field.write_only
-        and any(show is plain.to_representation and isinstance(column, PLAIN_FIELDS[plain]) for plain in PLAIN_FIELDS)
-    )
 
 
 def make_getter(names: Sequence[str]) -> Callable[[Any], Row]:

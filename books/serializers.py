@@ -10,7 +10,7 @@ from rest_framework import serializers
 from books.book_fields import FIELDS, REQUIRED_FIELDS
 from books.book_values import BookValues
 from books.models import FOLDED_COLUMNS, Book
-from books.read_model import BookListSerializer, ReadSerializer
+from books.read_model import BookListSerializer, ReadSerializer, compiled
 from library_site.api.serializers import NonBlankField, StrictModelSerializer, StringField, UTCDateTimeField
 
 
@@ -41,6 +41,7 @@ class ISBN13FilterField(serializers.CharField):
     """ISO 2108, without hyphens; null where the isbn is no ISBN."""
 
 
+@compiled
 class BookSerializer(ReadSerializer, StrictModelSerializer):
     """A book as every answer shows it."""
 

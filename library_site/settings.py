@@ -68,28 +68,28 @@ INSTALLED_APPS = [
     *OWN_APPS,
 ]
 MIDDLEWARE = [
-    "library_site.http.middleware.require_whole_body",
+    # First: monitoring programs come without an allowed Host, and leave no line in the log.
+    "library_site.monitoring.probes.ProbesMiddleware",
+    "library_site.monitoring.middleware.RequestLogMiddleware",
+    "library_site.http.middleware.CompressionMiddleware",
+    "library_site.http.middleware.VersionMiddleware",
     "django.middleware.security.SecurityMiddleware",
-    "csp.middleware.CSPMiddleware",
+    "library_site.http.middleware.BodyMiddleware",
+    "library_site.http.middleware.AddressMiddleware",
+    "library_site.http.pages.CSPMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "oauth.throttling.bound_streams",
+    "oauth.throttling.count_refusals",
     "library_site.http.localization.localize_pages",
-    "django.contrib.sessions.middleware.SessionMiddleware",
-    "django.middleware.common.CommonMiddleware",
+    "library_site.http.pages.SessionMiddleware",
+    "library_site.http.pages.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "oauth.accounts.sessions.AuthenticationMiddleware",
-    "django.contrib.messages.middleware.MessageMiddleware",
-    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "library_site.http.pages.MessageMiddleware",
+    "library_site.http.pages.XFrameOptionsMiddleware",
     "oauth.passwords.lockout.HashingBusyMiddleware",
     # Last, as django-axes asks.
     "axes.middleware.AxesMiddleware",
-]
-# API requests need no sessions, cookies or frames.
-API_MIDDLEWARE = [
-    "django.middleware.security.SecurityMiddleware",
-    "library_site.http.middleware.require_allowed_host",
-    "library_site.http.middleware.require_whole_body",
-    "oauth.throttling.bound_streams",
 ]
 ROOT_URLCONF = "library_site.urls"
 WSGI_APPLICATION = "library_site.wsgi.application"
@@ -245,6 +245,8 @@ SECURE_SSL_REDIRECT = SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
 SECURE_HSTS_SECONDS = 365 * 24 * 3600 if HTTPS else 0
 SILENCED_SYSTEM_CHECKS = [
+    # It looks for the name of Django's own XFrameOptionsMiddleware.
+    "security.W002",
     # Only the owner of a whole domain can promise HTTPS for all of it.
     "security.W005",
     "security.W021",
@@ -408,9 +410,12 @@ CORS_EXPOSE_HEADERS = [
     "X-Request-ID",
 ]
 if CORS_ALLOWED_ORIGINS:
-    # First: a browser app must be able to read errors, too.
-    MIDDLEWARE.insert(0, "corsheaders.middleware.CorsMiddleware")
-    API_MIDDLEWARE.insert(0, "corsheaders.middleware.CorsMiddleware")
+    # Before all that may answer: a browser app must be able to read errors, too.
+    MIDDLEWARE.insert(
+        MIDDLEWARE.index("django.middleware.security.SecurityMiddleware"), "corsheaders.middleware.CorsMiddleware"
+    )
+# What the compiled path stands for. It steps aside for any other.
+SHIPPED_MIDDLEWARE = tuple(MIDDLEWARE)
 
 # The API
 # Whether common requests skip Django's handler and statements skip Django's cursors. The responses are the same.
@@ -419,8 +424,6 @@ COMPILED_PATH = env.flag("COMPILED_PATH", default=True)
 GZIP = env.flag("GZIP", default=False)
 API_RATE_LIMIT = env.rate("API_RATE_LIMIT")
 REDIS_URL = env.redis_url("REDIS_URL")
-if API_RATE_LIMIT:
-    API_MIDDLEWARE.append("oauth.throttling.count_refusals")
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
         "oauth.authentication.BearerAuthentication",

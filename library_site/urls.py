@@ -6,10 +6,10 @@ from django.urls import include, path, re_path
 from drf_spectacular.views import SpectacularSwaggerOauthRedirectView
 
 from library_site.http import errors
-from library_site.http.versions import KNOWN_VERSIONS, VERSIONS
+from library_site.http.versions import KNOWN_VERSIONS, get_versions
 from library_site.views import DocsView, DocumentView, RootView
 
-VERSION_NUMBERS = tuple(VERSIONS)
+VERSION_NUMBERS = tuple(get_versions())
 
 urlpatterns = [
     # First, because each pattern before the match costs microseconds.

@@ -12,6 +12,7 @@ from django.utils import timezone
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 
+from library_site.api.shipped import remember
 from oauth import api_keys
 from oauth.credentials import Credential, InvalidCredential, build_challenge
 from oauth.scopes import PERMISSIONS, PermissionSet, Rights
@@ -20,6 +21,7 @@ from oauth.tokens import access_tokens, revocations
 MISPLACED_KEY = "This is the form of an API key, which belongs into the header X-API-Key"
 
 
+@remember
 class BearerAuthentication(BaseAuthentication):
     """Authenticates access tokens, without a database query."""
 
@@ -34,6 +36,7 @@ class BearerAuthentication(BaseAuthentication):
         return build_challenge()
 
 
+@remember
 class APIKeyAuthentication(BaseAuthentication):
     """Authenticates API keys, with one database query."""
 

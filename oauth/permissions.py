@@ -10,6 +10,7 @@ from rest_framework.exceptions import APIException, NotAuthenticated, Permission
 from rest_framework.permissions import SAFE_METHODS, BasePermission, DjangoModelPermissions
 from rest_framework.request import Request
 
+from library_site.api.shipped import remember
 from library_site.cached_settings import cached_settings
 from oauth.credentials import Credential, InvalidCredential, build_challenge
 from oauth.scopes import (
@@ -20,6 +21,7 @@ from oauth.scopes import (
     PermissionSet,
     Rights,
     get_rights,
+    get_user_rights,
     is_covered,
     list_groups,
     select_permissions,
@@ -54,6 +56,7 @@ class NewPermission(PermissionDenied):
     default_detail = "The access token is older than a permission of its user: refresh it"
 
 
+@remember
 class LibraryAccess(BasePermission):
     """Safe methods need the scope read, all others write. LIBRARY_ACCESS says which of them need a credential."""
 
@@ -68,7 +71,7 @@ class HasCredential(BasePermission):
 
     def has_permission(self, request: Request, view: Any) -> bool:
         """Raises NotAuthenticated, InvalidCredential, PermissionDenied."""
-        if request.auth is None:
+        if get_credential(request) is None:
             raise NotAuthenticated
         check_view(request, view, self.get_scope(view))
         return True
@@ -102,7 +105,16 @@ class HasUser(BasePermission):
 def check_view(request: Request, view: Any, scope: str | None) -> None:
     """Raises NotAuthenticated, InvalidCredential, PermissionDenied."""
     permissions = get_required_permissions(view, getattr(view, "action", None), str(request.method))
-    require_permission(cast("Credential | None", request.auth), scope, permissions)
+    require_permission(get_credential(request), scope, permissions)
+
+
+def get_credential(request: Request) -> Credential | None:
+    """Gives a user without a credential one with all rights of the user: `force_authenticate` of tests makes such."""
+    if request.auth is None and request.user:
+        user = cast("User", request.user)
+        scopes, permissions = get_user_rights(user)
+        request.auth = Credential(f"user {user.pk}", scopes, user.pk, permissions=permissions)
+    return cast("Credential | None", request.auth)
 
 
 def get_required_permissions(view: Any, action: str | None, method: str) -> PermissionSet:

@@ -8,21 +8,25 @@ from math import ceil
 from typing import Any, cast
 
 from django.conf import settings
+from django.core.exceptions import MiddlewareNotUsed
 from django.http import FileResponse, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
+from library_site.api.shipped import remember
 from library_site.http.api_errors import APIError
 from library_site.http.callers import get_address_key, get_caller_key
 from library_site.http.errors import render_content
 from library_site.http.transfer.streams import get_stream_limit
-from library_site.rate_limit.counters import HEADERS_KEY, WAIT_KEY, get_counter
+from library_site.http.versions import PROGRAM_PREFIXES
+from library_site.rate_limit.counters import NO_LIMIT, RATE_LIMIT_KEY, get_counter
 
 # Requests with a wrong version, credential or method are rejected before the throttle.
 REFUSED_STATUSES = {400, 401, 403, 405}
 
 
+@remember
 class CallerThrottle(BaseThrottle):
     """Counts each request, and stores the headers for `count_refusals`."""
 
@@ -41,17 +45,18 @@ def count_request(request: HttpRequest | Request, caller: str) -> int:
 
     A request is counted once, also if the compiled path counts it and then passes it to Django.
     """
-    if WAIT_KEY in request.META:
-        return cast("int", request.META[WAIT_KEY])
+    if RATE_LIMIT_KEY in request.META:
+        return cast("int", request.META[RATE_LIMIT_KEY][1])
     amount, seconds = cast("tuple[int, int]", settings.API_RATE_LIMIT)
     window = get_counter(settings.REDIS_URL, seconds).count(caller, now=CallerThrottle.timer())
     seconds_left = max(1, min(seconds, ceil(window.seconds_left)))
-    request.META[HEADERS_KEY] = {
+    headers = {
         "RateLimit-Policy": f'"default";q={amount};w={seconds}',
         "RateLimit": f'"default";r={max(0, amount - window.requests)};t={seconds_left}',
     }
-    request.META[WAIT_KEY] = seconds_left if window.requests > amount else 0
-    return cast("int", request.META[WAIT_KEY])
+    seconds_to_wait = seconds_left if window.requests > amount else 0
+    request.META[RATE_LIMIT_KEY] = headers, seconds_to_wait
+    return seconds_to_wait
 
 
 def count_refusals(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
@@ -60,11 +65,17 @@ def count_refusals(get_response: Callable[[HttpRequest], HttpResponse]) -> Calla
     The status of such a response stays the same: 405, 400, 401 and 403 come before 429.
     """
 
+    if not settings.API_RATE_LIMIT:
+        raise MiddlewareNotUsed
+
     def wrapper(request: HttpRequest) -> HttpResponse:
         response = get_response(request)
-        if response.status_code in REFUSED_STATUSES and HEADERS_KEY not in request.META:
+        if not request.path_info.startswith(PROGRAM_PREFIXES):
+            return response
+        if response.status_code in REFUSED_STATUSES and RATE_LIMIT_KEY not in request.META:
             count_request(request, get_address_key(request))
-        for name, value in request.META.get(HEADERS_KEY, {}).items():
+        headers, _ = request.META.get(RATE_LIMIT_KEY, NO_LIMIT)
+        for name, value in headers.items():
             response[name] = value
         return response
 

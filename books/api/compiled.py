@@ -1,53 +1,38 @@
-"""Compiled routes of books: they do what the hooks of an unmodified viewset do, without Django and REST framework.
+"""Compiled routes of books: they do what the hooks of the shipped viewsets do, without Django and REST framework.
 
-Django handles a viewset with other hooks, permissions or filters. Deleting this module and its callers in `urls`
-changes no response.
+Django handles every other viewset. Deleting this module and its callers in `urls` changes no response.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
-from inspect import unwrap
-from itertools import starmap
-from types import SimpleNamespace, WrapperDescriptorType
+from itertools import takewhile
+from types import SimpleNamespace
 from typing import Any, NamedTuple, cast
 
 from django.core.exceptions import EmptyResultSet, FullResultSet
 from django.db.models import F, QuerySet
-from django.urls import Resolver404, URLPattern, URLResolver, resolve
-from django.urls.resolvers import RoutePattern
+from django.urls import URLPattern
 from django.utils import timezone
-from django.utils.functional import cached_property
-from django_filters.rest_framework.backends import DjangoFilterBackend
-from django_filters.rest_framework.filterset import FilterSet
-from rest_framework.authentication import BaseAuthentication
-from rest_framework.pagination import LimitOffsetPagination
-from rest_framework.permissions import BasePermission
-from rest_framework.renderers import BaseRenderer
-from rest_framework.serializers import ListSerializer, ModelSerializer
-from rest_framework.throttling import BaseThrottle
-from rest_framework.viewsets import ModelViewSet
 
 from books.api import filters
 from books.api.exports import choose_format
 from books.api.pagination import KeysetPage
-from books.api.views import BookViewSet
 from books.history.actors import ActorRef, get_or_create_actor
 from books.models import Book
-from books.read_model import BookEncoder, BookListSerializer, Column, compile_serializer, has_only_conditions
+from books.read_model import BookEncoder, Column, compile_serializer, has_only_conditions
 from books.writing import changes
-from library_site.api.compiled_path import WRITE_KEY, CompiledRequest, CompiledResponse, CompiledRoute
+from library_site.api.compiled_path import CompiledRequest, CompiledResponse, CompiledRoute
 from library_site.api.conditions import NO_CONDITIONS, Conditions
-from library_site.api.decoding import BodyDecoder, NotCompilable, make_decoder
+from library_site.api.decoding import make_decoder
 from library_site.api.negotiation import JSONNegotiation, ServedVersioning
 from library_site.api.parsers import JSONParser
 from library_site.api.renderers import JSONRenderer
 from library_site.api.responses import encode_json
+from library_site.api.shipped import shipped_views
 from library_site.cached_settings import cached_settings
 from library_site.db.postgresql.lost_connections import close_lost_connection
 from library_site.db.sql import PreparedStatement, Row
-from library_site.http.api_errors import ERROR_KEY
 from library_site.http.callers import get_caller_key
 from oauth.api_keys import find_key_and_rows
 from oauth.authentication import APIKeyAuthentication, BearerAuthentication, find_credential
@@ -56,148 +41,41 @@ from oauth.permissions import LibraryAccess, get_required_permissions, get_requi
 from oauth.scopes import PermissionSet, list_asked
 from oauth.throttling import CallerThrottle, count_request
 
-# By route, an example of its paths, and those that are compiled. The id must fit into the column.
-PATHS = {
-    "books": ("books", re.compile("/books")),
-    "books/<str:book_id>": ("books/1", re.compile(r"/books/(0|[1-9][0-9]{0,17})")),
-}
+# By route, the paths that are compiled. The id must fit into the column.
+PATHS = {"books": re.compile("/books"), "books/<str:book_id>": re.compile(r"/books/(0|[1-9][0-9]{0,17})")}
 JSON_ACCEPTS = {"", "*/*", "application/json"}
 # Clients can cause many different statements. The cache keeps so many.
 CACHED_STATEMENTS = 1_000
 METHODS = {"list": "GET", "retrieve": "GET", "create": "POST", "update": "PUT", "partial_update": "PATCH"}
-# Their decorators add documents, and Idempotency-Key. Django handles requests with that header.
-WRAPPERS = ("drf_spectacular.drainage", "drf_spectacular.utils", "library_site.api.idempotency")
-FRAMEWORKS = ("rest_framework.", "django_filters.", "django.")
-# Our own hooks that the compiled routes replace, by class.
-OWN_HOOKS = {
-    "library_site.api.viewsets.APIViewSet": "initial perform_authentication get_object check_permissions options"
-    " finalize_response get_serializer_class get_parsers",
-    "library_site.api.viewsets.ResourceViewSet": "list retrieve create update partial_update destroy",
-    "books.api.views.BookViewSet": "dispatch list get_object perform_create perform_update perform_destroy"
-    " handle_exception",
-    "books.api.v1.views.BookViewSetV1": "destroy options",
-    "books.api.v2.views.BookViewSetV2": "list create get_serializer",
-    "books.api.filters.QueryFilterSet": "__init__ get_form_class filter_queryset",
-    "books.api.filters.ListFilterBackend": "get_filterset_class",
-    "books.api.v1.pagination.SkipLimitPagination": "get_offset get_limit paginate_queryset get_paginated_response",
-    "library_site.api.pagination.CursorPagination": "get_paginated_response",
-    "books.api.pagination.KeysetPagination": "paginate_queryset",
-    "library_site.api.renderers.JSONRenderer": "render",
-    "oauth.authentication.BearerAuthentication": "authenticate authenticate_header",
-    "oauth.authentication.APIKeyAuthentication": "authenticate",
-    "oauth.permissions.LibraryAccess": "has_permission",
-    "oauth.throttling.CallerThrottle": "allow_request wait",
-    "books.read_model.ReadSerializer": "__init__ get_fields to_representation",
-    "books.read_model.BookListSerializer": "to_representation",
-}
-OWN_FILTERS = {
-    filters.AvailableFilter, filters.ContainsFilter, filters.ISBNFilter, filters.WordsFilter, filters.YearFilter,
-}  # fmt: skip
 
 
-def compile_routes(home: str, urlconf: Any = None) -> list[CompiledRoute]:
-    """Returns the compiled routes of the version with this home, for the viewsets that Django finds at its addresses.
-
-    There are none for a viewset with its own hooks, and where other patterns come first that can match some of the
-    addresses. `urlconf` is ROOT_URLCONF by default.
-    """
+def compile_routes(patterns: Sequence[URLPattern]) -> list[CompiledRoute]:
+    """Returns the compiled routes of the first patterns that ship: any other before them could hide their addresses."""
     routes = []
-    for route, (example, path) in PATHS.items():
-        try:
-            match = resolve(f"{home}/{example}", urlconf)
-        except Resolver404:
-            continue
-        whole_route = f"{home}/{route}".removeprefix("/")
-        base, parameter, _ = whole_route.partition("<")
-        # The last one is the match itself.
-        earlier = (match.tried or [])[:-1] if parameter else []
-        if match.route != whole_route or any(can_match_number(patterns, base) for patterns in earlier):
-            continue
-        callback = cast("Any", match.func)
-        if is_compilable(getattr(callback, "cls", object)):
+    for pattern in takewhile(lambda pattern: pattern.callback in shipped_views, patterns):
+        callback, path = cast("Any", pattern.callback), PATHS.get(str(pattern.pattern))
+        if path and callback.cls.is_compiled and declares_shipped_parts(callback.cls):
             responders, actions = CompiledBooks(callback.cls).list_responders(), callback.actions
             methods = {*actions, "options", *(["head"] if "get" in actions else [])}
             allow = ", ".join(name.upper() for name in callback.cls.http_method_names if name in methods)
             routes += [
-                CompiledRoute(method.upper(), path, str(match.url_name), allow, responders[action])
+                CompiledRoute(method.upper(), path, str(pattern.name), allow, responders[action])
                 for method, action in actions.items()
-                if action in responders and method != "head" and method in callback.cls.http_method_names
+                if action in responders and method != "head"
             ]
     return routes
 
 
-def can_match_number(patterns: Sequence[URLPattern | URLResolver], base: str) -> bool:
-    """Whether a pattern, after those of its `include`, can match the base and a number; true if that is not certain."""
-    routes = [part.pattern for part in patterns]
-    text = "".join(str(route) if isinstance(route, RoutePattern) else "<>" for route in routes)
-    literal, converter, _ = text.partition("<")
-    if not literal.startswith(base):
-        return bool(converter) and base.startswith(literal)
-    number = literal.removeprefix(base) + (text.rpartition(">")[2] if converter else "")
-    return number.isdigit() or (bool(converter) and not number)
-
-
-def is_compilable(view: Any) -> bool:
-    """Whether a viewset and everything it declares have only hooks that the compiled routes replace."""
-    if not issubclass(view, BookViewSet) or not all(view_has_known_classes(view)):
-        return False
-    hooks: list[tuple[Any, ...]] = [
-        (view, BookViewSet, ModelViewSet),
-        (view.pagination_class, LimitOffsetPagination),
-        (view.serializer_class, ModelSerializer),
-        (BookListSerializer, ListSerializer),
-        (view.filterset_class, FilterSet),
-        (filters.ListFilterBackend, DjangoFilterBackend),
-        (BearerAuthentication, BaseAuthentication),
-        (APIKeyAuthentication, BaseAuthentication),
-        (LibraryAccess, BasePermission),
-        (CallerThrottle, BaseThrottle),
-        (JSONRenderer, BaseRenderer),
-    ]
-    return all(starmap(has_known_hooks, hooks)) and compile_serializer(view.serializer_class) is not None
-
-
-def view_has_known_classes(view: Any) -> Iterator[bool]:
-    query = view.queryset.query
-    yield has_only_conditions(view.queryset) and not query.where and query.order_by == ("pk",)
-    yield query.standard_ordering and not query.is_sliced
-    yield [*view.filter_backends] == [filters.ListFilterBackend]
-    yield [*view.authentication_classes] == [BearerAuthentication, APIKeyAuthentication]
-    yield [*view.permission_classes] == [LibraryAccess]
-    yield [*view.throttle_classes] == ([CallerThrottle] if cached_settings.API_RATE_LIMIT else [])
-    yield ([*view.renderer_classes], [*view.parser_classes]) == ([JSONRenderer], [JSONParser])
-    yield view.lookup_field == "pk"
-    yield (view.content_negotiation_class, view.versioning_class) == (JSONNegotiation, ServedVersioning)
-    yield hasattr(view.pagination_class, "find_errors")
-    yield issubclass(view.serializer_class, ModelSerializer)
-    yield getattr(view.serializer_class.Meta, "list_serializer_class", None) is BookListSerializer
-    yield issubclass(view.filterset_class or object, filters.QueryFilterSet)
-    yield view.filterset_class._meta.form is filters.QueryForm
-    yield all(type(filter) in OWN_FILTERS for filter in view.filterset_class.base_filters.values())
-
-
-def has_known_hooks(subject: Any, base: type, framework: type | None = None) -> bool:
-    """Whether each method of the base is the framework's, one of OWN_HOOKS, or no hook of the framework's class.
-
-    Hooks for documents do not matter.
-    """
-    names = [name for name in dir(base) if name == "__init__" or not (name.startswith("_") or "schema" in name)]
-    return all(is_known(getattr(subject, name, None), framework or base) for name in names)
-
-
-def is_known(hook: Any, framework: type) -> bool:
-    hook = getattr(hook, "fget", hook.func if isinstance(hook, cached_property) else hook)
-    function = unwrap(getattr(hook, "__func__", hook), stop=lambda wrapper: get_module(wrapper) not in WRAPPERS)
-    if isinstance(function, type | WrapperDescriptorType) or not callable(function):
-        return True
-    owner, _, name = f"{function.__module__}.{getattr(function, '__qualname__', '')}".rpartition(".")
-    is_own = owner in OWN_HOOKS and (name in OWN_HOOKS[owner].split() or not hasattr(framework, name))
-    return (is_own or owner.startswith(FRAMEWORKS)) and get_module(function) == function.__module__
-
-
-def get_module(function: Any) -> str:
-    """Returns the module that defines the function. A wrapper copies the name of the function that it wraps."""
-    return str(getattr(function, "__globals__", {}).get("__name__"))
+def declares_shipped_parts(view: Any) -> bool:
+    """Whether no project gives all views other classes (REST_FRAMEWORK), and a BookEncoder shows the books."""
+    return (
+        compile_serializer(view.serializer_class) is not None
+        and [*view.authentication_classes] == [BearerAuthentication, APIKeyAuthentication]
+        and [*view.permission_classes] == [LibraryAccess]
+        and [*view.throttle_classes] == ([CallerThrottle] if cached_settings.API_RATE_LIMIT else [])
+        and [*view.renderer_classes, *view.parser_classes] == [JSONRenderer, JSONParser]
+        and (view.content_negotiation_class, view.versioning_class) == (JSONNegotiation, ServedVersioning)
+    )
 
 
 class Requirement(NamedTuple):
@@ -220,12 +98,9 @@ class CompiledBooks:
         self.view_class = view
         self.representation = cast("BookEncoder", compile_serializer(view.serializer_class))
         self.filters = cast("Mapping[str, Any]", filters.get_filters(view.filterset_class))
-        self.decoders: dict[str, BodyDecoder] = {}
         self.requirements = {action: build_requirement(view, action, method) for action, method in METHODS.items()}
-        for action in ("create", "update", "partial_update"):
-            # If a viewset validates its body differently, Django handles its writes.
-            with suppress(KeyError, NotCompilable):
-                self.decoders[action] = make_decoder(view.body_serializers[action])
+        actions = {"create", "update", "partial_update"} & view.body_serializers.keys()
+        self.decoders = {action: make_decoder(view.body_serializers[action]) for action in actions}
 
     def list_responders(self) -> dict[str, Any]:
         """Returns a responder for each action. It takes a CompiledRequest and returns a CompiledResponse, or None."""
@@ -239,7 +114,7 @@ class CompiledBooks:
         # Django does so when a request starts. A write would not be tried again on another connection.
         close_lost_connection()
         view = self.view_class()
-        view.action, view.request = action, SimpleNamespace(version=request.environ["library.version"].name)
+        view.action, view.request = action, SimpleNamespace(version=request.choice.version.name)
         view.check_query(request.query)
         names = view.get_shown_fields(request.query)
         return view, self.representation if names is None else self.representation.with_fields(names)
@@ -287,9 +162,9 @@ class CompiledBooks:
         if not is_within_limit(request, credential):
             return None
         if not rows:
-            # Django renders the error without reading the book again.
-            request.environ[ERROR_KEY] = changes.BookNotFound()
-            return None
+            # The error is the response: Django would read the book again.
+            request.is_final = True
+            raise changes.BookNotFound
         body = b"" if is_known else encode_json(representation.to_structs(rows)[0])
         return CompiledResponse(200 if body else 304, {"ETag": etag}, body)
 
@@ -298,7 +173,7 @@ class CompiledBooks:
             return None
         view, values, actor = write
         book = changes.create_book(values, actor, timezone.now())
-        return self.show(view, book, 201, Location=f"{request.environ['library.version'].home}/books/{book.id}")
+        return self.show(view, book, 201, Location=f"{request.choice.version.home}/books/{book.id}")
 
     def change_book(self, action: str, request: CompiledRequest) -> CompiledResponse | None:
         if not (write := self.begin_write(action, request)):
@@ -317,7 +192,7 @@ class CompiledBooks:
         credential = self.authorize(action, request)
         if not is_within_limit(request, credential):
             return None
-        request.environ[WRITE_KEY] = True
+        request.is_final = True
         view, _ = self.prepare_view(action, request)
         return view, values, get_or_create_actor(view.request.version, credential=credential)
 

@@ -21,6 +21,7 @@ from books.search.lent_books import AVAILABILITY_CONDITIONS
 from books.search.texts import MAX_SEARCH_LENGTH, MAX_SEARCH_WORDS, filter_containing
 from library_site.api.query import BOOLEANS, INVALID_BOOLEAN, INVALID_INTEGER
 from library_site.api.serializers import NO_NUL_SCHEMA, StrictBooleanField, StrictIntegerField, StringField
+from library_site.api.shipped import remember
 from library_site.db.integers import parse_integer
 
 # The name under which operations store the filters of BookSearchFilter.
@@ -53,6 +54,7 @@ class ContainsFilter(TextFilter):
         return filter_containing(qs, value, self.field_name) if value else qs
 
 
+@remember
 class ListFilterBackend(DjangoFilterBackend):
     """Filters only lists. A request for one book ignores the filters."""
 
@@ -108,6 +110,7 @@ class QueryFilterSet(FilterSet):
         return queryset
 
 
+@remember
 class BookFilter(QueryFilterSet):
     author = ContainsFilter("author", help_text="Case-insensitive partial match on the author.")
     genre = ContainsFilter("genre", help_text="Case-insensitive partial match on the genre.")
@@ -178,6 +181,7 @@ def validate_word_count(text: str) -> None:
         raise forms.ValidationError(f"Ensure that there are no more than {MAX_SEARCH_WORDS} words.", "max_words")
 
 
+@remember
 class BookSearchFilter(BookFilter):
     title = ContainsFilter("title", help_text="Case-insensitive partial match on the title.")
     isbn = ISBNFilter("isbn", help_text="The ISBN in any usual writing, with ten digits or thirteen.")

@@ -17,6 +17,7 @@ from library_site.api.cursors import Cursor, CursorInteger, InvalidCursor
 from library_site.api.documents.schema import query_parameter
 from library_site.api.pagination import CursorPagination
 from library_site.api.query import FieldErrors, Query, get_parameter, read_boolean
+from library_site.api.shipped import remember
 from library_site.db.keyset import Key, Start, cut_page, link_pages, order_by, sort_rows
 from library_site.db.sql import Row
 
@@ -45,6 +46,7 @@ ORDER_BY = {
 }
 
 
+@remember
 class KeysetPagination(CursorPagination):
     """Also reads the parameters `sort` and `count`."""
 

@@ -1,12 +1,12 @@
 """The kinds of events about books, and their data: the book, and the previous values of the changed fields."""
 
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 from django.utils.translation import gettext_noop
 
 from books.book_values import BookValues
-from books.read_model import BookEncoder, compile_serializer
+from books.read_model import BookEncoder, make_encoder
 from books.serializers import BookSerializer
 from library_site.api.responses import encode_json
 from webhooks.outbox import EventData
@@ -28,7 +28,7 @@ ALWAYS_CHANGED = {"updated_at", "version"}
 
 def get_event_representation() -> BookEncoder:
     """Returns the representation of a book in EVENT_API_VERSION."""
-    return cast("BookEncoder", compile_serializer(BookSerializer))
+    return make_encoder(BookSerializer)
 
 
 def created_event(book: BookValues) -> EventData:

@@ -1,80 +1,111 @@
-"""The compiled path: a WSGI layer that handles common requests without Django's handler and REST framework's dispatch.
+"""The compiled path: it answers common requests without Django's handler and REST framework's dispatch.
 
-Its responses are the same, byte for byte, so it can be deleted. Each version defines its CompiledRoutes. A route
-returns None if Django must handle the request. Django never repeats a write that has begun: it only renders the error.
+It stands before the handler and calls the functions that our middleware calls. Its responses are the same, byte for
+byte, so it can be deleted. Each version defines its CompiledRoutes. A route returns None if Django must handle the
+request. A write that has begun is never handed on: its errors are answered here.
 """
 
+import logging
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from http import HTTPStatus
-from io import BytesIO
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from django.conf import settings
+from django.core.cache import close_caches
 from django.core.exceptions import DisallowedHost
-from django.core.handlers.wsgi import WSGIRequest
+from django.core.handlers.base import reset_urlconf
+from django.core.handlers.exception import response_for_exception
 from django.core.signals import got_request_exception, request_finished, request_started
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, close_old_connections, connection, reset_queries
+from django.dispatch import Signal
 from django.http import HttpRequest, HttpResponse
+from django.urls import get_resolver, resolve
 from django.utils.module_loading import import_string
 
 from library_site.api.query import Query, parse_query
+from library_site.api.shipped import list_changed
 from library_site.cached_settings import cached_settings
+from library_site.db.postgresql.lost_connections import close_lost_connection
 from library_site.db.timeouts import is_timeout
-from library_site.http.api_errors import ERROR_KEY
-from library_site.http.request_log import ROUTE_KEY, Headers
-from library_site.http.transfer.bodies import get_body_limit, read_input
-from library_site.http.versions import API_ROOT, Version
-from library_site.rate_limit.counters import HEADERS_KEY
+from library_site.http.caching import set_caching
+from library_site.http.errors import render_content
+from library_site.http.handlers import LibraryRequest
+from library_site.http.middleware import move_request
+from library_site.http.pages import pages_middleware
+from library_site.http.request_log import VERSION_KEY
+from library_site.http.transfer import compression
+from library_site.http.transfer.bodies import BodyTooSlow, get_body_limit, read_input
+from library_site.http.transfer.body_semaphore import TooManyBodies
+from library_site.http.versioning import (
+    API_PREFIX,
+    VersionChoice,
+    accept_vendor_type,
+    add_version_headers,
+    choose_version,
+)
+from library_site.http.versions import DEFAULT_VERSION, KNOWN_VERSIONS, get_versions
+from library_site.monitoring.middleware import RequestLogMiddleware
+from library_site.rate_limit.counters import NO_LIMIT, RATE_LIMIT_KEY
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
+log = logging.getLogger(__name__)
+
 # Headers that can change the response, and that no route supports. `Origin` is allowed in reads without CORS.
 DENIED_KEYS = {"HTTP_CONTENT_ENCODING", "HTTP_TRANSFER_ENCODING", "HTTP_EXPECT", "HTTP_IDEMPOTENCY_KEY"}
 JSON_TYPE = "application/json"
-CHECKING_MIDDLEWARE = {
-    "library_site.http.middleware.require_allowed_host",
-    "library_site.http.middleware.require_whole_body",
-}
-# Receivers in these modules do not need every request.
-KNOWN_LISTENERS = ("django.", "library_site.", "books.", "oauth.", "webhooks.")
 # In characters: a DNS name of 253 (RFC 1035, 2.3.4) and a port. Longer hosts are not cached.
 HOST_LENGTHS = range(1, 261)
 STATUS_LINES = {status.value: f"{status.value} {status.phrase}" for status in HTTPStatus}
-# Set before a write begins.
-WRITE_KEY = "library.write"
+BODY_REFUSALS = (TooManyBodies, BodyTooSlow)
+# Django's own receivers and ours, which do not need the requests that are answered here.
+KNOWN_RECEIVERS: Mapping[Signal, Sequence[Callable[..., Any]]] = {
+    request_started: [reset_queries, close_old_connections, close_lost_connection],
+    request_finished: [close_caches, close_old_connections, reset_urlconf],
+    got_request_exception: [],
+}
 
 
 class CompiledResponse(NamedTuple):
-    """`headers` are the view's headers; Allow, Content-Type and the headers of middleware are added later."""
+    """`headers` are those of the view, without Content-Type and Allow."""
 
     status: int
     headers: Mapping[str, str]
     body: bytes = b""
 
 
-class CompiledRequest(NamedTuple):
-    """A request; `argument` is the part of the path where the id belongs."""
+@dataclass(slots=True)
+class CompiledRequest:
+    """A request; `argument` is the part of the path where the id belongs.
+
+    A responder sets `is_final` before it begins to write: what it raises then is the response.
+    """
 
     environ: "WSGIEnvironment"
+    choice: VersionChoice
     query: Query
     argument: str
+    is_final: bool = False
 
     def read_body(self) -> bytes | None:
-        """Returns the body if it is JSON of a known length within the limit, else None. Django can still read it."""
-        length = self.environ.get("CONTENT_LENGTH") or ""
+        """Returns the body if it is JSON of a known length within the limit, else None. Django can still read it.
+
+        Raises TooManyBodies, BodyTooSlow.
+        """
+        length, limit = self.environ.get("CONTENT_LENGTH") or "", get_body_limit(self.environ)
         content_type = self.environ.get("CONTENT_TYPE") or JSON_TYPE
         if (
             content_type.partition(";")[0].strip().lower() != JSON_TYPE
             or not (length.isascii() and length.isdigit())
-            or int(length) > get_body_limit(self.environ)
+            or int(length) > limit
         ):
             return None
-        body = read_input(self.environ, get_body_limit(self.environ)).getvalue()
-        self.environ["wsgi.input"] = BytesIO(body)
+        body = read_input(self.environ, limit).getvalue()
         return body if len(body) == int(length) else None
 
 
@@ -91,63 +122,103 @@ class CompiledRoute(NamedTuple):
     respond: Callable[[CompiledRequest], CompiledResponse | None]
 
 
-def answer_compiled(application: "WSGIApplication", versions: Iterable[Version]) -> "WSGIApplication":
-    """Returns the unchanged application if third-party signal receivers need every request."""
+def answer_compiled(handler: "WSGIApplication") -> "WSGIApplication":
+    """Returns the handler itself if something is not as it ships and may need every request."""
+    versions = get_versions()
+    latest = versions[max(versions)]
     routes = defaultdict[tuple[int, str], list[CompiledRoute]](list)
-    for version in versions:
+    for version in versions.values():
         for route in version.compile_routes():
             routes[version.number, route.method].append(route)
-    if has_foreign_listeners() or not routes:
-        return application
-    schemes = [True] if settings.SECURE_SSL_REDIRECT else [False, True]
-    headers = {is_secure: build_headers(is_secure) for is_secure in schemes}
+    if changed := list_changed():
+        log.warning("The compiled path is off, because these classes were changed: %s", changed)
+    if changed or not routes or not (has_shipped_middleware() and has_shipped_urls()) or has_other_receivers():
+        return handler
+    log_middleware, compresses = RequestLogMiddleware(cast("Any", handler)), settings.GZIP
+    security_headers = {is_secure: build_security_headers(is_secure) for is_secure in (False, True)}
 
     def wrapper(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
-        version: Version | None = environ.get("library.version")
         method = environ["REQUEST_METHOD"]
-        if not version or (version.number, method) not in routes:
-            return application(environ, start_response)
+        if not environ["PATH_INFO"].startswith(API_PREFIX):
+            return handler(environ, start_response)
+        choice = choose_version(environ, versions, DEFAULT_VERSION)
         is_secure = has_secure_scheme(environ)
-        if is_plain(environ, method, is_secure):
-            path = environ["PATH_INFO"][len(version.home) :]
-            for route in routes[version.number, method]:
-                match = route.pattern.fullmatch(path)
-                if match and (response := respond(route, environ, match[match.lastindex or 0])):
-                    environ[ROUTE_KEY] = route.name
-                    added_headers = [*environ.get(HEADERS_KEY, {}).items(), *headers[is_secure]]
-                    start_response(STATUS_LINES[response.status], fill_headers(route, response, added_headers))
-                    return [response.body]
-        return application(environ, start_response)
+        if choice.refusal or not is_plain(environ, method, is_secure):
+            return handler(environ, start_response)
+        for route in routes.get((choice.version.number, method), ()):
+            if match := route.pattern.fullmatch(choice.path):
+                break
+        else:
+            return handler(environ, start_response)
+        entry = log_middleware.begin(environ, environ["PATH_INFO"])
+        environ[VERSION_KEY] = choice
+        accept_vendor_type(environ, choice.version)
+        conditions = compression.accept_compressed_etags(environ) if compresses else {}
+        query = Query(choice.version.home + choice.path, parse_query(choice.query))
+        response = respond(route, CompiledRequest(environ, choice, query, match[match.lastindex or 0]))
+        if response is None:
+            environ |= conditions
+            return handler(environ, start_response)
+        status, headers, body = response
+        # In the order of our middleware.
+        headers |= security_headers[is_secure]
+        if body:
+            headers["Content-Length"] = str(len(body))
+        add_version_headers(headers, choice, latest)
+        set_caching(headers, environ, is_api=True)
+        if compresses and compression.prepare_headers(environ, status, headers, conditions):
+            body = b"".join(compression.compress([body]))
+        headers["X-Request-ID"] = entry.request_id
+        start_response(STATUS_LINES[status], [*headers.items()])
+        log_middleware.end(environ, entry, route.name, status)
+        return [body]
 
     return wrapper
 
 
-def has_foreign_listeners() -> bool:
-    signals = (request_started, request_finished, got_request_exception)
-    listeners = (listener for signal in signals for listener in signal._live_receivers(None)[0])
-    return any(not listener.__module__.startswith(KNOWN_LISTENERS) for listener in listeners)
+def has_shipped_middleware() -> bool:
+    """Whether all middleware for requests of programs ships: any other must see every request."""
+    found, shipped = (
+        [name for name in names if import_string(name) not in pages_middleware]
+        for names in (settings.MIDDLEWARE, settings.SHIPPED_MIDDLEWARE)
+    )
+    return found == shipped
 
 
-def build_headers(is_secure: bool) -> Headers:
-    """Returns the headers that middleware adds to each response."""
-    response = HttpResponse()
-    own_names = set(response.headers)
-    get_response: Callable[[HttpRequest], Any] = lambda _: response  # noqa: E731  # the innermost of a chain
-    for name in reversed(settings.API_MIDDLEWARE):
-        # The other middleware only makes checks that this layer makes, too.
-        if name not in CHECKING_MIDDLEWARE:
-            get_response = import_string(name)(get_response)
-    scheme = "https" if is_secure else "http"
-    environ = {
-        "REQUEST_METHOD": "GET",
-        "PATH_INFO": f"{API_ROOT}/books",
-        "wsgi.input": BytesIO(),
-        "wsgi.url_scheme": scheme,
+def has_shipped_urls() -> bool:
+    """Whether the addresses of the versions come first, before all others of a project."""
+    found = [
+        (str(part.pattern), getattr(part, "url_patterns", None))
+        for part in get_resolver().url_patterns[: len(KNOWN_VERSIONS)]
+    ]
+    return found == [(f"{version.home[1:]}/", version.urlpatterns) for version in reversed(KNOWN_VERSIONS)]
+
+
+def has_other_receivers() -> bool:
+    """Whether somebody listens to the signals of requests besides Django and the library."""
+    found = []
+    for signal, receivers in KNOWN_RECEIVERS.items():
+        connected = [receiver for receiver in receivers if signal.disconnect(receiver)]
+        found.append(signal.has_listeners())
+        for receiver in connected:
+            signal.connect(receiver)
+    return any(found)
+
+
+def build_security_headers(is_secure: bool) -> dict[str, str]:
+    """Returns the headers of SecurityMiddleware and CorsMiddleware. A test compares them with theirs."""
+    policies: str | Sequence[str] = settings.SECURE_REFERRER_POLICY or ()
+    hsts = f"max-age={settings.SECURE_HSTS_SECONDS}"
+    hsts += "; includeSubDomains" if settings.SECURE_HSTS_INCLUDE_SUBDOMAINS else ""
+    hsts += "; preload" if settings.SECURE_HSTS_PRELOAD else ""
+    headers = {
+        "Strict-Transport-Security": hsts if is_secure and settings.SECURE_HSTS_SECONDS else "",
+        "X-Content-Type-Options": "nosniff" if settings.SECURE_CONTENT_TYPE_NOSNIFF else "",
+        "Referrer-Policy": policies if isinstance(policies, str) else ",".join(policies),
+        "Cross-Origin-Opener-Policy": settings.SECURE_CROSS_ORIGIN_OPENER_POLICY or "",
+        "Vary": "origin" if settings.CORS_ALLOWED_ORIGINS else "",
     }
-    if is_secure and settings.SECURE_PROXY_SSL_HEADER:
-        environ.update([settings.SECURE_PROXY_SSL_HEADER])
-    headers = get_response(WSGIRequest(environ)).items()
-    return [(name, value) for name, value in headers if name not in own_names]
+    return {name: value for name, value in headers.items() if value}
 
 
 def has_secure_scheme(environ: "WSGIEnvironment") -> bool:
@@ -161,8 +232,7 @@ def has_secure_scheme(environ: "WSGIEnvironment") -> bool:
 def is_plain(environ: "WSGIEnvironment", method: str, is_secure: bool) -> bool:
     """Whether the routes support everything in the request that can change the response."""
     return (
-        not environ["library.refusal"]
-        and DENIED_KEYS.isdisjoint(environ)
+        DENIED_KEYS.isdisjoint(environ)
         and ("HTTP_ORIGIN" not in environ or (method == "GET" and not cached_settings.CORS_ALLOWED_ORIGINS))
         and not environ.get("SCRIPT_NAME")
         and (method != "GET" or not environ.get("CONTENT_LENGTH", "").strip("0"))
@@ -184,24 +254,51 @@ def is_allowed_host(host: str, allowed_hosts: tuple[str, ...]) -> bool:
     return True
 
 
-def respond(route: CompiledRoute, environ: "WSGIEnvironment", argument: str) -> CompiledResponse | None:
-    """Returns None if Django must handle the request: it renders the error, or tries again."""
-    query = Query(environ["PATH_INFO"], parse_query(environ.get("QUERY_STRING", "")))
+def respond(route: CompiledRoute, request: CompiledRequest) -> tuple[int, dict[str, str], bytes] | None:
+    """Returns status, headers and body, or None if Django must handle the request: it renders the error, or tries
+    again.
+    """
     try:
-        return route.respond(CompiledRequest(environ, query, argument))
+        response = route.respond(request)
     except Exception as error:
         is_away = isinstance(error, DatabaseError) and connection.connection is None
         # No second try: Django would wait for the same timeout, or repeat a write.
-        if WRITE_KEY in environ or is_timeout(error) or is_away:
-            environ[ERROR_KEY] = error
-        elif isinstance(error, DatabaseError):
+        if request.is_final or is_timeout(error) or is_away or isinstance(error, BODY_REFUSALS):
+            return answer_error(request, error)
+        if isinstance(error, DatabaseError):
             connection.close_if_unusable_or_obsolete()
         return None
+    if response is None:
+        return None
+    status, headers, body = response
+    headers = {**headers, "Allow": route.allow, **request.environ.get(RATE_LIMIT_KEY, NO_LIMIT)[0]}
+    return status, {"Content-Type": JSON_TYPE, **headers} if body else headers, body
 
 
-def fill_headers(route: CompiledRoute, response: CompiledResponse, added_headers: Headers) -> Headers:
-    """Returns the headers in Django's order."""
-    headers = [*response.headers.items(), ("Allow", route.allow), *added_headers]
-    if not response.body:
-        return headers
-    return [("Content-Type", JSON_TYPE), *headers, ("Content-Length", str(len(response.body)))]
+def answer_error(request: CompiledRequest, error: Exception) -> tuple[int, dict[str, str], bytes]:
+    """Returns the response to an error that has happened already."""
+    django_request = LibraryRequest(request.environ)
+    move_request(django_request, request.query.path)
+    if isinstance(error, BODY_REFUSALS):
+        # As BodyMiddleware does, before any view.
+        response = render_content(django_request, error.get_content(django_request))
+    else:
+        response = fail_in_view(django_request, error)
+    return (
+        response.status_code,
+        {**response.headers, **request.environ.get(RATE_LIMIT_KEY, NO_LIMIT)[0]},
+        response.content,
+    )
+
+
+def fail_in_view(request: HttpRequest, error: Exception) -> HttpResponse:
+    """Returns the response of the view to an error, or Django's if the view has none."""
+    match: Any = resolve(request.path_info)
+    request.resolver_match = match
+    view = match.func.cls.as_view(match.func.actions, error=error)
+    response: HttpResponse
+    try:
+        response = view(request, *match.args, **match.kwargs)
+    except Exception as unanswered:
+        response = response_for_exception(request, unanswered)
+    return response

@@ -29,7 +29,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from library_site.api.documents.errors import ErrorDocument
-from library_site.api.viewsets import get_body, lock_large_body
+from library_site.api.viewsets import lock_large_body
 from library_site.http.api_errors import APIError, ErrorContent
 from library_site.http.callers import get_caller_key, hash_name, is_anonymous
 
@@ -182,7 +182,7 @@ def replay_response(stored_response: Any, fingerprint: str) -> HttpResponse:
 def hash_request(request: Request) -> str:
     """Returns the SHA-256 of method, URL and body."""
     digest = sha256(f"{request.method} {request.path_info}?{request.META['QUERY_STRING']}\n".encode())
-    digest.update(get_body(request))
+    digest.update(request.body)
     return digest.hexdigest()
 
 

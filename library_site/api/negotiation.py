@@ -11,8 +11,10 @@ from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.versioning import NamespaceVersioning
 
+from library_site.api.shipped import remember
 from library_site.http.api_errors import APIError
 from library_site.http.errors import UnsupportedVersion
+from library_site.http.request_log import VERSION_KEY
 from library_site.http.transfer.bodies import get_body_limit
 
 
@@ -31,15 +33,18 @@ class ContentCodingRefused(APIError):
     headers: ClassVar = {"Accept-Encoding": "identity"}
 
 
+@remember
 class ServedVersioning(NamespaceVersioning):
     """Raises the error of `library_site.http.versioning`: after the check of the method, before the credentials."""
 
     def determine_version(self, request: Request, *arguments: Any, **options: Any) -> str:
-        if refusal := request.META.get("library.refusal"):
-            raise UnsupportedVersion(refusal)
+        choice = request.META.get(VERSION_KEY)
+        if choice and choice.refusal:
+            raise UnsupportedVersion(choice.refusal)
         return super().determine_version(request, *arguments, **options)
 
 
+@remember
 class JSONNegotiation(DefaultContentNegotiation):
     def select_parser(self, request: Request, parsers: Iterable[BaseParser]) -> BaseParser | None:
         """Uses the first parser for a body without a Content-Type (RFC 9110, 8.3).

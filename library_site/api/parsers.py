@@ -10,6 +10,7 @@ from typing import IO, Any, NoReturn
 from rest_framework.exceptions import ParseError
 from rest_framework.parsers import BaseParser
 
+from library_site.api.shipped import remember
 from library_site.db.integers import parse_integer
 
 # A number with more digits than `int` accepts, or with an exponent too large for a float.
@@ -21,6 +22,7 @@ class MalformedJSON(ParseError):
     default_code = "json_invalid"
 
 
+@remember
 class JSONParser(BaseParser):
     """JSON as in RFC 8259: UTF-8 and finite numbers.
 

@@ -6,8 +6,10 @@ from typing import Any
 from rest_framework.renderers import BaseRenderer
 
 from library_site.api.responses import encode_json
+from library_site.api.shipped import remember
 
 
+@remember
 class JSONRenderer(BaseRenderer):
     """REST framework's JSONRenderer takes seven times as long for a page, and cannot encode structs."""
 

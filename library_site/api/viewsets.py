@@ -21,7 +21,7 @@ from library_site.api.conditions import PreconditionFailed, get_conditions
 from library_site.api.parsers import MergePatchParser
 from library_site.api.query import Query, check_parameters
 from library_site.api.responses import make_empty_response
-from library_site.http.api_errors import ERROR_KEY, APIError
+from library_site.http.api_errors import APIError
 from library_site.http.origins import require_own_origin
 
 LARGE_BODY_BYTES = 64 * 1024
@@ -43,6 +43,8 @@ class APIViewSet(GenericViewSet[Any]):
     example: ClassVar[Any] = None
     path_parameters: ClassVar[Sequence[OpenApiParameter]] = ()
     has_conditions: ClassVar[bool] = False
+    # An error that has happened already: `as_view(actions, error=error)` makes a view that answers it.
+    error: ClassVar[Exception | None] = None
 
     def initial(self, request: Request, *arguments: Any, **options: Any) -> None:
         """Answers 405 first, then 400 (version), 401, 403 and 429, then 413 and 415. Only then the action runs, which
@@ -62,9 +64,8 @@ class APIViewSet(GenericViewSet[Any]):
         return [*super().get_parsers(), *([MergePatchParser()] if has_merge_patch else [])]
 
     def perform_authentication(self, request: Request) -> None:
-        """Raises the error of the compiled path, which has already executed the request: it must not run twice."""
-        if error := request.META.get(ERROR_KEY):
-            raise error
+        if self.error:
+            raise self.error
         super().perform_authentication(request)
 
     def check_permissions(self, request: Request) -> None:
@@ -141,7 +142,7 @@ class APIViewSet(GenericViewSet[Any]):
         """
         if request.stream is None:
             raise ParseError("The body is empty.", code="missing")
-        return self.parse_body(get_body(request))
+        return self.parse_body(request.body)
 
     def parse_body(self, body: bytes) -> Any:
         """Raises ParseError. `initial` has found a parser for the body."""
@@ -267,12 +268,6 @@ class ResourceViewSet(APIViewSet, ModelViewSet[Any]):
         return bool(self.kwargs)
 
 
-def get_body(request: Request) -> bytes:
-    """Returns the whole body, which `library_site.http.transfer.bodies` has already read."""
-    body: bytes = request.META["wsgi.input"].getvalue()
-    return body
-
-
 def lock_large_body(request: Request) -> AbstractContextManager[object]:
     """Lets a process parse only one large body at a time: the parsed objects may take fifty times its memory."""
-    return LARGE_BODY_LOCK if len(get_body(request)) > LARGE_BODY_BYTES else nullcontext()
+    return LARGE_BODY_LOCK if len(request.body) > LARGE_BODY_BYTES else nullcontext()

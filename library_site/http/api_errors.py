@@ -6,8 +6,6 @@ from typing import ClassVar, NamedTuple
 from django.http import HttpRequest
 from rest_framework.request import Request
 
-# The environ's key of an exception from an outer layer. The view raises it, so that Django builds the response.
-ERROR_KEY = "library.failure"
 INVALID_MESSAGE = "The request is not valid"
 
 

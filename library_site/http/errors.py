@@ -19,7 +19,7 @@ from library_site.db.outages import record_failure
 from library_site.db.timeouts import is_timeout
 from library_site.http.api_errors import APIError, ErrorContent, FieldError
 from library_site.http.error_pages import is_program_path, prefers_page, render_error_page
-from library_site.http.request_log import current_request_id
+from library_site.http.request_log import VERSION_KEY, current_request_id
 
 log = logging.getLogger(__name__)
 
@@ -203,8 +203,8 @@ def render_json(request: HttpRequest | Request, content: ErrorContent) -> HttpRe
 
 def select_format(request: HttpRequest | Request) -> ErrorFormat:
     """Returns the error format of the request's version. Without one, the path decides; the default is version 1's."""
-    if "library.version" in request.META:
-        version_format: ErrorFormat = request.META["library.version"].error_format
+    if VERSION_KEY in request.META:
+        version_format: ErrorFormat = request.META[VERSION_KEY].version.error_format
         return version_format
     path = request.path_info
     formats = (error_format for prefix, error_format in FORMATS_BY_PREFIX.items() if path.startswith(prefix))
@@ -226,8 +226,9 @@ def permission_denied(request: HttpRequest, exception: Exception) -> HttpRespons
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Django's handler404."""
-    if refusal := request.META.get("library.refusal"):
-        return render_content(request, ErrorContent(400, refusal, code=UnsupportedVersion.default_code))
+    choice = request.META.get(VERSION_KEY)
+    if choice and choice.refusal:
+        return render_content(request, ErrorContent(400, choice.refusal, code=UnsupportedVersion.default_code))
     return render_content(request, ErrorContent(404, "Not Found"))
 
 

@@ -1,33 +1,136 @@
-"""Django middleware: checks of the host and of the body."""
+"""Middleware for the requests of programs, around the functions of the other modules: caches, version, body, address.
 
+The compiled path calls the same functions.
+"""
+
+import gc
 from collections.abc import Callable
+from typing import Any
 
-from django.http import HttpRequest, HttpResponse
+from django.conf import settings
+from django.core.exceptions import MiddlewareNotUsed
+from django.http import HttpRequest
 
-from library_site.http.api_errors import ErrorContent
+from library_site.http.api_errors import APIError, ErrorContent
+from library_site.http.caching import set_caching
 from library_site.http.errors import render_content
-from library_site.http.transfer.bodies import BODY_REFUSAL_KEY
+from library_site.http.request_log import VERSION_KEY
+from library_site.http.transfer import compression
+from library_site.http.transfer.bodies import get_body_limit, read_input
+from library_site.http.versioning import API_PREFIX, accept_vendor_type, add_version_headers, choose_version
+from library_site.http.versions import DEFAULT_VERSION, PROGRAM_PREFIXES, get_versions
+
+GetResponse = Callable[[HttpRequest], Any]
+# A process runs the garbage collector after this many bytes of bodies.
+COLLECTION_SIZE = 4 * 1024 * 1024
 
 
-def require_allowed_host(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
-    """Checks Host against ALLOWED_HOSTS: otherwise a web page could reach a local library by DNS rebinding."""
+class CompressionMiddleware:
+    """Django's GZipMiddleware makes ETags weak, which If-Match never accepts, and compresses responses with secrets."""
 
-    def wrapper(request: HttpRequest) -> HttpResponse:
-        request.get_host()
-        return get_response(request)
+    def __init__(self, get_response: GetResponse) -> None:
+        if not settings.GZIP:
+            raise MiddlewareNotUsed
+        self.get_response = get_response
 
-    return wrapper
+    def __call__(self, request: HttpRequest) -> Any:
+        if not request.path_info.startswith(API_PREFIX):
+            return self.get_response(request)
+        conditions = compression.accept_compressed_etags(request.META)
+        response = self.get_response(request)
+        if compression.prepare_headers(request.META, response.status_code, response.headers, conditions):
+            if response.streaming:
+                response.streaming_content = compression.compress(response.streaming_content)
+            else:
+                response.content = b"".join(compression.compress([response.content]))
+        return response
 
 
-def require_whole_body(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
-    """Rejects a request whose body is shorter than its Content-Length, or was not read."""
+class VersionMiddleware:
+    """Chooses the version of a request, and adds the headers of the version and those for caches to the response."""
 
-    def wrapper(request: HttpRequest) -> HttpResponse:
-        if refusal := request.META.get(BODY_REFUSAL_KEY):
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response, self.versions = get_response, get_versions()
+        self.latest = self.versions[max(self.versions)]
+
+    def __call__(self, request: HttpRequest) -> Any:
+        is_program = request.path_info.startswith(PROGRAM_PREFIXES)
+        is_api = request.path_info.startswith(API_PREFIX)
+        if is_api:
+            request.META[VERSION_KEY] = choice = choose_version(request.META, self.versions, DEFAULT_VERSION)
+            accept_vendor_type(request.META, choice.version)
+        response = self.get_response(request)
+        if is_program and not response.streaming and response.content:
+            # Without it the server would send a chunked body.
+            response["Content-Length"] = str(len(response.content))
+        if is_api:
+            add_version_headers(response.headers, choice, self.latest)
+        set_caching(response.headers, request.META, is_api)
+        return response
+
+
+class BodyMiddleware:
+    """Reads the body of a request, before anything answers it: so the client keeps its connection.
+
+    Requests, views, serializers and exceptions refer to each other, so only the garbage collector frees their copies of
+    a body. It counts objects, not bytes. So this drops the body after the response, and counts the bytes.
+    """
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response, self.uncollected_size = get_response, 0
+
+    def __call__(self, request: Any) -> Any:
+        if request.method not in ("POST", "PUT", "PATCH"):
+            return self.get_response(request)
+        limit = get_body_limit(request.META)
+        try:
+            request._stream = read_input(request.META, limit)
+        except APIError as refusal:
             # Raised, it would be a page of Django's with status 500 while DEBUG is on, and an error in the log.
             return render_content(request, refusal.get_content(request))
-        if request.META.get("library.cut_off"):
+        size = request._stream.getbuffer().nbytes
+        if size < int(request.META["CONTENT_LENGTH"]) <= limit:
             return render_content(request, ErrorContent(400, "The body was cut off."))
-        return get_response(request)
+        if size <= limit:
+            # As Django's own `request.body` does, which refuses to read a body over its limit.
+            request._body = request._stream.getvalue()
+        try:
+            return self.get_response(request)
+        finally:
+            request._stream.close()
+            vars(request).pop("_body", None)
+            self.uncollected_size += size
+            if self.uncollected_size >= COLLECTION_SIZE:
+                self.uncollected_size = 0
+                gc.collect()
 
-    return wrapper
+
+class AddressMiddleware:
+    """Does for programs what CommonMiddleware does for pages: checks Host against ALLOWED_HOSTS (otherwise a web page
+    could reach a local library by DNS rebinding), and gives the request its address in its version.
+
+    A slash at the end of the address is ignored.
+    """
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> Any:
+        if request.path_info.startswith(PROGRAM_PREFIXES):
+            request.get_host()
+            choice = request.META.get(VERSION_KEY)
+            path = choice.version.home + choice.path if choice else request.path_info
+            shorter_path = path.removesuffix("/")
+            # The root itself, such as /api/, stays an address for programs.
+            move_request(request, shorter_path if shorter_path.startswith(PROGRAM_PREFIXES) else path)
+            if choice and choice.query != request.META.get("QUERY_STRING", ""):
+                request.META["QUERY_STRING"] = choice.query
+                # Middleware of others may have read it.
+                vars(request).pop("GET", None)
+        return self.get_response(request)
+
+
+def move_request(request: HttpRequest, path: str) -> None:
+    """Gives a request another path, as WSGIRequest does."""
+    request.path = request.path.removesuffix(request.path_info) + path
+    request.path_info = request.META["PATH_INFO"] = path

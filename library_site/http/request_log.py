@@ -14,100 +14,80 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from library_site.db.sql import thread_connection
 
 if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+    from _typeshed.wsgi import WSGIEnvironment
 
 log = logging.getLogger("library_site.access")
 
 LINE_FORMAT = "%(method)s %(path)s %(status)d %(duration_ms)s ms"
 NO_REQUEST = "-"
 current_request_id = ContextVar("current_request_id", default=NO_REQUEST)
-# The environ's key of the name of the request's route, such as `books`.
-ROUTE_KEY = "library.route"
+# The environ's keys of the request's ActiveRequest, and of its VersionChoice (`library_site.http.versioning`).
+ENTRY_KEY, VERSION_KEY = "library.request", "library.version"
 # The methods that HTTP defines and the library may answer.
 METHODS = frozenset(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
 is_acceptable = re.compile(r"[A-Za-z0-9._-]{8,64}").fullmatch
 
 
 class ActiveRequest(NamedTuple):
-    """A request in progress; `began_at` comes from perf_counter, `database` is the connection of its thread."""
+    """A request in progress; `began_at` comes from perf_counter, `database` is the connection of its thread, and `span`
+    belongs to its trace.
+    """
 
     method: str
     path: str
     request_id: str
     began_at: float
     database: BaseDatabaseWrapper
+    span: Any = None
 
 
 # An alias, because Python evaluates the annotations of an inner function, and builds their types, for each request.
 Headers = list[tuple[str, str]]
-# Called at the end of a request with its environ, method, status and duration in seconds.
-RequestObserver = Callable[["WSGIEnvironment", str, int, float], None]
+# Called at the end of a request with its environ, the name of its route, status and duration in seconds.
+RequestObserver = Callable[["WSGIEnvironment", ActiveRequest, str, int, float], None]
 # By the id of the environ.
 active_requests: dict[int, ActiveRequest] = {}
 
 
-def log_requests(application: "WSGIApplication", observers: Sequence[RequestObserver] = ()) -> "WSGIApplication":
-    """Sends `X-Request-ID` with every response: the caller's id if it is acceptable, else a new one.
+def begin_request(environ: dict[str, Any], path: str, span: Any) -> ActiveRequest:
+    """Returns the entry of a request, which has the caller's id if it is acceptable, else a new one.
 
-    `current_request_id` has the id until the body is closed. If the application raises an error, it keeps the id,
-    because the server logs the error afterwards. The line has method, path, status and milliseconds. The path is
-    percent-encoded, as in the request. The query is left out, because it can contain codes and tokens.
+    `current_request_id` has the id until the request ends. `path` is as WSGI passes it: bytes as Latin-1 characters.
     """
-
-    def wrapper(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
-        started_at = perf_counter()
-        header = environ.get("HTTP_X_REQUEST_ID", "")
-        request_id = header if is_acceptable(header) else uuid4().hex
-        current_request_id.set(request_id)
-        # They are read first, because the application may change the path.
-        method, path, status = environ["REQUEST_METHOD"], environ["PATH_INFO"], ""
-        key = id(environ)
-        active_requests[key] = ActiveRequest(method, path, request_id, started_at, thread_connection.database)
-
-        def start_logged_response(status_line: str, headers: Headers, *exc_info: Any) -> Any:
-            nonlocal status
-            status = status_line
-            return start_response(status_line, [*headers, ("X-Request-ID", request_id)], *exc_info)
-
-        def end_request() -> None:
-            seconds = perf_counter() - started_at
-            if log.isEnabledFor(logging.INFO):
-                log.handle(make_record(method, path, status, seconds))
-            for observe in observers:
-                observe(environ, method, int(status[:3]), seconds)
-            active_requests.pop(key, None)
-            current_request_id.set(NO_REQUEST)
-
-        try:
-            body = application(environ, start_logged_response)
-        except BaseException:
-            active_requests.pop(key, None)
-            raise
-        return call_on_close(body, end_request)
-
-    return wrapper
+    header = environ.get("HTTP_X_REQUEST_ID", "")
+    request_id = header if is_acceptable(header) else uuid4().hex
+    current_request_id.set(request_id)
+    began_at, database = perf_counter(), thread_connection.database
+    entry = ActiveRequest(environ["REQUEST_METHOD"], path, request_id, began_at, database, span)
+    environ[ENTRY_KEY] = active_requests[id(environ)] = entry
+    return entry
 
 
-def make_record(method: str, path: str, status_line: str, seconds: float) -> logging.LogRecord:
+def end_request(
+    environ: dict[str, Any], entry: ActiveRequest, route: str, status: int, observers: Sequence[RequestObserver]
+) -> None:
+    """Writes the line with method, path, status and milliseconds, and calls the observers.
+
+    The path is percent-encoded, as in the request. The query is left out, because it can contain codes and tokens.
+    """
+    seconds = perf_counter() - entry.began_at
+    if log.isEnabledFor(logging.INFO):
+        log.handle(make_record(entry, status, seconds))
+    for observe in observers:
+        observe(environ, entry, route, status, seconds)
+    active_requests.pop(id(environ), None)
+    current_request_id.set(NO_REQUEST)
+
+
+def make_record(entry: ActiveRequest, status: int, seconds: float) -> logging.LogRecord:
     """Builds a record like log.info, but without the line of the caller: to find it costs as much as to format it."""
     fields = {
-        "method": method,
-        "path": quote(path, encoding="latin-1", errors="replace"),
-        "status": int(status_line[:3]),
+        "method": entry.method,
+        "path": quote(entry.path, encoding="latin-1", errors="replace"),
+        "status": status,
         "duration_ms": round(seconds * 1000, 2),
     }
     return log.makeRecord(log.name, logging.INFO, __file__, 0, LINE_FORMAT, (fields,), None, extra={"members": fields})
-
-
-def call_on_close(body: Iterable[bytes], callback: Callable[[], None]) -> Iterable[bytes]:
-    """Returns the body and calls `callback` when it is closed.
-
-    A list is complete, and servers do not close it: the callback is called at once.
-    """
-    if not isinstance(body, list):
-        return ClosingBody(body, callback)
-    callback()
-    return body
 
 
 class ClosingBody:

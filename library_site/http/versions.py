@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -18,6 +18,8 @@ from library_site.http.errors import ErrorFormat, detail_format, envelope_format
 from library_site.http.request_log import Headers
 
 API_ROOT = "/api"
+# Addresses for programs; all others are pages.
+PROGRAM_PREFIXES = (f"{API_ROOT}/", "/webhooks/")
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class Lifecycle:
         """
         if not self.deprecated_on:
             return []
-        successor_url = successor and f"{settings.PUBLIC_URL}{quote(successor.encode('latin-1'))}"
+        successor_url = successor and f"{settings.PUBLIC_URL}{quote(successor)}"
         urls = {
             "deprecation": self.migration_url,
             "describedby": self.changelog_url,
@@ -61,8 +63,8 @@ class Lifecycle:
 class Version:
     """`home` is the common prefix of its addresses, without a slash at the end; `error_format` formats its errors.
 
-    API_URLS names its URL modules. Each has `urlpatterns`. It may have `compiled_routes`, which takes the home and
-    returns a list of CompiledRoute, and `body_limits`: by path below the home, the largest body in bytes, where it is
+    API_URLS names its URL modules. Each has `urlpatterns`. It may have `compiled_routes`, which returns a
+    list of CompiledRoute, and `body_limits`: by path below the home, the largest body in bytes, where it is
     not DATA_UPLOAD_MAX_MEMORY_SIZE.
     """
 
@@ -85,12 +87,10 @@ class Version:
         return [pattern for module in self.modules for pattern in module.urlpatterns]
 
     def compile_routes(self) -> Sequence[Any]:
-        return [
-            route
-            for module in self.modules
-            if (compile_routes := getattr(module, "compiled_routes", None))
-            for route in compile_routes(self.home)
-        ]
+        """Only its first module can have compiled routes: an address before them could hide theirs."""
+        compile_routes = getattr(self.modules[0], "compiled_routes", list)
+        routes: Sequence[Any] = compile_routes()
+        return routes
 
     @cached_property
     def body_limits(self) -> Mapping[str, int]:
@@ -99,6 +99,13 @@ class Version:
     def build_headers(self, path: str, latest: "Version") -> Headers:
         """The headers of its lifecycle for a response to this path below its home."""
         return self.lifecycle.build_headers(self.number, f"{latest.home}{path}" if latest is not self else "")
+
+
+@cache
+def get_versions() -> dict[int, Version]:
+    """Returns the versions that the settings let be served, by number. Raises ImproperlyConfigured."""
+    lifecycles = {number: Lifecycle(**dates) for number, dates in settings.API_LIFECYCLES.items()}
+    return select_served(KNOWN_VERSIONS, lifecycles)
 
 
 def select_served(versions: Iterable[Version], lifecycles: Mapping[int, Lifecycle]) -> dict[int, Version]:
@@ -117,7 +124,5 @@ KNOWN_VERSIONS = [
     Version(1, API_ROOT, detail_format),
     Version(2, f"{API_ROOT}/v2", envelope_format),
 ]
-LIFECYCLES = {number: Lifecycle(**dates) for number, dates in settings.API_LIFECYCLES.items()}
-VERSIONS = select_served(KNOWN_VERSIONS, LIFECYCLES)
 # The version of a request without a selector: the paths of the specification have none.
 DEFAULT_VERSION = 1

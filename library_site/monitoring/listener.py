@@ -11,7 +11,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
-from library_site.monitoring.probes import answer_probes
+from library_site.monitoring.probes import answer_probe, list_probes
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
@@ -27,13 +27,22 @@ class Listener(ThreadingMixIn, WSGIServer):
     def __init__(self, host: str, port: int) -> None:
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         super().__init__((host, port), ProbeHandler)
-        self.set_app(answer_probes(answer_not_found))
+        self.probes = list_probes()
+        self.set_app(self.respond)
 
     def server_bind(self) -> None:
         """Skips the DNS query of http.server for the name of the host: it can take long."""
         TCPServer.server_bind(self)
         self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
         self.setup_environ()
+
+    def respond(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
+        if not (probe := self.probes.get(environ["PATH_INFO"])):
+            start_response("404 Not Found", [("Content-Length", "0")])
+            return []
+        status, headers, body = answer_probe(probe, environ)
+        start_response(f"{status.value} {status.phrase}", [*headers.items()])
+        return [body]
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Ignores it: a client that disconnects is not an error of the library."""
@@ -44,11 +53,6 @@ class ProbeHandler(WSGIRequestHandler):
 
     def log_message(self, format: str, *arguments: Any) -> None:
         """Logs nothing: probes come every few seconds."""
-
-
-def answer_not_found(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
-    start_response("404 Not Found", [("Content-Length", "0")])
-    return []
 
 
 def start_listener(host: str, port: int) -> Listener:

@@ -22,7 +22,8 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
 from library_site.http.errors import DATABASE_ERROR_KEY, DATABASE_ERRORS
-from library_site.http.request_log import METHODS, ROUTE_KEY, active_requests
+from library_site.http.request_log import METHODS, ActiveRequest, active_requests
+from library_site.http.versioning import find_version
 from library_site.monitoring.metrics_files import (
     DIRECTORY_VARIABLE,
     SERIES_SIZE,
@@ -86,13 +87,15 @@ class ServerMetrics:
         self.children: dict[tuple[object, ...], Histogram] = {}
         self.lock = Lock()
 
-    def observe(self, environ: "WSGIEnvironment", method: str, status: int, seconds: float) -> None:
-        version = environ.get("library.version")
+    def observe(
+        self, environ: "WSGIEnvironment", entry: ActiveRequest, route: str, status: int, seconds: float
+    ) -> None:
+        version = find_version(environ)
         # Requests for files and for unknown addresses reach no view.
-        is_static = environ["PATH_INFO"].startswith(settings.STATIC_URL)
-        route = environ.get(ROUTE_KEY) or ("static" if is_static else "none")
+        route = route or ("static" if entry.path.startswith(settings.STATIC_URL) else "none")
         # A client can send any method; others are counted together.
-        key = method if method in METHODS else "other", route, version.number if version else "", status
+        method = entry.method if entry.method in METHODS else "other"
+        key = method, route, version.number if version else "", status
         child = self.children.get(key) or self.add_child(key)
         if child:
             child.observe(seconds)

@@ -1,21 +1,22 @@
-"""Answers the requests of monitoring programs, before all other layers.
+"""Answers the requests of monitoring programs, before all other middleware.
 
 Their addresses need no credential and accept every Host, without a redirect, a rate limit or a line in the access log.
 """
 
 import hmac
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import TYPE_CHECKING, NamedTuple
 
 from django.conf import settings
+from django.http import HttpRequest, HttpResponse
 
 from library_site.http.errors import UNAVAILABLE_RETRY_AFTER
 from library_site.monitoring.readiness import Results, readiness
 
 if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+    from _typeshed.wsgi import WSGIEnvironment
 
 JSON_HEADERS = {"Content-Type": "application/json", "Cache-Control": "no-store"}
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -31,23 +32,32 @@ class ProbeAnswer(NamedTuple):
 Probe = Callable[["WSGIEnvironment"], ProbeAnswer]
 
 
-def answer_probes(application: "WSGIApplication") -> "WSGIApplication":
-    """Answers GET and HEAD of the probes' addresses; the application answers all others."""
+class ProbesMiddleware:
+    """The first middleware: monitoring programs need no allowed Host, no HTTPS and no line in the access log."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response, self.probes = get_response, list_probes()
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        if request.path_info not in self.probes:
+            return self.get_response(request)
+        status, headers, body = answer_probe(self.probes[request.path_info], request.META)
+        response = HttpResponse(body, status=status, headers=headers)
+        if "Content-Type" not in headers:
+            del response["Content-Type"]
+        return response
+
+
+def list_probes() -> dict[str, Probe]:
     probes: dict[str, Probe] = {"/livez": report_liveness, "/readyz": report_readiness}
-    if settings.METRICS_TOKEN:
-        probes["/metrics"] = report_metrics
+    return {**probes, "/metrics": report_metrics} if settings.METRICS_TOKEN else probes
 
-    def wrapper(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
-        probe = probes.get(environ["PATH_INFO"])
-        if probe is None:
-            return application(environ, start_response)
-        method = environ["REQUEST_METHOD"]
-        status, headers, body = probe(environ) if method in PROBE_METHODS else refuse_method()
-        headers["Content-Length"] = str(len(body))
-        start_response(f"{status.value} {status.phrase}", list(headers.items()))
-        return [b"" if method == "HEAD" else body]
 
-    return wrapper
+def answer_probe(probe: Probe, environ: "WSGIEnvironment") -> ProbeAnswer:
+    """Calls the probe for GET and HEAD, and refuses other methods."""
+    method = environ["REQUEST_METHOD"]
+    status, headers, body = probe(environ) if method in PROBE_METHODS else refuse_method()
+    return ProbeAnswer(status, {**headers, "Content-Length": str(len(body))}, b"" if method == "HEAD" else body)
 
 
 def report_liveness(environ: "WSGIEnvironment") -> ProbeAnswer:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from library_site.db.statements import statement_totals
-from library_site.http.request_log import ROUTE_KEY, RequestObserver
+from library_site.http.request_log import ActiveRequest, RequestObserver
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIEnvironment
@@ -20,15 +20,14 @@ SLOW_LINE_FORMAT = (
 def log_slower_than(milliseconds: int) -> RequestObserver:
     """The statements are those of `library_site.db.statements.time_statement`."""
 
-    def observe(environ: "WSGIEnvironment", method: str, status: int, seconds: float) -> None:
+    def observe(environ: "WSGIEnvironment", entry: ActiveRequest, route: str, status: int, seconds: float) -> None:
         count, statement_seconds = statement_totals.take()
         if seconds * 1000 < milliseconds:
             return
-        path, _ = environ.get("library.requested_url", (environ["PATH_INFO"], ""))
         fields = {
-            "method": method,
-            "path": quote(path, encoding="latin-1", errors="replace"),
-            "route": environ.get(ROUTE_KEY, ""),
+            "method": entry.method,
+            "path": quote(entry.path, encoding="latin-1", errors="replace"),
+            "route": route,
             "status": status,
             "duration_ms": round(seconds * 1000, 2),
             "statements": count,

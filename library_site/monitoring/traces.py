@@ -5,8 +5,10 @@ query, header, address of a person, parameter of a statement or message of an ex
 """
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import Token
+from http import HTTPStatus
 from multiprocessing.util import Finalize
 from typing import TYPE_CHECKING, Any
 
@@ -21,10 +23,11 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from library_site.http.request_log import METHODS, ROUTE_KEY, call_on_close, current_request_id
+from library_site.http.request_log import ENTRY_KEY, METHODS, current_request_id
+from library_site.http.versioning import find_version
 
 if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+    from _typeshed.wsgi import WSGIEnvironment
 
 # The headers of W3C Trace Context, by their keys in the environ.
 TRACE_HEADERS = {"HTTP_TRACEPARENT": "traceparent", "HTTP_TRACESTATE": "tracestate"}
@@ -32,6 +35,8 @@ TRACE_HEADERS = {"HTTP_TRACEPARENT": "traceparent", "HTTP_TRACESTATE": "tracesta
 STATEMENT_WORDS = frozenset(["SELECT", "INSERT", "UPDATE", "DELETE", "WITH", "BEGIN", "SAVEPOINT", "RELEASE"])
 MAX_STATEMENT_LENGTH = 2000
 propagator = TraceContextTextMapPropagator()
+# The span of a request, and what ends its time as the current span.
+RequestSpan = tuple[Span, Token[Context]]
 
 
 class Traces:
@@ -45,33 +50,16 @@ class Traces:
     def get_traceparent(self) -> str | None:
         return format_traceparent(trace.get_current_span())
 
-    def trace_requests(self, application: "WSGIApplication") -> "WSGIApplication":
-        """Starts a span for each request, in the trace of the caller."""
+    def begin_request(self, environ: "WSGIEnvironment") -> RequestSpan:
+        """Starts a span for the request, in the trace of the caller."""
+        span = self.tracer.start_span("HTTP", extract_context(environ), SpanKind.SERVER)
+        return span, otel_context.attach(trace.set_span_in_context(span))
 
-        def wrapper(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
-            method = environ["REQUEST_METHOD"]
-            span = self.tracer.start_span("HTTP", extract_context(environ), SpanKind.SERVER)
-            token = otel_context.attach(trace.set_span_in_context(span))
-            status = ""
-
-            def start_traced_response(status_line: str, *arguments: Any) -> Any:
-                nonlocal status
-                status = status_line[:3]
-                return start_response(status_line, *arguments)
-
-            def end_span() -> None:
-                describe_request(span, environ, method, status)
-                otel_context.detach(token)
-                span.end()
-
-            try:
-                body = application(environ, start_traced_response)
-            except BaseException:
-                end_span()
-                raise
-            return call_on_close(body, end_span)
-
-        return wrapper
+    def end_request(self, begun: RequestSpan, environ: "WSGIEnvironment", route: str, status: int) -> None:
+        span, token = begun
+        describe_request(span, environ, route, status)
+        otel_context.detach(token)
+        span.end()
 
     def trace_statement(self, execute: Any, sql: str, parameters: Any, many: bool, context: Mapping[str, Any]) -> Any:
         """Is a StatementWrapper. A statement outside a recorded trace has no span."""
@@ -144,20 +132,19 @@ def format_traceparent(span: Span) -> str | None:
     return f"00-{context.trace_id:032x}-{context.span_id:016x}-{context.trace_flags:02x}"
 
 
-def describe_request(span: Span, environ: "WSGIEnvironment", method: str, status: str) -> None:
+def describe_request(span: Span, environ: "WSGIEnvironment", route: str, status: int) -> None:
     if not span.is_recording():
         return
-    route, version = environ.get(ROUTE_KEY), environ.get("library.version")
     # A client can send any method.
+    method = environ[ENTRY_KEY].method
     name = method if method in METHODS else "HTTP"
     span.update_name(f"{name} {route}" if route else name)
     span.set_attribute("library.request_id", current_request_id.get())
     span.set_attribute("http.request.method", name)
     if route:
         span.set_attribute("http.route", route)
-    if version:
+    if version := find_version(environ):
         span.set_attribute("library.version", version.number)
-    if status:
-        span.set_attribute("http.response.status_code", int(status))
-    if not status or status >= "500":
+    span.set_attribute("http.response.status_code", status)
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         span.set_status(Status(StatusCode.ERROR))

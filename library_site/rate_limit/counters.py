@@ -1,5 +1,6 @@
 """Chooses the counter of a process by its settings."""
 
+from collections.abc import Mapping
 from functools import cache
 from threading import Lock
 from typing import Protocol
@@ -7,8 +8,9 @@ from typing import Protocol
 from library_site.rate_limit.windows import LocalCounter, Window
 
 COUNTER_LOCK = Lock()
-# Keys of the environ: the rate limit headers, and the seconds until the next request is allowed.
-HEADERS_KEY, WAIT_KEY = "library.rate_limit", "library.rate_limit_wait"
+# The environ's key of the headers of a counted request, and the seconds until its caller may send the next one.
+RATE_LIMIT_KEY = "library.rate_limit"
+NO_LIMIT: tuple[Mapping[str, str], int] = ({}, 0)
 
 
 class Counter(Protocol):

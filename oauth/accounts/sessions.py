@@ -12,6 +12,7 @@ from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 from django.utils.functional import SimpleLazyObject
 
+from library_site.http.pages import for_pages
 from oauth.accounts import totp
 from oauth.models import SecondFactor
 
@@ -21,6 +22,7 @@ PENDING_KEY = "pending_sign_in"
 PENDING_SECONDS = 15 * 60
 
 
+@for_pages
 class AuthenticationMiddleware(DjangoAuthenticationMiddleware):
     """Django's, but a session without the user's second factor is anonymous, so no view has to check the factor."""
 

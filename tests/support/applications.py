@@ -11,7 +11,8 @@ import httpx
 import pytest
 from django.test.utils import override_settings
 
-from library_site.http import versions
+from library_site.api import compiled_path
+from library_site.http import middleware, versions
 from library_site.http.versions import Lifecycle
 from tests.support.requests import Headers, Request
 
@@ -68,7 +69,7 @@ def build_application() -> "WSGIApplication":
     # Imported here because the module needs the collected static files.
     from library_site import wsgi
 
-    return wsgi.build_application(wsgi.pages_handler)
+    return wsgi.build_application()
 
 
 def open_client(address: str = "127.0.0.1") -> httpx.Client:
@@ -79,9 +80,11 @@ def open_client(address: str = "127.0.0.1") -> httpx.Client:
 
 def build_deprecated_application() -> "WSGIApplication":
     """Builds the application with all its versions deprecated."""
-    deprecated = {number: replace(version, lifecycle=DEPRECATION) for number, version in versions.VERSIONS.items()}
+    served = versions.get_versions()
+    deprecated = {number: replace(version, lifecycle=DEPRECATION) for number, version in served.items()}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(versions, "VERSIONS", deprecated)
+        for module in (compiled_path, middleware):
+            patch.setattr(module, "get_versions", lambda: deprecated)
         return build_application()
 
 
@@ -93,6 +96,8 @@ def build_environ(request: Request, headers: Headers) -> dict[str, Any]:
         "QUERY_STRING": "&".join(filter(None, [request.spelling.query, request.query])),
         "REMOTE_ADDR": "127.0.0.1",
         "wsgi.input": BytesIO(request.body),
+        # As the server says it.
+        "wsgi.input_terminated": True,
     }
     setup_testing_defaults(environ)
     usual_headers = {"Host": "127.0.0.1", "X-Request-ID": REQUEST_ID, "Accept": request.spelling.accept, **length}

@@ -12,12 +12,14 @@ from rest_framework.views import APIView
 from books.read_model import has_only_conditions
 from library_site.api.documents.schema import query_parameter
 from library_site.api.query import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, FieldErrors, Query, read_integer
+from library_site.api.shipped import remember
 from library_site.db.integers import BIGINT_MAX
 
 # From this offset on, it is faster to find the first book of the page with a separate query.
 DEEP_OFFSET = 1_000
 
 
+@remember
 class SkipLimitPagination(LimitOffsetPagination):
     """Pagination by `skip` and `limit` (specification, Section 8).
 

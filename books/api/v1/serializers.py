@@ -8,9 +8,10 @@ from rest_framework import serializers
 
 from books.book_fields import REQUIRED_FIELDS
 from books.models import Book
-from books.read_model import BookListSerializer, ReadSerializer
+from books.read_model import BookListSerializer, ReadSerializer, compiled
 from books.serializers import NewBookSerializer
 from library_site.api.serializers import StrictModelSerializer, make_optional
+from library_site.api.shipped import remember
 
 
 @extend_schema_field({"type": "string", "pattern": r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}$"})
@@ -21,6 +22,7 @@ class NaiveUTCField(serializers.DateTimeField):
         super().__init__(**{"format": "%Y-%m-%dT%H:%M:%S.%f", "default_timezone": UTC, **options})
 
 
+@compiled
 class BookSerializer(ReadSerializer, StrictModelSerializer):
     """A book as every answer shows it."""
 
@@ -34,6 +36,7 @@ class BookSerializer(ReadSerializer, StrictModelSerializer):
         extra_kwargs = {"available": {"required": True}}
 
 
+@remember
 class BookCreateSerializer(NewBookSerializer):
     """The members of a new book, which is available. Other members are ignored."""
 
@@ -41,6 +44,7 @@ class BookCreateSerializer(NewBookSerializer):
     ignored_fields = frozenset(BookSerializer.Meta.fields)
 
 
+@remember
 class BookUpdateSerializer(BookCreateSerializer):
     """The members of a change: each may be absent."""
 

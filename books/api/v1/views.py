@@ -10,11 +10,13 @@ from books.api.v1.documents.books import BOOK_EXAMPLE, document_books
 from books.api.v1.pagination import SkipLimitPagination
 from books.api.v1.serializers import BookCreateSerializer, BookSerializer, BookUpdateSerializer
 from books.api.views import BookViewSet
+from library_site.api.shipped import remember
 
 # Responses must stay equal byte by byte.
 DELETED = b'{"message": "Book deleted successfully"}'
 
 
+@remember
 @document_books
 class BookViewSetV1(BookViewSet):
     serializer_class = BookSerializer

@@ -18,8 +18,10 @@ from library_site.api.serializers import (
     UTCDateTimeField,
     make_optional,
 )
+from library_site.api.shipped import remember
 
 
+@remember
 class BookCreateSerializer(RejectUnknownMixin, NonBlankBookSerializer):
     """The members of a new book, which is available."""
 
@@ -27,6 +29,7 @@ class BookCreateSerializer(RejectUnknownMixin, NonBlankBookSerializer):
     ignored_fields = frozenset(BookSerializer.Meta.fields)
 
 
+@remember
 class BookReplaceSerializer(BookCreateSerializer):
     """The members of a replacement; `available` does not change if it is absent."""
 
@@ -36,6 +39,7 @@ class BookReplaceSerializer(BookCreateSerializer):
         fields = FIELDS
 
 
+@remember
 class BookChangeSerializer(BookReplaceSerializer):
     """The members of a change: each may be absent."""
 

@@ -10,6 +10,7 @@ from books.api.compiled import compile_routes
 from books.api.v2.history import HistoryViewSet
 from books.api.v2.operations import OperationViewSet
 from books.api.v2.views import BookViewSetV2
+from library_site.api.shipped import ship_patterns
 
 
 def make_patterns(books: type[BookViewSetV2]) -> list[URLPattern]:
@@ -32,6 +33,6 @@ def make_patterns(books: type[BookViewSetV2]) -> list[URLPattern]:
     ]
 
 
-urlpatterns = make_patterns(BookViewSetV2)
-compiled_routes = compile_routes
+urlpatterns = ship_patterns(make_patterns(BookViewSetV2))
+compiled_routes = partial(compile_routes, urlpatterns)
 body_limits = {"/books/bulk": MAX_BODY_BYTES}

@@ -49,10 +49,12 @@ from library_site.api.conditions import PreconditionFailed, get_conditions
 from library_site.api.idempotency import idempotent
 from library_site.api.query import FieldErrors, Query, check_parameters, read_list
 from library_site.api.responses import json_response
+from library_site.api.shipped import remember
 from library_site.api.suggestions import suggest_names
 from oauth.permissions import require_permission
 
 
+@remember
 @document_books
 class BookViewSetV2(BookViewSet):
     serializer_class = BookSerializer

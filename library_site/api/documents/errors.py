@@ -186,5 +186,7 @@ def build_response(error: ErrorDocument, error_format: ErrorFormat) -> OpenApiRe
 
 def select_error_format(path: str) -> ErrorFormat:
     """The error format of the version that has this path."""
-    homes = {version.home: version for version in versions.VERSIONS.values() if path.startswith(f"{version.home}/")}
+    homes = {
+        version.home: version for version in versions.get_versions().values() if path.startswith(f"{version.home}/")
+    }
     return homes[max(homes, key=len)].error_format

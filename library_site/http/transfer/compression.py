@@ -6,13 +6,11 @@ they can have secrets, and the compressed length would reveal something about th
 """
 
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from http import HTTPStatus
+from typing import Any
 
-from library_site.http.request_log import ClosingBody, Headers
-
-if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+from library_site.http.caching import add_vary
 
 # A shorter body is not compressed: the header of gzip would cost more than the compression saves.
 MIN_LENGTH = 1024
@@ -23,36 +21,30 @@ SUFFIX = '-gzip"'
 CONDITIONS = ("HTTP_IF_MATCH", "HTTP_IF_NONE_MATCH")
 
 
-def compress_responses(application: "WSGIApplication") -> "WSGIApplication":
-    def wrapper(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
-        if not environ["PATH_INFO"].startswith("/api/"):
-            return application(environ, start_response)
-        conditions = {name: environ[name] for name in CONDITIONS if name in environ}
-        environ |= {name: value.replace(SUFFIX, '"') for name, value in conditions.items()}
-        may_compress = accepts_gzip(environ.get("HTTP_ACCEPT_ENCODING", ""))
-        is_compressed = False
+def accept_compressed_etags(environ: dict[str, Any]) -> dict[str, str]:
+    """Removes the suffix from the conditions of a request, and returns them as they were."""
+    conditions = {name: environ[name] for name in CONDITIONS if name in environ}
+    environ |= {name: value.replace(SUFFIX, '"') for name, value in conditions.items()}
+    return conditions
 
-        def start_compressed_response(status: str, headers: Headers, *arguments: Any) -> Any:
-            nonlocal is_compressed
-            values = {name.lower(): value for name, value in headers}
-            is_compressed = may_compress and is_compressible(status, values)
-            was_compressed = status.startswith("304") and any(SUFFIX in value for value in conditions.values())
-            changed = [(name, change_value(name, value, is_compressed or was_compressed)) for name, value in headers]
-            if is_compressed:
-                changed = [(name, value) for name, value in changed if name.lower() != "content-length"]
-                changed.append(("Content-Encoding", "gzip"))
-            return start_response(status, [*changed, ("Vary", "Accept-Encoding")], *arguments)
 
-        body = application(environ, start_compressed_response)
-        if not is_compressed:
-            return body
-        if isinstance(body, list):
-            # The response to HEAD has no body.
-            return list(compress(body)) if any(body) else body
-        close: Callable[[], None] = getattr(body, "close", lambda: None)
-        return ClosingBody(compress(body), close)
+def prepare_headers(
+    environ: Mapping[str, Any], status: int, headers: MutableMapping[str, str], conditions: Mapping[str, str]
+) -> bool:
+    """Tells whether to compress the body of a response, and changes its headers accordingly.
 
-    return wrapper
+    `conditions` are those that the client sent.
+    """
+    may_compress = accepts_gzip(environ.get("HTTP_ACCEPT_ENCODING", ""))
+    is_compressed = may_compress and is_compressible(status, headers)
+    was_compressed = status == HTTPStatus.NOT_MODIFIED and any(SUFFIX in value for value in conditions.values())
+    if (is_compressed or was_compressed) and "ETag" in headers:
+        headers["ETag"] = headers["ETag"].removesuffix('"') + SUFFIX
+    if is_compressed:
+        headers.pop("Content-Length", None)
+        headers["Content-Encoding"] = "gzip"
+    add_vary(headers, ["Accept-Encoding"])
+    return is_compressed
 
 
 def accepts_gzip(header: str) -> bool:
@@ -64,20 +56,14 @@ def accepts_gzip(header: str) -> bool:
     return False
 
 
-def is_compressible(status: str, headers: Mapping[str, str]) -> bool:
-    """The names in `headers` are lower case. A streamed response has no Content-Length."""
+def is_compressible(status: int, headers: Mapping[str, str]) -> bool:
+    """A streamed response has no Content-Length."""
     return (
-        status.startswith("200")
-        and "content-encoding" not in headers
-        and "no-store" not in headers.get("cache-control", "")
-        and int(headers.get("content-length", MIN_LENGTH)) >= MIN_LENGTH
+        status == HTTPStatus.OK
+        and "Content-Encoding" not in headers
+        and "no-store" not in headers.get("Cache-Control", "")
+        and int(headers.get("Content-Length", MIN_LENGTH)) >= MIN_LENGTH
     )
-
-
-def change_value(name: str, value: str, is_compressed: bool) -> str:
-    if is_compressed and name.lower() == "etag" and value.endswith('"'):
-        return value[:-1] + SUFFIX
-    return value
 
 
 def compress(body: Iterable[bytes]) -> Iterator[bytes]:

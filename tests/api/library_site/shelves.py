@@ -11,7 +11,7 @@ from library_site.api.idempotency import idempotent
 from library_site.api.pagination import CursorPagination
 from library_site.api.serializers import RejectUnknownMixin, StrictModelSerializer, make_optional
 from library_site.api.viewsets import ResourceViewSet
-from library_site.http.versions import VERSIONS
+from library_site.http.versions import get_versions
 from library_site.urls import urlpatterns as pages
 
 
@@ -76,4 +76,4 @@ patterns = [
     path("shelves", ShelfViewSet.as_view({"get": "list", "post": "create"}), name="shelves"),
     path("shelves/<int:pk>", ShelfViewSet.as_view(ITEM_ACTIONS), name="shelf"),  # type: ignore[arg-type]  # names
 ]
-urlpatterns = [path("api/v2/", include(([*patterns, *VERSIONS[2].urlpatterns], "v2"))), *pages]
+urlpatterns = [path("api/v2/", include(([*patterns, *get_versions()[2].urlpatterns], "v2"))), *pages]

@@ -1,18 +1,18 @@
 """What a request leaves behind: no body, and no garbage that refers to one."""
 
 import gc
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from io import BytesIO
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import ref
 from wsgiref.util import setup_testing_defaults
 
 import pytest
+from django.http import HttpRequest
 
-from library_site.http.transfer.bodies import COLLECTION_SIZE, PART_SIZE, buffer_body
-
-if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+from library_site.http.handlers import LibraryRequest
+from library_site.http.middleware import COLLECTION_SIZE, BodyMiddleware
+from library_site.http.transfer.bodies import PART_SIZE
 
 Post = Callable[[bytes], "Response"]
 
@@ -20,14 +20,9 @@ Post = Callable[[bytes], "Response"]
 class Response:
     """Refers to its request, which refers to it, as a view and its request do."""
 
-    def __init__(self, environ: "WSGIEnvironment") -> None:
-        self.stream: BytesIO = environ["wsgi.input"]
-        self.content = self.stream.read()
-        environ["response"] = self
-        self.environ = environ
-
-    def __iter__(self) -> Iterator[bytes]:
-        yield b""
+    def __init__(self, request: Any) -> None:
+        self.stream, self.content = request.META["wsgi.input"], request.body
+        self.request, request.response = request, self
 
 
 class RecordingStream(BytesIO):
@@ -40,25 +35,18 @@ class RecordingStream(BytesIO):
         return super().read(size)
 
 
-def respond(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
-    return Response(environ)
-
-
-def send(application: Any, stream: BytesIO) -> Response:
-    """Returns the response after the server has closed it."""
-    environ: dict[str, Any] = {"REQUEST_METHOD": "POST", "wsgi.input": stream}
+def build_request(stream: Any, **environ: Any) -> HttpRequest:
+    environ = {"REQUEST_METHOD": "POST", "wsgi.input": stream, "wsgi.input_terminated": True, **environ}
     setup_testing_defaults(environ)
-    application(environ, lambda *_: lambda _: None).close()
-    response: Response = environ["response"]
-    return response
+    return LibraryRequest(environ)
 
 
 @pytest.fixture
 def post() -> Iterator[Post]:
-    """Posts to an application that collects garbage only when it decides to."""
-    application = buffer_body(respond)
+    """Posts to a view that collects garbage only when it decides to."""
+    middleware = BodyMiddleware(Response)
     gc.disable()
-    yield lambda body: send(application, BytesIO(body))
+    yield lambda body: middleware(build_request(BytesIO(body)))
     gc.enable()
 
 
@@ -67,17 +55,36 @@ def test_a_body_is_read_whole_and_in_parts(post: Post) -> None:
         body = bytes(range(256)) * (size // 256) + b"a" * (size % 256)
         assert post(body).content == body, size
     stream = RecordingStream(bytes(2**20))
-    send(buffer_body(respond), stream)
+    BodyMiddleware(Response)(build_request(stream))
     assert stream.largest_size <= PART_SIZE
 
 
+def test_nobody_reads_behind_the_length_of_a_body() -> None:
+    """PEP 3333 lets a server keep the connection open there."""
+    for length, expected in {"3": b"abc", "": b""}.items():
+        stream = BytesIO(b"abcdef")
+        request = build_request(stream, **{"wsgi.input_terminated": False, "CONTENT_LENGTH": length})
+        assert (BodyMiddleware(Response)(request).content, stream.tell()) == (expected, len(expected))
+
+
+def test_a_body_can_be_read_like_any_of_django() -> None:
+    """REST framework reads the request, Django's forms its body."""
+
+    def respond(request: Any) -> tuple[bytes, bytes]:
+        return request.read(), request.body
+
+    assert BodyMiddleware(respond)(build_request(BytesIO(b"abc"))) == (b"abc", b"abc")
+
+
 def test_a_body_is_freed_after_its_answer(post: Post) -> None:
-    assert post(b"{}").stream.closed
+    response = post(b"{}")
+    assert response.stream.closed
+    assert "_body" not in vars(response.request)
 
 
 @pytest.mark.parametrize(("size", "is_collected"), [(COLLECTION_SIZE // 4 - 1, False), (COLLECTION_SIZE // 4, True)])
 def test_garbage_is_collected_after_so_many_bytes_of_bodies(post: Post, size: int, is_collected: bool) -> None:
-    response = ref(post(bytes(size)))
+    response = ref(post(bytes(min(size, 2**20))))
     for _ in range(3):
         assert response()
         post(bytes(size))

@@ -1,4 +1,4 @@
-"""A decoder accepts only what its serializer accepts, with the same result; a serializer with other rules has none."""
+"""A decoder accepts only what its serializer accepts, with the same result; a field with other rules has none."""
 
 import json
 from typing import Any
@@ -38,40 +38,9 @@ class PlainSerializer(serializers.Serializer[Any]):
     title = StringField(max_length=5)
 
 
-class WithValidate(PlainSerializer):
-    def validate(self, attrs: Any) -> Any:
-        return attrs
-
-
-class WithValidateMember(PlainSerializer):
-    def validate_title(self, value: str) -> str:
-        return value
-
-
-class WithRunValidation(PlainSerializer):
-    def run_validation(self, data: Any = serializers.empty) -> Any:
-        return super().run_validation(data)
-
-
-class WithToInternalValue(PlainSerializer):
-    def to_internal_value(self, data: Any) -> Any:
-        return super().to_internal_value(data)
-
-
-class WithValidators(PlainSerializer):
-    class Meta:
-        validators = [print]
-
-
 def make_serializer(field: serializers.Field[Any, Any, Any, Any]) -> type[serializers.Serializer[Any]]:
     """Returns a serializer with only this field."""
     return type("One", (serializers.Serializer,), {"title": field})
-
-
-def test_a_serializer_with_rules_of_its_own_has_no_decoder() -> None:
-    for serializer in (WithValidate, WithValidateMember, WithRunValidation, WithToInternalValue, WithValidators):
-        with pytest.raises(NotCompilable):
-            make_decoder(serializer)
 
 
 def test_a_field_with_another_rule_has_no_decoder() -> None:

@@ -12,7 +12,7 @@ import httpx
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from library_site.http.versions import VERSIONS, Lifecycle
+from library_site.http.versions import Lifecycle, get_versions
 from tests.support.applications import open_client
 from tests.support.books import build_book
 from tests.support.forked_commands import run_forked
@@ -50,9 +50,9 @@ def retired_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.C
 @pytest.fixture
 def all_deprecated(api: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> Iterator[httpx.Client]:
     """A client of the whole application, where every version is deprecated."""
-    for number, version in VERSIONS.items():
+    for number, version in [*get_versions().items()]:
         lifecycle = Lifecycle(deprecated_on=datetime(2026, 12, 1, tzinfo=UTC))
-        monkeypatch.setitem(VERSIONS, number, replace(version, lifecycle=lifecycle))
+        monkeypatch.setitem(get_versions(), number, replace(version, lifecycle=lifecycle))
     with open_client() as client:
         yield client
 

@@ -28,10 +28,10 @@ from library_site.rate_limit.windows import MAX_CALLERS, LocalCounter
 from oauth.api_keys import create_key
 from oauth.credentials import Credential
 from oauth.scopes import ALL_SCOPES, PERMISSIONS
-from oauth.throttling import CallerThrottle
 from tests.support.applications import open_client
 from tests.support.books import build_book
 from tests.support.failures import build_error
+from tests.support.rate_limit import count_requests
 from tests.support.redis_server import RedisServer, start_redis
 from tests.support.server import Service, serve_library
 
@@ -60,10 +60,8 @@ class HeaderAuthentication(BaseAuthentication):
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
-    monkeypatch.setattr(CallerThrottle, "timer", clock)
-    return clock
+def clock() -> Clock:
+    return Clock()
 
 
 @pytest.fixture
@@ -77,8 +75,7 @@ def limited(public: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> httpx.Clie
 def public(api: httpx.Client, clock: Clock, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> httpx.Client:
     """A client of a library that allows three requests a minute."""
     settings.API_RATE_LIMIT = (3, 60)
-    settings.API_MIDDLEWARE = [*settings.API_MIDDLEWARE, "oauth.throttling.count_refusals"]
-    monkeypatch.setattr(BookViewSet, "throttle_classes", [CallerThrottle])
+    count_requests(monkeypatch, clock)
     make_counter.cache_clear()
     return open_client("127.0.0.1")
 

@@ -37,6 +37,33 @@ def test_a_process_loads_what_the_document_says(code: str, processes: set[str]) 
     assert {item.name for item in list_dependencies() if item.imports & set(loaded)} == documented
 
 
+EVERYTHING_ON = {"CORS_ALLOWED_ORIGINS": "https://a.example", "API_RATE_LIMIT": "9/minute", "GZIP": "true"}
+PATCH = "import rest_framework.views as views; views.APIView.check_throttles = print"
+
+
+@pytest.mark.parametrize(
+    ("variables", "change", "outermost"),
+    [({}, "", "function"), (EVERYTHING_ON, "", "function"), ({}, PATCH, "LibraryHandler")],
+    ids=["as it ships", "with all settings", "with a patched method"],
+)
+def test_the_compiled_path_is_on_unless_something_was_changed(
+    variables: dict[str, str], change: str, outermost: str
+) -> None:
+    name = "from library_site.wsgi import application; print(type(application).__name__)"
+    code = f"import django; django.setup()\n{change}\n{name}"
+    environment = {"DJANGO_SETTINGS_MODULE": "library_site.settings", "LIBRARY_PROCESS": "web", **variables}
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=PROCESS_TIMEOUT,
+    )
+    assert run.stdout == f"{outermost}\n"
+    assert ("rest_framework.views.APIView" in run.stderr) == bool(change)
+
+
 def test_a_refusal_is_one_line(tmp_path: Path) -> None:
     text = tmp_path / "text.sqlite3"
     text.write_text("This is no database.")
@@ -70,12 +97,14 @@ def run_alone(*command: str, **environment: str) -> "subprocess.CompletedProcess
 OBSERVE_MANY = """
 import sys
 from prometheus_client import CollectorRegistry
+from library_site.http.request_log import ActiveRequest
 from library_site.monitoring import metrics, metrics_files
 files = {kind: metrics_files.get_metrics_path(metrics.find_directory(), kind) for kind in metrics_files.KINDS}
 counts = metrics.get_server_metrics()
 counts.sample_threads()
+entry = ActiveRequest("OPTIONS", "/", "", 0, None)
 for status in range(100, 150):
-    counts.observe({"PATH_INFO": "/", "library.route": "r" * 150}, "OPTIONS", status, 0.5)
+    counts.observe({}, entry, "r" * 150, status, 0.5)
     used = {kind: int.from_bytes(file.read_bytes()[:4], sys.byteorder) for kind, file in files.items()}
     assert used["counter"] < metrics_files.SERIES_SIZE and used["gauge_livesum"] < metrics_files.SERIES_SIZE, used
     assert used["histogram"] <= len(counts.children) * metrics_files.SERIES_SIZE, used

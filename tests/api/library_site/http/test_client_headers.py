@@ -7,12 +7,11 @@ import pytest
 from django.conf import settings
 from django.core.signals import request_started
 from django.utils import timezone
-from rest_framework.views import APIView
 
 from library_site.rate_limit.counters import make_counter
-from oauth.throttling import CallerThrottle
 from tests.support.applications import Answer, ApplicationVariant
 from tests.support.credentials import PLAIN_NAMES, Credentials
+from tests.support.rate_limit import count_requests
 from tests.support.requests import Request
 from tests.support.small_library import NEW_BOOK, VERSION_2, restore_books
 
@@ -37,10 +36,15 @@ CLIENTS: dict[str, dict[str, str]] = {
     "a page of the same site": {"Origin": "http://127.0.0.1:8000", "Sec-Fetch-Site": "same-origin"},
     "a range": {"Range": "bytes=0-1"},
 }
-WITH_LIMIT = [*settings.API_MIDDLEWARE, "oauth.throttling.count_refusals"]
+SECURITY = settings.MIDDLEWARE.index("django.middleware.security.SecurityMiddleware")
+WITH_CORS = [*settings.MIDDLEWARE[:SECURITY], CORS, *settings.MIDDLEWARE[SECURITY:]]
 CONFIGURATIONS: dict[str, dict[str, Any]] = {
     "as it comes": {},
-    "CORS": {"CORS_ALLOWED_ORIGINS": ["http://127.0.0.1:8000"], "API_MIDDLEWARE": [CORS, *settings.API_MIDDLEWARE]},
+    "CORS": {
+        "CORS_ALLOWED_ORIGINS": ["http://127.0.0.1:8000"],
+        "MIDDLEWARE": WITH_CORS,
+        "SHIPPED_MIDDLEWARE": WITH_CORS,
+    },
     "HTTPS": {
         "SECURE_SSL_REDIRECT": True,
         "SECURE_HSTS_SECONDS": 3600,
@@ -49,8 +53,8 @@ CONFIGURATIONS: dict[str, dict[str, Any]] = {
     "GZIP": {"GZIP": True},
     "protected": {"LIBRARY_ACCESS": "protected"},
     "metrics": {"METRICS_TOKEN": "x" * 32},
-    "a limit": {"API_RATE_LIMIT": (1000, 60), "API_MIDDLEWARE": WITH_LIMIT},
-    "a limit that is reached": {"API_RATE_LIMIT": (2, 60), "API_MIDDLEWARE": WITH_LIMIT},
+    "a limit": {"API_RATE_LIMIT": (1000, 60)},
+    "a limit that is reached": {"API_RATE_LIMIT": (2, 60)},
 }
 REQUESTS = [
     Request("GET", "/books", query="limit=2"),
@@ -79,8 +83,7 @@ def variants(
     for name, value in CONFIGURATIONS[request.param].items():
         setattr(settings, name, value)
     if settings.API_RATE_LIMIT:
-        monkeypatch.setattr(APIView, "throttle_classes", [CallerThrottle])
-        monkeypatch.setattr(CallerThrottle, "timer", staticmethod(lambda: 1.0))
+        count_requests(monkeypatch, lambda: 1.0)
     return ApplicationVariant(compiled=True), ApplicationVariant(compiled=False)
 
 

@@ -1,32 +1,29 @@
-"""Every hook of REST framework, django-filter and the paginations counts: a viewset with a hook of its own is not
-compiled, and Django runs the hook.
+"""Every hook of REST framework, django-filter and the paginations runs. The compiled path serves what ships, as it was
+defined, and nothing else.
 """
 
-import functools
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import pytest
-from django import forms
-from django.http import HttpResponse
-from django.urls import include, path, re_path, register_converter
-from django.urls.converters import IntConverter
+from django.core.signals import got_request_exception, request_finished, request_started
+from django.urls import path
+from django.views.decorators.cache import never_cache
 from django_filters import BaseInFilter, MultipleChoiceFilter, NumberFilter, OrderingFilter, RangeFilter
+from pytest_django import Settings
 from rest_framework import serializers
 from rest_framework.exceptions import PermissionDenied
-from rest_framework.filters import SearchFilter
 from rest_framework.generics import GenericAPIView
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.pagination import PageNumberPagination
 from rest_framework.permissions import BasePermission
 from rest_framework.renderers import JSONRenderer as StockJSONRenderer
 from rest_framework.throttling import BaseThrottle
+from rest_framework.views import APIView
 
 from books.api.compiled import compile_routes
-from books.api.filters import ListFilterBackend
 from books.api.v1 import urls as v1_urls
 from books.api.v1.serializers import BookCreateSerializer
 from books.api.v1.views import BookViewSetV1
@@ -35,8 +32,10 @@ from books.api.v2.views import BookViewSetV2
 from books.api.views import BookViewSet
 from books.models import Book
 from books.serializers import BookSerializer as BookSerializerV2
+from library_site.api.compiled_path import answer_compiled
 from library_site.api.parsers import JSONParser
 from library_site.api.renderers import JSONRenderer
+from library_site.http.versions import get_versions
 from oauth.authentication import BearerAuthentication
 from oauth.permissions import LibraryAccess
 from tests.support.applications import Answer, ApplicationVariant
@@ -105,7 +104,6 @@ def serve(library: Credentials, plain: ApplicationVariant) -> Serve:
         version: type[BookViewSet], attributes: Mapping[str, Any], *requests: Request
     ) -> Iterator[Answer]:
         view = type("Own", (version,), {**attributes})
-        assert not list_compiled_methods(view)
         with replace_view(version, view), plain.override_settings():
             for request in requests:
                 restore_books()
@@ -127,62 +125,7 @@ def spell(version: type[BookViewSet], request: Request) -> Request:
     return request._replace(spelling=VERSION_2) if version is BookViewSetV2 else request
 
 
-def list_compiled_methods(view: Any) -> list[str]:
-    patterns = (path("books", view.as_view({"get": "list", "post": "create"}), name="books"),)
-    return [route.method for route in compile_routes("", patterns)]
-
-
 with_each_version = pytest.mark.parametrize("version", MODULES)
-
-
-@with_each_version
-def test_an_unmodified_viewset_is_compiled(version: type[BookViewSet]) -> None:
-    actions = {"GET", "POST", "PUT", *(["PATCH"] if version is BookViewSetV2 else [])}
-    assert {route.method for route in compile_routes(HOMES[version])} == actions
-    assert list_compiled_methods(type("Subclass", (version,), {"ordering": ("pk",)})) == ["GET", "POST"]
-
-
-class DigitsConverter(IntConverter):
-    regex = "[0-9]{4}"
-
-
-register_converter(DigitsConverter, "digits")
-
-
-def other_view(request: Any, **_: Any) -> HttpResponse:
-    return HttpResponse("other")
-
-
-def test_an_address_that_comes_first_is_not_bypassed() -> None:
-    # They match no number, or none without more behind it.
-    other_numbers: list[list[Any]] = [
-        [path("books/bulk", other_view), path("books/<int:pk>/loans", other_view)],
-        [path("shelves/<int:pk>", other_view), path("books", include([path("/7/x", other_view)]))],
-    ]
-    numbers: list[Any] = [
-        path("books/7", other_view),
-        path("books/<digits:pk>", other_view),
-        path("books/1<int:pk>7", other_view),
-        path("books/", include([path("42", other_view)])),
-        path("books/4", include([path("2", other_view)])),
-        path("<path:rest>/42", other_view),
-        re_path("^books/[0-9]{3}$", other_view),
-    ]
-    assert [has_compiled_book(first) for first in other_numbers] == [True] * len(other_numbers)
-    assert [has_compiled_book([first]) for first in numbers] == [False] * len(numbers)
-
-
-def has_compiled_book(first: list[Any]) -> bool:
-    """Whether the address of a book is compiled behind these patterns. That of the list must be."""
-    routes = compile_routes("/api/v2", (path("api/v2/", include([*first, *v2_urls.urlpatterns])),))
-    assert "books" in {route.name for route in routes}
-    return "book" in {route.name for route in routes}
-
-
-def test_a_route_with_fewer_addresses_is_not_compiled() -> None:
-    retrieve = BookViewSetV2.as_view({"get": "retrieve"})
-    for first in (path("books/1", retrieve), re_path("^books/(?P<book_id>[0-9]{1,3})$", retrieve)):
-        assert compile_routes("", (first,)) == []
 
 
 @with_each_version
@@ -192,7 +135,6 @@ def test_a_hook_that_fails_fails_each_request(
     others = []
     for hook, requests in HOOKS.items():
         view = type("Failing", (version,), {hook: fail})
-        assert not list_compiled_methods(view), hook
         with replace_view(version, view), plain.override_settings():
             statuses = {
                 request.method + request.path: plain.send(spell(version, request)).status for request in requests
@@ -356,67 +298,91 @@ def test_filters_of_any_kind_filter(serve: Serve) -> None:
         assert b"ausTEN" not in response.body, query
 
 
-def keep(hook: Any) -> Any:
-    """A decorator that only calls what it decorates, as `cache_page` may."""
-
-    @functools.wraps(hook)
-    def wrapper(*arguments: Any, **options: Any) -> Any:
-        return hook(*arguments, **options)
-
-    return wrapper
-
-
 def build_filter_set(**attributes: Any) -> type:
     return type("OwnFilter", (BookViewSetV1.filterset_class,), attributes)
 
 
-class Secret(BookSerializerV2):
-    class Meta(BookSerializerV2.Meta):
-        extra_kwargs = {"isbn": {"write_only": True}}
+def count_routes() -> int:
+    return sum(len(version.compile_routes()) for version in get_versions().values())
 
 
-UNCOMPILED: dict[str, dict[str, Any]] = {
-    "a decorated list": {"list": keep(BookViewSetV1.list)},
-    "a partial": {"get_queryset": partial(BookViewSetV1.get_queryset)},
-    "another order": {"queryset": BookViewSet.queryset.reverse()},
-    "another negotiation": {"content_negotiation_class": DefaultContentNegotiation},
-    "another versioning": {"versioning_class": None},
-    "another backend": {"filter_backends": [ListFilterBackend, SearchFilter]},
-    "another throttle": {"throttle_classes": [BaseThrottle]},
-    "no filter set": {"filterset_class": None},
-    "a form of its own": {"filterset_class": build_filter_set(Meta=type("Meta", (), {"form": forms.Form}))},
-    "no pages": {"pagination_class": None},
-    "pages of another kind": {"pagination_class": Numbered},
-    "a field that is only written": {"serializer_class": Secret},
-}
+def is_compiled() -> bool:
+    """Whether an application that is built now has the compiled path."""
+    handler: Any = object()
+    return answer_compiled(handler) is not handler
 
 
-def test_what_is_not_known_is_left_to_the_framework() -> None:
-    compiled = [name for name, own in UNCOMPILED.items() if list_compiled_methods(type("Own", (BookViewSetV1,), own))]
-    assert not compiled
+def test_what_ships_is_compiled(application: Any) -> None:
+    assert is_compiled()
+    assert count_routes() == 9
 
 
-def test_a_hook_that_is_replaced_is_noticed_at_the_next_start() -> None:
+@with_each_version
+def test_another_view_at_an_address_is_not_compiled(version: type[BookViewSet]) -> None:
+    """A subclass, an argument of `as_view` and a decorator make another function."""
+    urls = MODULES[version]
+    actions: dict[str, Any] = {"get": "list", "post": "create"}
+    others: list[Any] = [
+        cast("Any", type("Subclass", (version,), {})).as_view(actions),
+        version.as_view(actions, queryset=Book.objects.none()),
+        never_cache(urls.urlpatterns[0].callback),
+    ]
+    for other in others:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(urls.urlpatterns[0], "callback", other)
+            assert list(urls.compiled_routes()) == []
+
+
+def test_an_address_that_comes_first_is_not_bypassed(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    number = path("books/7", never_cache(v2_urls.urlpatterns[0].callback))
+    monkeypatch.setattr(v2_urls, "urlpatterns", [number, *v2_urls.urlpatterns])
+    assert compile_routes(v2_urls.urlpatterns) == []
+    monkeypatch.undo()
+    settings.ROOT_URLCONF = "tests.api.library_site.shelves"
+    assert not is_compiled()
+
+
+def test_a_method_that_is_replaced_is_noticed_at_the_next_start() -> None:
     hooks: list[tuple[type, str]] = [
         (LibraryAccess, "has_permission"),
         (BearerAuthentication, "authenticate"),
         (JSONRenderer, "render"),
         (BookViewSetV1, "get_object"),
+        (BookViewSetV2, "get_queryset"),
         (GenericAPIView, "get_queryset"),
+        (BookSerializerV2, "to_representation"),
+        (BookCreateSerializer, "validate"),
     ]
     for owner, hook in hooks:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(owner, hook, fail)
-            assert not list_compiled_methods(BookViewSetV1), hook
-    assert list_compiled_methods(BookViewSetV1) == ["GET", "POST"]
+            patch.setattr(owner, hook, fail, raising=False)
+            assert not is_compiled(), hook
+    assert is_compiled()
 
 
-class StrictCreateSerializer(BookCreateSerializer):
-    def validate_title(self, title: str) -> str:
-        return title
+def test_other_classes_for_all_views_are_left_to_the_framework(monkeypatch: pytest.MonkeyPatch) -> None:
+    """REST_FRAMEWORK declares them before any view is imported."""
+    others: dict[str, Any] = {
+        "permission_classes": [Forbidding],
+        "renderer_classes": [StockJSONRenderer],
+        "throttle_classes": [BaseThrottle],
+        "content_negotiation_class": DefaultContentNegotiation,
+    }
+    for name, value in others.items():
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(APIView, name, value)
+            assert count_routes() == 0, name
 
 
-def test_a_method_or_body_that_is_not_the_usual_one_is_not_compiled() -> None:
-    strict = {**BookViewSetV1.body_serializers, "create": StrictCreateSerializer}
-    for own in ({"body_serializers": strict}, {"http_method_names": ["get", "head", "options"]}):
-        assert list_compiled_methods(type("Own", (BookViewSetV1,), own)) == ["GET"]
+def receive(**_: Any) -> None:
+    """Is a receiver of another app."""
+
+
+def test_a_receiver_of_others_gets_every_request() -> None:
+    for signal in (request_started, request_finished, got_request_exception):
+        before = signal.receivers[:]
+        signal.connect(receive)
+        assert not is_compiled()
+        signal.disconnect(receive)
+        assert is_compiled()
+        assert {key for key, *_ in signal.receivers} == {key for key, *_ in before}

@@ -1,18 +1,20 @@
-"""Middleware of others in API_MIDDLEWARE: all its hooks run, also for requests that the compiled path could answer."""
+"""Middleware of others: all its hooks run, also for requests that the compiled path could answer."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import httpx
 import pytest
-from django.conf import settings as django_settings
 from django.http import HttpRequest, HttpResponse
+from django.middleware.security import SecurityMiddleware
+from django.test import RequestFactory
+from django.test.utils import override_settings
 from pytest_django import Settings
 
-from library_site.http.handlers import has_stock_middleware
+from library_site.api.compiled_path import build_security_headers, has_shipped_middleware
+from library_site.http.pages import for_pages
 from tests.support.applications import open_client
 from tests.support.books import build_book
-from tests.support.settings import override_by
 
 MODULE = __name__
 GetResponse = Callable[[HttpRequest], HttpResponse]
@@ -48,7 +50,7 @@ def install(api: httpx.Client, settings: Settings) -> Iterator[Callable[..., Any
 
     def install(*middleware: Callable[..., Any]) -> httpx.Client:
         names = [f"{MODULE}.{item.__name__}" for item in middleware]
-        settings.API_MIDDLEWARE = [*settings.API_MIDDLEWARE, *names]
+        settings.MIDDLEWARE = [*settings.MIDDLEWARE, *names]
         clients.append(open_client())
         return clients[-1]
 
@@ -62,13 +64,12 @@ Install = Callable[..., httpx.Client]
 
 @pytest.mark.parametrize("books", ["/api/books", "/api/v2/books"])
 def test_process_view_answers_for_one_route(install: Install, book: dict[str, Any], books: str) -> None:
-    pages = [*django_settings.MIDDLEWARE]
     client = install(Teapot)
     responses = [client.get(f"{books}/{book['id']}"), client.put(f"{books}/{book['id']}", json=build_book(title="x"))]
     assert [(response.status_code, response.text) for response in responses] == [(418, "short and stout")] * 2
     assert responses[0].headers["Content-Length"] == "15"
     assert client.get("/api/books").json()[0]["title"] == book["title"]
-    assert (client.get("/admin/login/").status_code, pages) == (200, django_settings.MIDDLEWARE)
+    assert client.get("/admin/login/").status_code == 200
 
 
 def test_process_exception_answers_a_failure(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,15 +81,34 @@ def test_process_exception_answers_a_failure(install: Install, monkeypatch: pyte
     assert (client.get("/api/books").status_code, client.get("/api/books").text) == (503, "LookupError: no room")
 
 
-@pytest.mark.parametrize(
-    "environment", [{}, {"CORS_ALLOWED_ORIGINS": "https://a.example", "API_RATE_LIMIT": "3/minute"}]
-)
-def test_the_library_has_only_middleware_that_can_be_compiled(environment: dict[str, str]) -> None:
-    with override_by(environment):
-        assert has_stock_middleware()
-
-
 def test_any_other_middleware_turns_the_compiled_path_off(settings: Settings) -> None:
-    names, teapot = settings.API_MIDDLEWARE, f"{MODULE}.Teapot"
-    for settings.API_MIDDLEWARE in ([*names, teapot], [teapot, *names], names[1:], names[::-1]):
-        assert not has_stock_middleware()
+    names, teapot = [*settings.MIDDLEWARE], f"{MODULE}.Teapot"
+    for settings.MIDDLEWARE in ([*names, teapot], [teapot, *names], names[1:], names[::-1]):
+        assert not has_shipped_middleware()
+    settings.MIDDLEWARE = names
+    assert has_shipped_middleware()
+
+
+TeapotForPages = for_pages(Teapot)
+
+
+def test_middleware_that_is_declared_for_pages_sees_no_program(settings: Settings, api: httpx.Client) -> None:
+    settings.MIDDLEWARE = [*settings.MIDDLEWARE, f"{MODULE}.TeapotForPages"]
+    assert has_shipped_middleware()
+
+
+def test_security_headers_are_those_of_django(settings: Settings) -> None:
+    """Those of the compiled path, with any of Django's settings."""
+    for changes in (
+        {},
+        {"SECURE_HSTS_SECONDS": 9},
+        {"SECURE_HSTS_SECONDS": 9, "SECURE_HSTS_INCLUDE_SUBDOMAINS": True, "SECURE_HSTS_PRELOAD": True},
+        {"SECURE_CONTENT_TYPE_NOSNIFF": False, "SECURE_REFERRER_POLICY": ["origin", "same-origin"]},
+        {"SECURE_REFERRER_POLICY": None, "SECURE_CROSS_ORIGIN_OPENER_POLICY": None},
+    ):
+        for is_secure in (False, True):
+            with override_settings(**changes):
+                request = RequestFactory().get("/", secure=is_secure)
+                response: Any = SecurityMiddleware(lambda _: HttpResponse())(request)
+                own = {"Content-Type": "text/html; charset=utf-8"}
+                assert dict(response.headers) == {**own, **build_security_headers(is_secure)}

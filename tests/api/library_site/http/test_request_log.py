@@ -1,18 +1,13 @@
 """Every response carries a request id, and all code that works for the request can read it."""
 
 import re
-from collections.abc import Iterator
-from http import HTTPStatus
-from typing import TYPE_CHECKING
 
 import httpx
-import pytest
+from django.http import HttpRequest, StreamingHttpResponse
+from django.test import RequestFactory
 
 from library_site.http import request_log
-from library_site.http.request_log import log_requests
-
-if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+from library_site.monitoring.middleware import RequestLogMiddleware
 
 REQUEST_ID = "Caller-1.of_2"
 ADDRESSES = {
@@ -48,25 +43,13 @@ def test_an_acceptable_id_is_kept_and_any_other_is_replaced(api: httpx.Client) -
     assert len(set(new_ids)) == len(new_ids)
 
 
-def stream_request_id(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterator[bytes]:
-    start_response(f"200 {HTTPStatus.OK.phrase}", [])
-    yield request_log.current_request_id.get().encode()
+def respond_with_id(request: HttpRequest) -> StreamingHttpResponse:
+    return StreamingHttpResponse(request_log.current_request_id.get().encode() for _ in range(1))
 
 
-def raise_error(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterator[bytes]:
-    raise ZeroDivisionError
-
-
-def test_the_id_can_be_read_until_the_body_is_sent() -> None:
-    with httpx.Client(transport=httpx.WSGITransport(log_requests(stream_request_id))) as client:
-        response = client.get("http://library", headers={"X-Request-ID": REQUEST_ID})
-    assert response.text == REQUEST_ID
-    assert request_log.current_request_id.get() == "-"
-
-
-def test_an_exception_passes_and_leaves_the_id_for_its_log_line() -> None:
-    with httpx.Client(transport=httpx.WSGITransport(log_requests(raise_error))) as client:
-        with pytest.raises(ZeroDivisionError):
-            client.get("http://library", headers={"X-Request-ID": REQUEST_ID})
-        assert request_log.current_request_id.get() == REQUEST_ID
-    request_log.current_request_id.set(request_log.NO_REQUEST)
+def test_the_id_can_be_read_until_the_body_is_sent(rf: RequestFactory) -> None:
+    response = RequestLogMiddleware(respond_with_id)(rf.get("/", headers={"X-Request-ID": REQUEST_ID}))
+    assert b"".join(response) == REQUEST_ID.encode()
+    assert [entry.request_id for entry in request_log.active_requests.values()] == [REQUEST_ID]
+    response.close()
+    assert (request_log.current_request_id.get(), request_log.active_requests) == ("-", {})

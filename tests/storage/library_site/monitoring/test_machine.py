@@ -20,6 +20,7 @@ from prometheus_client.metrics_core import Metric
 from pytest_django import Settings
 
 from library_site.backups.records import record_backup
+from library_site.http.request_log import ActiveRequest
 from library_site.monitoring import machine
 from library_site.monitoring.metrics import ServerMetrics
 from library_site.monitoring.sources import read_connections
@@ -109,6 +110,7 @@ def test_counters_are_there_before_they_count() -> None:
         'library_database_errors_total{kind="failed"} 0.0',
         "library_limit_refusals_total 0.0",
     ]
+    entry = ActiveRequest("GET", "/", "", 0, connection)
     for status in (200, 429, 503):
-        metrics.observe({"PATH_INFO": "/"}, "GET", status, 0.1)
+        metrics.observe({}, entry, "", status, 0.1)
     assert "library_limit_refusals_total 1.0" in generate_latest(metrics.registry).decode()

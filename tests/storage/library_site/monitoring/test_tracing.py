@@ -40,9 +40,9 @@ def exporter() -> Iterator[InMemorySpanExporter]:
 @pytest.fixture
 def client(api: httpx.Client, exporter: InMemorySpanExporter) -> Iterator[httpx.Client]:
     """A client of a library that traces."""
-    from library_site.wsgi import build_application, pages_handler
+    from library_site.wsgi import build_application
 
-    transport = httpx.WSGITransport(build_application(pages_handler))
+    transport = httpx.WSGITransport(build_application())
     # The connection of the tests is older than the application.
     statements.add_wrappers(connection)
     with httpx.Client(transport=transport, base_url="http://127.0.0.1") as client:

@@ -1,0 +1,85 @@
+"""The clients with which apps are tested get the responses of a served library, header for header."""
+
+import json
+from typing import Any
+
+import httpx
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils import timezone
+from pytest_django import Settings
+from rest_framework.test import APIClient, RequestsClient
+
+from tests.support.books import build_book
+from tests.support.oauth_flows import create_librarian
+from tests.support.small_library import restore_books
+
+BODY = build_book(isbn="9790000000000")
+# Method, address, body and headers.
+REQUESTS: list[tuple[str, str, Any, dict[str, str]]] = [
+    ("GET", "/api/books?limit=1", None, {}),
+    ("GET", "/api/v2/books?fields=id", None, {}),
+    ("GET", "/api/books/1?version=2", None, {}),
+    ("GET", "/api/books/1/", None, {"Accept": "application/vnd.library.v2+json"}),
+    ("GET", "/api/v2/books/1", None, {"If-None-Match": "*"}),
+    ("GET", "/api/v2/books/first", None, {}),
+    ("GET", "/api/v3/books", None, {}),
+    ("GET", "/api/v2/nothing", None, {}),
+    ("GET", "/api/v2/books", None, {"Host": "evil.example"}),
+    ("HEAD", "/api/v2/books/1", None, {}),
+    ("POST", "/api/v2/books", BODY, {}),
+    ("POST", "/api/books", {"title": 1}, {}),
+    ("PUT", "/api/books/99", BODY, {}),
+    ("PATCH", "/api/v2/books/1", {"year": 1}, {"If-Match": '"v2-1-9"'}),
+    ("DELETE", "/api/v2/books", None, {}),
+    ("GET", "/livez", None, {}),
+    ("GET", "/", None, {}),
+]
+HEADERS = {"Host": "127.0.0.1", "X-Request-ID": "one-and-the-same", "Accept": "*/*"}
+
+
+def send_by_httpx(client: httpx.Client, method: str, address: str, body: Any, headers: dict[str, str]) -> Any:
+    return client.request(method, address, json=body, headers=headers)
+
+
+def send_by_requests(client: RequestsClient, method: str, address: str, body: Any, headers: dict[str, str]) -> Any:
+    return client.request(method, f"http://127.0.0.1{address}", json=body, headers=headers)
+
+
+def send_by_django(client: Any, method: str, address: str, body: Any, headers: dict[str, str]) -> Any:
+    content_type = {} if body is None else {"content_type": "application/json"}
+    return client.generic(method, address, "" if body is None else json.dumps(body), headers=headers, **content_type)
+
+
+def test_they_get_what_a_served_library_answers(
+    api: httpx.Client, application: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = timezone.now()
+    monkeypatch.setattr("django.utils.timezone.now", lambda: now)
+    clients = [
+        (send_by_httpx, api),
+        (send_by_django, Client()),
+        (send_by_django, APIClient()),
+        (send_by_requests, RequestsClient()),
+    ]
+    for method, address, body, headers in REQUESTS:
+        responses = []
+        for send, client in clients:
+            restore_books()
+            response = send(client, method, address, body, {**HEADERS, **headers})
+            fields = {name.lower(): value for name, value in response.headers.items()}
+            content = b"" if method == "HEAD" else response.content
+            responses.append((response.status_code, fields, content))
+        assert responses == responses[:1] * len(clients), (method, address)
+
+
+def test_a_user_can_be_forced(api: httpx.Client, settings: Settings) -> None:
+    settings.LIBRARY_ACCESS = "protected"
+    client = APIClient(headers={"Host": "127.0.0.1"})
+    assert client.get("/api/books").status_code == 401
+    client.force_authenticate(User.objects.create_user("reader"))
+    assert client.get("/api/books").status_code == 200
+    assert client.post("/api/books", build_book(), format="json").status_code == 403
+    client.force_authenticate(create_librarian())
+    assert client.post("/api/books", build_book(), format="json").status_code == 201
