@@ -120,6 +120,7 @@ def read_translated(text: str, layout: str) -> Scan | None:
 def read_id(text: str) -> Scan | None:
     marked = ID.fullmatch(text)
     number = parse_integer(marked[1] if marked else text)
-    if number is None or number < 0:
+    # A code with leading zeros is of something else: a label, a card or a product.
+    if number is None or number < 0 or (not marked and text != str(number)):
         return None
     return Scan(ScanKind.ID, text, number=number, is_marked=bool(marked))

@@ -68,3 +68,10 @@ def test_a_misread_code_of_another_layout_is_misread() -> None:
 @given(st.text(max_size=80))
 def test_every_text_is_read(text: str) -> None:
     assert read_scan(text).text == read_scan(read_scan(text).text).text
+
+
+def test_a_number_with_leading_zeros_is_no_id() -> None:
+    """It is of a label, a card or a product."""
+    codes = ("00012", "0000000000012", "00000000000000000012", "071001004950")
+    assert {read_scan(code).kind for code in codes} == {ScanKind.WORDS}
+    assert [read_scan(code).number for code in ("12", "#12", "#0012", "0")] == [12, 12, 12, 0]
