@@ -18,7 +18,7 @@ from books.admin.list.filters import (
 )
 from books.admin.list.settings import redirect_to_list
 from books.files.export_tasks import EXPORT, iter_workbook
-from books.files.exports import stream_books, stream_file
+from books.files.exports import build_file_name, stream_books, stream_file
 from books.files.formats.registry import FORMATS, XLSX
 from books.history.actors import get_or_create_actor
 from books.models import Actor, ExportChunk, Operation
@@ -39,7 +39,8 @@ def export_list(request: HttpRequest) -> HttpResponseBase:
     selection = StoredFilter(LIST_FORM, resolve_filters(request.GET, timezone.now()))
     if format is XLSX:
         return begin_export(request, selection)
-    return stream_books(select_listed(selection.values), format)
+    name = build_file_name(selection.values, timezone.localdate())
+    return stream_books(select_listed(selection.values), format, name)
 
 
 def begin_export(request: HttpRequest, selection: StoredFilter) -> HttpResponseBase:
@@ -53,4 +54,5 @@ def download_workbook(request: HttpRequest, operation_id: int) -> HttpResponseBa
     operation = operations.filter(pk=operation_id).first()
     if not operation or not ExportChunk.objects.filter(operation=operation).exists():
         raise Http404
-    return stream_file(iter_workbook(operation), XLSX, "books")
+    filters = (operation.parameters or {})["filter"]["values"]
+    return stream_file(iter_workbook(operation), XLSX, build_file_name(filters, operation.created_at.date()))

@@ -7,9 +7,15 @@ from typing import Any, BinaryIO
 
 from openpyxl import Workbook
 from openpyxl.cell import WriteOnlyCell
+from openpyxl.utils import get_column_letter
 
+from books.book_fields import MAX_LENGTHS
 from books.files.formats.records import EXPORTED_COLUMNS, ExportedBook, Pages, get_values
 
+# In characters.
+WIDTHS, OTHER_WIDTH = {"title": 50, "author": 30, "isbn": 20, "genre": 20, "created_at": 28}, 10
+# The format of cells with texts (ECMA-376, part 1, 18.8.30).
+TEXT_FORMAT = "@"
 # A sheet has 1,048,576 rows, the first of which is the header.
 BOOKS_PER_SHEET = 1_048_575
 # Cells contain floating-point numbers, which are exact up to this number.
@@ -49,6 +55,13 @@ def discard_on_failure(workbook: Workbook) -> Iterator[None]:
 
 def add_sheet(workbook: Workbook, columns: Sequence[str]) -> Any:
     sheet = workbook.create_sheet()
+    sheet.freeze_panes = "A2"
+    for number, name in enumerate(columns, 1):
+        dimension = sheet.column_dimensions[get_column_letter(number)]
+        dimension.width = WIDTHS.get(name, OTHER_WIDTH)
+        if name in MAX_LENGTHS:
+            # Of what a user types, too: an ISBN keeps its zeros.
+            dimension.number_format = TEXT_FORMAT
     sheet.append([make_text_cell(sheet, name) for name in columns])
     return sheet
 
@@ -71,4 +84,5 @@ def make_text_cell(sheet: Any, text: str) -> Any:
     cell: Any = WriteOnlyCell(sheet)
     cell.value = UNSAFE_CHARACTERS.sub(lambda match: f"_x{ord(match[0]):04X}_", text)
     cell.data_type = "s"
+    cell.number_format = TEXT_FORMAT
     return cell

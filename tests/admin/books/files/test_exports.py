@@ -30,7 +30,9 @@ def test_the_books_of_the_list_are_in_the_file(librarian: Client) -> None:
     query = {"q": "emma", "year_from": "1901", "year_to": "1902", "sort": "-id"}
     for format in STREAMED_FORMATS.values():
         response = librarian.get(EXPORT, {"format": format.name, **query})
-        assert response["Content-Disposition"] == f'attachment; filename="books{format.extension}"'
+        assert response["Content-Disposition"] == (
+            f'attachment; filename="books-emma-1901-1902-{timezone.localdate()}{format.extension}"'
+        )
         titles = [record.values["title"] for record in read_records(format.name, response.getvalue())]
         assert titles == ["Emma 1901", "Emma 1902"], format.name
 
@@ -64,7 +66,8 @@ def test_a_workbook_is_written_by_a_worker(librarian: Client, client: Client) ->
     run_operations()
     assert f"{address}workbook/" in librarian.get(address).content.decode()
     workbook = librarian.get(f"{address}workbook/")
-    assert workbook["Content-Disposition"] == 'attachment; filename="books.xlsx"'
+    name = f"books-emma-1901-{timezone.now().date()}.xlsx"
+    assert workbook["Content-Disposition"] == f'attachment; filename="{name}"'
     assert [record.values["title"] for record in read_records("xlsx", workbook.getvalue())] == ["=Emma 1", "=Emma 2"]
     assert delete_by_kind(iter_expired(timezone.now() + timedelta(days=KEPT_DAYS))) == {
         "parts of exported workbooks": 1

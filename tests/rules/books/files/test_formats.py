@@ -4,6 +4,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
@@ -322,3 +323,12 @@ def test_the_first_sign_beyond_ascii_tells_another_encoding() -> None:
         b"x" * CHUNK_BYTES + b"\xe9x": True,
     }
     assert {content: has_other_signs(BytesIO(content)) for content in contents} == contents
+
+
+def test_a_workbook_is_laid_out_to_be_read_and_edited() -> None:
+    """What is typed below the last ISBN is a text, too, and keeps its zeros."""
+    sheet: Any = load_workbook(BytesIO(write_books("xlsx", [build_exported_book(isbn="0042")])))["Sheet"]
+    assert sheet.freeze_panes == "A2"
+    assert sheet.column_dimensions["B"].width > sheet.column_dimensions["D"].width
+    assert [cell.number_format for cell in sheet[2]] == ["General", "@", "@", "General", "@", "@", "General", "General"]
+    assert sheet.column_dimensions["E"].number_format == "@"
