@@ -23,6 +23,8 @@ MIN_DIGITS = 10
 RECORD_NUMBER = re.compile(
     r"(?:\((?P<source>[A-Za-z][A-Za-z0-9:/-]{0,31})\)|no\. )(?P<number>[^\s()](?:[^()]*[^\s()])?)"
 )
+# Numbers that people type where a form demands one: one digit over and over, or the digits in a row.
+PLACEHOLDER = re.compile(r"(?:97[89])?(?:([0-9])\1{7,}[0-9X]|0123456789|123456789[0-9X]|012345678[0-9])")
 # Separators between ISBNs, and text around one: LibraryThing writes `[0261102214]`, Goodreads `="0261102214"`.
 LIST_SEPARATORS = re.compile(r"[,;|/\n]+")
 SEPARATORS = re.compile(r"[\s,;|/\[\](){}\"=]+")
@@ -42,6 +44,10 @@ def normalize_short(text: str) -> str | None:
         return None
     number = isbns.compact(SURROUNDING_TEXT.sub("", INVISIBLE_CHARACTERS.sub("", text)))
     return to_isbn13(number) if ISBN_PATTERN.fullmatch(number) and isbns.is_valid(number) else None
+
+
+def is_placeholder(text: str) -> bool:
+    return PLACEHOLDER.fullmatch(compact_number(text)) is not None
 
 
 def find_isbn(text: str) -> str:

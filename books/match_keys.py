@@ -5,6 +5,9 @@ counts its letters, which are the same in any order. Python compares the words.
 """
 
 import re
+import unicodedata
+from collections.abc import Sequence
+from itertools import product
 from typing import Any, NamedTuple
 
 from django.db import models
@@ -16,7 +19,39 @@ NAME_SEPARATORS = " ,.-"
 COUNTED_LETTERS = "aeinor"
 # The longest part of a title that an index row of PostgreSQL holds in any script.
 MAX_KEY_TITLE = 100
-NUMBER = re.compile(r"\d+")
+WORD, DIGITS = re.compile(r"[^\W_]+"), re.compile(r"\d+")
+# What tells the volumes of a work apart: numbers, and the parts of the world, in any of these writings.
+ROMAN = "i ii iii iv v vi vii viii ix x xi xii xiii xiv xv xvi xvii xviii xix xx"
+COUNTED = (
+    ROMAN,
+    "one two three four five six seven eight nine ten eleven twelve",
+    "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth",
+    "eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf",
+    "erster zweiter dritter vierter fünfter sechster siebter achter neunter zehnter elfter zwölfter",
+    "erste zweite dritte vierte fünfte sechste siebte achte neunte zehnte elfte zwölfte",
+    "un deux trois quatre cinq six sept huit neuf dix onze douze",
+    "uno dos tres cuatro cinco seis siete ocho nueve diez once doce",
+)
+DIRECTIONS = ("north nord norte norden", "south süd sud sur süden", "east ost este osten", "west ouest oeste westen")
+PARTS: dict[str, str] = {
+    **{word: str(number) for words in COUNTED for number, word in enumerate(words.split(), 1)},
+    **{word: words.split()[0] for words in DIRECTIONS for word in words.split()},
+    **{f"{words.split()[0]}ern": words.split()[0] for words in DIRECTIONS},
+    **{word: word for word in ("upper", "lower", "inner", "outer")},
+}
+# Words that catalogues leave out, turn round or write as a sign.
+ARTICLES = frozenset("the a an der die das ein eine le la les un une el los las il lo".split())
+CONJUNCTIONS = frozenset("and und et y e".split())
+# The marks of Latin and Greek letters, and letters that are written as others.
+MARKS = re.compile("[\u0300-\u036f]")
+LETTERS = str.maketrans({"æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "ı": "i"})
+UMLAUTS = re.compile("([aou])e")
+TURNED_TITLE = re.compile(rf"(.+), ({'|'.join(sorted(ARTICLES))})")
+PLAIN_TITLE = re.compile(rf"({'|'.join(sorted(ARTICLES))}) (.+)")
+# Signs that catalogues write in several ways. A book is searched by each.
+VARIANTS = ("'’‘ʼ`", "-‐‑–—", (" & ", " and ", " und ", " et "))
+NAME_VARIANTS = ("'’‘ʼ`", "-‐‑–—", (" & ", " and ", " und ", "; "))
+MAX_VARIANTS = 100
 MAIN_TITLE_SQL = {
     "postgresql": "split_part({title}, ':', 1)",
     "sqlite": "substr({title}, 1, instr({title} || ':', ':') - 1)",
@@ -60,17 +95,61 @@ def split_title(title: str) -> tuple[str, str]:
     return main_title.rstrip(TITLE_END), subtitle
 
 
+def list_match_keys(title: str, author: str) -> set[str]:
+    """Returns the match keys of a folded title and author in the usual writings."""
+    main_title, *_ = split_title(title)
+    titles = [main_title]
+    if match := TURNED_TITLE.fullmatch(main_title):
+        titles.append(f"{match[2]} {match[1]}")
+    elif match := PLAIN_TITLE.fullmatch(main_title):
+        titles.append(f"{match[2]}, {match[1]}")
+    all_titles = [variant for text in titles for variant in list_variants(text, VARIANTS)]
+    pairs = product(all_titles[:MAX_VARIANTS], list_variants(author, NAME_VARIANTS))
+    return {build_match_key(*pair) for pair in pairs}
+
+
+def list_variants(text: str, groups: Sequence[Sequence[str]]) -> list[str]:
+    """Returns the text with each sign of a group in place of the others of the group."""
+    texts = [text]
+    for signs in groups:
+        if any(sign in text for sign in signs):
+            texts += [replace_all(variant, signs, sign) for variant in texts for sign in signs]
+    return list(dict.fromkeys(texts))
+
+
+def replace_all(text: str, signs: Sequence[str], other: str) -> str:
+    for sign in signs:
+        text = text.replace(sign, other)
+    return text
+
+
 class Work(NamedTuple):
     """Title and author of a book, as far as the writings of two catalogues agree."""
 
-    title: str
-    # The numbers of a subtitle tell the volumes of a work apart.
-    numbers: tuple[str, ...]
+    title: tuple[str, ...]
+    # The numbers and parts of the world in a subtitle tell the volumes of a work apart.
+    parts: tuple[str, ...]
     names: tuple[str, ...]
 
 
 def build_work(title: str, author: str) -> Work:
     """Two books with folded titles and authors of the same work are possible duplicates."""
     main_title, subtitle = split_title(title)
-    names = author.translate(str.maketrans(NAME_SEPARATORS, " " * len(NAME_SEPARATORS))).split()
-    return Work(main_title or title, tuple(NUMBER.findall(subtitle)), tuple(sorted(names)))
+    words = list_words(main_title)
+    if len(words) > 1 and TURNED_TITLE.fullmatch(main_title):
+        words = words[:-1]
+    elif len(words) > 1 and words[0] in ARTICLES:
+        words = words[1:]
+    # A letter alone is no number.
+    words_after = [
+        word for place, word in enumerate(WORD.findall(subtitle)) if place or len(word) > 1 or word.isdigit()
+    ]
+    parts = [PARTS.get(word) or "".join(DIGITS.findall(word)) for word in words_after]
+    names = sorted(list_words(author))
+    return Work(tuple(words) or (title,), tuple(filter(None, parts)), tuple(names) or (author,))
+
+
+def list_words(text: str) -> list[str]:
+    """Returns the words of a folded text without the marks of their letters; ü is ue, & is no word."""
+    plain = MARKS.sub("", unicodedata.normalize("NFD", unicodedata.normalize("NFKC", text))).translate(LETTERS)
+    return [word for word in WORD.findall(UMLAUTS.sub(r"\1", plain)) if word not in CONJUNCTIONS]

@@ -1,5 +1,6 @@
 """Decides what the import does with each record. The check shows the same outcomes that the import writes."""
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import date, datetime
 from enum import StrEnum
@@ -16,23 +17,27 @@ from books.files.reasons import (
     ABSENT,
     EARLIER,
     EARLIER_IN_OTHER_WRITING,
+    ISBN_OF_OTHER_WORK,
     NUMBER_OF_OTHER_WORK,
     OWNED,
     OWNED_IN_OTHER_WRITING,
     SAME_BOOK,
+    SAME_MAIN_TITLE,
     SAME_WORK,
     describe_line,
 )
 from books.files.seen_records import RecordKey, SeenRecords
 from books.history.actors import ActorRef
 from books.isbn import normalize_isbn, split_record_number
-from books.match_keys import build_work
+from books.match_keys import build_work, list_words
 from books.models import FIELD_DEFAULTS, Book
 from books.operations.selection_tasks import write_pairs
 from books.search.duplicates import find_same_works
 from books.search.quality import warn_isbn, warn_year
 from books.writing import changes
 
+# A text that a spreadsheet reads as a number, which a double stores exactly.
+NUMBER = re.compile(r"[0-9]{1,15}(?:[.,][0-9]{1,9})?(?:E[+-]?[0-9]{1,2})?", re.IGNORECASE | re.ASCII)
 # Returns the books with these ids. An import locks them.
 LoadBooks = Callable[[Collection[int]], Mapping[int, BookValues]]
 
@@ -95,13 +100,13 @@ def decide_records(
 
 def find_works(
     records: Sequence[ParsedRecord], rules: ImportRules, earlier: SeenRecords
-) -> dict[tuple[str, str], list[int]]:
+) -> dict[tuple[str, str], dict[int, bool]]:
     """Returns the books that new records may duplicate, as they were before the import, by title and author."""
     if rules.on_none == "leave" or rules.take_doubtful:
         return {}
     works = find_same_works([work for work in map(get_work, records) if all(work)])
     added = earlier.find_added({pk for pks in works.values() for pk in pks})
-    return {work: [pk for pk in pks if pk not in added] for work, pks in works.items()}
+    return {work: {pk: is_same for pk, is_same in pks.items() if pk not in added} for work, pks in works.items()}
 
 
 def get_work(record: ParsedRecord) -> tuple[str, str]:
@@ -111,14 +116,14 @@ def get_work(record: ParsedRecord) -> tuple[str, str]:
 
 
 def warn_same_work(
-    record: ParsedRecord, works: Mapping[tuple[str, str], Sequence[int]], earlier: SeenRecords
+    record: ParsedRecord, works: Mapping[tuple[str, str], Mapping[int, bool]], earlier: SeenRecords
 ) -> ParsedRecord:
     """Adds the warning that a new record may be a book of the library. Ignores books that earlier records change."""
-    pks = works.get(get_work(record), ())
+    pks = works.get(get_work(record), {})
     pk = next((pk for pk in pks if earlier.find(RecordKey.BOOK, pk) is None), None)
     if pk is None:
         return record
-    return record.add_warning("title", _(SAME_WORK) % {"id": pk})
+    return record.add_warning("title", _(SAME_WORK if pks[pk] else SAME_MAIN_TITLE) % {"id": pk})
 
 
 def decide_record(
@@ -245,9 +250,12 @@ def decide_match(record: ParsedRecord, match: BookMatch, book: BookValues, rules
     is_other = has_number_of_other_work(record, book)
     if is_other:
         match = match._replace(warning=record.name_reason("isbn", _(NUMBER_OF_OTHER_WORK) % {"id": book.id}))
+    elif rules.on_match == "replace" and is_other_work(record, book):
+        warning = record.name_reason("isbn", _(ISBN_OF_OTHER_WORK) % {"id": book.id})
+        match = match._replace(warning=" ".join(filter(None, [match.warning, warning])))
     # A default overwrites nothing.
     given = {**record.defaults, **record.values} if rules.on_match == "fill" else record.values
-    values = {name: value for name, value in given.items() if getattr(book, name) != value}
+    values = {name: value for name, value in given.items() if not is_same_value(getattr(book, name), value)}
     # What was imported before is no error.
     if values and (rules.on_match == "refuse" or (is_other and rules.on_match != "replace")):
         return Outcome(record, Verdict.REFUSED, match.warning or describe_owner(record), book=book, members=("isbn",))
@@ -272,6 +280,21 @@ def has_number_of_other_work(record: ParsedRecord, book: BookValues) -> bool:
         and author
         and build_work(fold(title), fold(author)) != build_work(fold(book.title), fold(book.author))
     )
+
+
+def is_other_work(record: ParsedRecord, book: BookValues) -> bool:
+    """Whether neither the title nor the author has a word of the book's that the record matches by its isbn."""
+    given = [(record.values.get(name, ""), getattr(book, name)) for name in ("title", "author")]
+    return record.pk != book.id and all(
+        new and old.strip() and set(list_words(fold(new))).isdisjoint(list_words(fold(old))) for new, old in given
+    )
+
+
+def is_same_value(old: Any, new: Any) -> bool:
+    """Whether a record changes nothing. A spreadsheet writes 0042 as 42 and 3E5 as 300000."""
+    if old == new or not (isinstance(old, str) and isinstance(new, str) and NUMBER.fullmatch(old)):
+        return bool(old == new)
+    return NUMBER.fullmatch(new) is not None and float(old.replace(",", ".")) == float(new.replace(",", "."))
 
 
 def describe_owner(record: ParsedRecord) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any, Literal, NamedTuple, cast
 
 import msgspec
@@ -21,6 +21,8 @@ from books.files.columns.cells import (
     read_cells,
     read_field,
 )
+from books.files.columns.tables import find_dialect
+from books.files.formats.record_kinds import describe_kind
 from books.files.formats.records import MAX_SHOWN_NAME, Record, UnreadableFile, format_count, name_field
 from books.files.reasons import (
     FIELD_NAMES,
@@ -140,7 +142,22 @@ def parse_records(
     """`corrections` are by record position. Raises UnreadableFile."""
     sources = list_sources(rules.mapping, is_exact=rules.is_exact, headings=FIELD_NAMES.get(rules.format, {}))
     for position, record in enumerate(records, 1):
-        yield parse_record(position, record, rules, sources, corrections=corrections.get(position, {}))
+        checked = check_kind(record, find_kind_column(tuple(record.values)))
+        yield parse_record(position, checked, rules, sources, corrections=corrections.get(position, {}))
+
+
+@lru_cache(maxsize=16)
+def find_kind_column(columns: tuple[str, ...]) -> str:
+    return find_dialect(columns).kind
+
+
+def check_kind(record: Record, column: str) -> Record:
+    """Adds the error or the warning about a record that is no book, or may be none."""
+    kind = record.values.get(column)
+    if record.problem or is_blank(kind):
+        return record
+    problem, warning = describe_kind(str(kind))
+    return record._replace(problem=problem, warnings=(*record.warnings, *filter(None, [warning])))
 
 
 def parse_record(

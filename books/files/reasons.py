@@ -38,6 +38,8 @@ MAX_SHOWN_TEXT = 64
 OWNED = gettext_noop("Another book has it.")
 OWNED_IN_OTHER_WRITING = gettext_noop("Book %(id)s has it in another writing.")
 SAME_WORK = gettext_noop("Book %(id)s has the same title and author.")
+SAME_MAIN_TITLE = gettext_noop("Book %(id)s has the same title but for the subtitle, and the same author.")
+ISBN_OF_OTHER_WORK = gettext_noop("Book %(id)s has this ISBN, and another title and author.")
 NUMBER_OF_OTHER_WORK = gettext_noop("Book %(id)s has this number, and another title or author.")
 ABSENT = gettext_noop("It is missing.")
 UNKNOWN_AVAILABILITY = gettext_noop("It is neither true (available) nor false (lent).")
@@ -57,6 +59,8 @@ REASONS_BY_CODE = {
 }
 # The parts that differ within a group of reasons: quoted texts, and numbers that do not belong to a field's name.
 VARIABLE_PARTS = re.compile(r"“[^”]*”|„[^“]*“|(?<![\w$])[0-9]+(?:[.,][0-9]+)*(?![\w$])")
+# Digits of other scripts, and full-width ones.
+OTHER_DIGITS = re.compile(r"(?![0-9])\d")
 MAX_GROUPS, MAX_GROUP_LENGTH = 50, 300
 # The group for all reasons outside the largest groups.
 OTHER_REASONS = ""
@@ -76,7 +80,8 @@ def describe_year(text: str) -> str:
         return _("The date is not known: Calibre writes 1 January 101 then.")
     if not text.strip():
         return _(ABSENT)
-    return _("“%(text)s” is no year.") % {"text": text.strip()[:MAX_SHOWN_TEXT]}
+    sentence = _("Write “%(text)s” in the digits 0 to 9.") if OTHER_DIGITS.search(text) else _("“%(text)s” is no year.")
+    return sentence % {"text": text.strip()[:MAX_SHOWN_TEXT]}
 
 
 def group_reason(reason: str) -> str:

@@ -11,7 +11,7 @@ from django.db.models import Q
 
 from books.fields import fold
 from books.isbn import normalize_isbn
-from books.match_keys import MatchKey, Work, build_match_key, build_work, compile_match_key
+from books.match_keys import MatchKey, Work, build_work, compile_match_key, list_match_keys, list_words, split_title
 from books.models import Book, DistinctBooks
 from library_site.db.sql import fetch_all, id_list
 
@@ -112,15 +112,21 @@ def find_same_isbn(isbn: str) -> Q:
     return Q(isbn13=isbn13) if isbn13 else Q(pk__in=[])
 
 
-def find_same_works(works: Sequence[tuple[str, str]]) -> dict[tuple[str, str], list[int]]:
-    """Returns the ids of the books of the same work, the oldest first, for each title and author that has any."""
+def find_same_works(works: Sequence[tuple[str, str]]) -> dict[tuple[str, str], dict[int, bool]]:
+    """Returns the ids of the books of the same work, the oldest first, for each title and author that has any, and
+    whether the subtitle is the same, too, or one of both has none.
+    """
     folded = {(title, author): (fold(title), fold(author)) for title, author in works}
-    keys = {build_match_key(*texts) for texts in folded.values()}
+    keys = {key for texts in folded.values() for key in list_match_keys(*texts)}
     rows = Book.objects.alias(match_key=MatchKey()).filter(match_key__in=keys).order_by("pk")
-    books: dict[Work, list[int]] = {}
+    books: dict[Work, list[tuple[int, list[str]]]] = {}
     for pk, title, author in rows.values_list("pk", "title_folded", "author_folded") if keys else ():
-        books.setdefault(build_work(title, author), []).append(pk)
-    found = {texts: books.get(build_work(*folded_texts), []) for texts, folded_texts in folded.items()}
+        books.setdefault(build_work(title, author), []).append((pk, list_words(split_title(title)[1])))
+    found = {}
+    for texts, (title, author) in folded.items():
+        words = list_words(split_title(title)[1])
+        same_works = books.get(build_work(title, author), [])
+        found[texts] = {pk: not (words and others) or words == others for pk, others in same_works}
     return {texts: pks for texts, pks in found.items() if pks}
 
 

@@ -11,7 +11,7 @@ from django.db.models.lookups import Exact, LessThan
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from books.isbn import normalize_isbn
+from books.isbn import is_placeholder, normalize_isbn
 from books.models import sort_expression
 from books.search.scans import ScanKind, read_scan
 
@@ -27,6 +27,7 @@ EXPLANATIONS = {
     ScanKind.PERIODICAL: _("This is the code of a periodical (it begins with 977), not of a book."),
     ScanKind.MUSIC: _("This is the code of printed music (it begins with 979-0), not of a book."),
 }
+PLACEHOLDER = _("This number stands where no ISBN is known.")
 IMPROBABLE_YEAR = _("This year is improbable for a book.")
 
 
@@ -52,7 +53,9 @@ def is_blank_genre() -> Q:
 
 
 def warn_isbn(isbn: str) -> str:
-    """Returns why it is not a valid ISBN; empty if it is one."""
+    """Returns why it is probably not the ISBN of a book; empty if it is one."""
+    if is_placeholder(isbn):
+        return str(PLACEHOLDER)
     if normalize_isbn(isbn):
         return ""
     return str(EXPLANATIONS.get(read_scan(isbn).kind) or gettext("This is no valid ISBN."))

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from books.models import Book
 from books.search.duplicates import find_same_isbn, find_same_works
@@ -31,6 +32,10 @@ class BookWarning(NamedTuple):
         return blake2b(f"{self.member}\0{self.value}\0{self.message}".encode(), digest_size=8).hexdigest()
 
 
+SAME_WORK = gettext_noop("{} has the same title and author. It may be the same book.")
+SAME_MAIN_TITLE = gettext_noop("{} has the same title but for the subtitle, and the same author.")
+
+
 def find_warnings(values: Mapping[str, Any], edited: Collection[str], pk: int | None, today: date) -> list[BookWarning]:
     """Returns warnings about the fields that the librarian edited. `pk` is the id of the book, None for a new one.
 
@@ -49,9 +54,10 @@ def find_warnings(values: Mapping[str, Any], edited: Collection[str], pk: int | 
             )
     if {"title", "author"} & set(edited) and "title" in values and "author" in values:
         work = (values["title"], values["author"])
-        pks = find_same_works([work]).get(work, [])
+        pks = find_same_works([work]).get(work, {})
         if other := others.filter(pk__in=pks).order_by("pk").first():
-            message = format_warning(_("{} has the same title and author. It may be the same book."), other)
+            sentence = SAME_WORK if pks[other.pk] else SAME_MAIN_TITLE
+            message = format_warning(_(sentence), other)
             warnings.append(BookWarning("title", "\0".join(work), message))
     if "year" in edited and "year" in values and (message := warn_year(values["year"], today)):
         warnings.append(BookWarning("year", str(values["year"]), message))

@@ -33,14 +33,18 @@ class TableDialect(NamedTuple):
     marks: Sequence[str]
     columns: Mapping[str, Sequence[str]]
     is_exact: bool = False
+    # The column with the kind of a record (`books.files.formats.record_kinds`).
+    kind: str = ""
 
 
-def build_dialect(name: str, marks: Sequence[str], *columns: Sequence[str], number: str = "") -> TableDialect:
+def build_dialect(
+    name: str, marks: Sequence[str], *columns: Sequence[str], number: str = "", kind: str = ""
+) -> TableDialect:
     """`columns` are in the order of REQUIRED_FIELDS: title, author, year, isbn and genre. `number` is the column with
     the number of the record.
     """
     numbers = {"id": [number]} if number else {}
-    return TableDialect(name, marks, {**numbers, **dict(zip(REQUIRED_FIELDS, columns, strict=True))})
+    return TableDialect(name, marks, {**numbers, **dict(zip(REQUIRED_FIELDS, columns, strict=True))}, kind=kind)
 
 
 # The programs whose tables are recognised by their columns. To support another program, add a row.
@@ -68,6 +72,7 @@ TABLE_DIALECTS = (
         ["Publication Year", "Date"],
         ["ISBN"],
         ["Manual Tags", "Automatic Tags"],
+        kind="Item Type",
     ),
     build_dialect(
         "LibraryThing",
@@ -95,6 +100,7 @@ TABLE_DIALECTS = (
         ["publish_date"],
         ["ean_isbn13", "upc_isbn10"],
         ["tags", "group"],
+        kind="item_type",
     ),
     # It exports no year.
     build_dialect("StoryGraph", ["Title", "Authors", "ISBN/UID"], ["Title"], ["Authors"], [], ["ISBN/UID"], ["Tags"]),

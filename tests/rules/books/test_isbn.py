@@ -1,6 +1,6 @@
 """Which texts are ISBNs, and their canonical form of 13 digits (ISO 2108)."""
 
-from books.isbn import hyphenate_isbn, normalize_isbn
+from books.isbn import hyphenate_isbn, is_placeholder, normalize_isbn
 
 EMMA = "9780141439518"
 SPELLINGS = {
@@ -76,3 +76,9 @@ def test_valid_isbns_are_hyphenated() -> None:
         "9780141439519": "9780141439519",
     }
     assert {text: hyphenate_isbn(text) for text in hyphenated} == hyphenated
+
+
+def test_a_placeholder_is_no_isbn_of_a_book() -> None:
+    placeholders = "0000000000 9999999999 123456789X 0123456789 978-0-00-000000-2 9781234567897 9780123456786"
+    assert [text for text in placeholders.split() if not is_placeholder(text)] == []
+    assert not any(map(is_placeholder, ("9780306406157", "0141439513", "978-0-00-713657-5", "x")))

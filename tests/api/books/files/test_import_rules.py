@@ -1,6 +1,6 @@
 """The rules by which `import_books` takes the records of a file, and what it says of them."""
 
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +53,30 @@ def test_defaults_fill_what_a_file_leaves_empty(tmp_path: Path) -> None:
     for options in ({"column": ["shelf=Art"]}, {"column": ["genre=Shelf"]}, {"default": ["shelf=1"]}):
         with pytest.raises(CommandError, match=r"no field shelf|no column Shelf"):
             import_file(file, **options)
+
+
+def test_another_work_under_the_isbn_of_a_book_is_doubtful(emma: Book, tmp_path: Path) -> None:
+    for title, author, is_other in (("Emma 2", "Ann Lee", False), ("Tide", "Austen, J.", False), ("Tide", "Lee", True)):
+        file = write_file(tmp_path, f'{title},"{author}",1999,{ISBN},Novel', header="title,author,year,isbn,genre\n")
+        with pytest.raises(CommandError) if is_other else nullcontext():
+            import_file(file, on_match="replace", take_doubtful=False)
+        emma.refresh_from_db()
+        assert (emma.title == title) is not is_other
+        Book.objects.get().delete()
+        emma = create_emma()
+    reason = f"isbn: Book {emma.pk - 1} has this ISBN, and another title and author."
+    assert list_failures(file) == [f'2,"{reason}",Tide,Lee,1999,{ISBN},Novel']
+
+
+def test_what_a_spreadsheet_makes_of_our_own_table_changes_nothing(tmp_path: Path) -> None:
+    """It writes texts as the numbers that they look like."""
+    [pk] = [create_book(title="0042", author="3E5", genre="007", isbn="0306406152", year=1).pk]
+    row = f"{pk},42,300000,1,306406152,7,true,2026-01-31 09:30"
+    file = write_file(tmp_path, row, header="id,title,author,year,isbn,genre,available,created_at\n")
+    import_file(file, match_by="id", on_match="replace", take_doubtful=False)
+    import_file(file, on_match="replace", take_doubtful=False)
+    book = Book.objects.get()
+    assert (book.version, book.title, book.author, book.genre, book.isbn) == (1, "0042", "3E5", "007", "0306406152")
 
 
 def test_defaults_overwrite_nothing(emma: Book, tmp_path: Path) -> None:

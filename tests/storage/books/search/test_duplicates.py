@@ -30,7 +30,7 @@ def test_the_same_work_is_found_by_the_index() -> None:
     create_book(title="Emma", author="Neja Austen")
     with CaptureQueriesContext(connection) as queries:
         found = find_same_works([("EMMA.", "Austen, Jane"), ("Persuasion", "Jane Austen")])
-    assert found == {("EMMA.", "Austen, Jane"): pks[:2]}
+    assert found == {("EMMA.", "Austen, Jane"): {pks[0]: True, pks[1]: True}}
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             # Of few books, PostgreSQL reads all, or all of another index.
@@ -39,6 +39,13 @@ def test_the_same_work_is_found_by_the_index() -> None:
         plan = {"postgresql": "EXPLAIN ", "sqlite": "EXPLAIN QUERY PLAN "}[connection.vendor]
         cursor.execute(plan + queries[0]["sql"])
         assert "book_by_match_key" in str(cursor.fetchall())
+
+
+def test_another_subtitle_is_no_same_title() -> None:
+    book = create_book(title="Harbour saga: the grey tide", author="Edda Marlow")
+    titles = {"Harbour saga": True, "Harbour saga : The Grey Tide": True, "Harbour saga: the last tide": False}
+    found = find_same_works([(title, "Marlow, Edda") for title in titles])
+    assert found == {(title, "Marlow, Edda"): {book.pk: is_same} for title, is_same in titles.items()}
 
 
 def test_pairs_are_counted_in_many_groups(monkeypatch: pytest.MonkeyPatch) -> None:
