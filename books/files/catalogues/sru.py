@@ -1,6 +1,5 @@
 """Parses responses of SRU (Search/Retrieve via URL 1.1 and 1.2, Library of Congress) with records in MARCXML."""
 
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from io import BytesIO
@@ -23,8 +22,6 @@ from books.files.parsing import COMPLETED_FIELDS, parse_values
 RESPONSE_NAME = "searchRetrieveResponse"
 # Other schemas, and SRU itself, have elements with the same name.
 RECORD_TAG = f"{{{NAMESPACE}}}record"
-# These characters enclose a part that sorting ignores (ISO 6630). German catalogues put them around articles.
-SORTING_MARKS = re.compile("[\x88\x89\x98\x9c]")
 # The reader of a file raises an error if the first record is wrong. This number is not that of the first one.
 ANY_NUMBER = 2
 # The page shows at most so many characters of another server's message.
@@ -92,7 +89,7 @@ def read_marc_fields(record: pymarc.Record) -> dict[str, Any]:
     """Returns the valid values of a record, without values that a book may not have."""
     texts = {name: text for name, text in read_values(record).items() if name in COMPLETED_FIELDS}
     # Some catalogues write an accent as a separate character.
-    cells: dict[str, Any] = {name: normalize("NFC", SORTING_MARKS.sub("", text)) for name, text in texts.items()}
+    cells: dict[str, Any] = {name: normalize("NFC", text) for name, text in texts.items()}
     if "year" in cells:
         # The librarian checks the proposal, so a doubtful year is better than none.
         cells["year"] = read_year(cells["year"])[0]

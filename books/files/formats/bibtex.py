@@ -64,7 +64,7 @@ def iter_records(lines: Iterable[str], left_out: Counter[str]) -> Iterator[Recor
             record_number = "" if CITATION_KEY_PATTERN.fullmatch(key) else build_record_number(key)
             problem, warning = describe_kind(kind)
             values, warnings, used = read_entry_values(key, fields)
-            left_out.update(fields.keys() - used)
+            left_out.update(() if problem else fields.keys() - used)
             yield Record(number, values, None, problem, (*filter(None, [warning]), *warnings), record_number)
 
 

@@ -18,7 +18,7 @@ from django.utils.translation import ngettext
 from pymarc.exceptions import PymarcException
 
 from books.files.formats.encodings import ENCODINGS, MARC_8, UTF_8, Encoding
-from books.files.formats.marc_fields import build_record, describe_other_kind, read_record_number, read_values
+from books.files.formats.marc_fields import build_record, parse_record
 from books.files.formats.records import (
     CHUNK_BYTES,
     COLUMNS,
@@ -55,11 +55,13 @@ class DamagedRecord(Exception):
 def read_marc(stream: BinaryIO, encoding_name: str = "") -> Table:
     """A chosen encoding overrides the leaders of the records. Raises UnreadableFile."""
     encoding = ENCODINGS.get(encoding_name)
-    records = iter_records(stream, encoding)
+    left_out = Counter[str]()
+    records = iter_records(stream, encoding, left_out)
     if encoding:
-        return Table(COLUMNS, records, f"MARC 21, {encoding.name}")
+        return Table(COLUMNS, records, f"MARC 21, {encoding.name}", left_out=left_out)
     found = count_wrong_leaders(stream)
-    return Table(COLUMNS, records, "MARC 21", describe_wrong_utf_8(found[UTF_8]), notes=describe_utf_8(found[MARC_8]))
+    warning, notes = describe_wrong_utf_8(found[UTF_8]), describe_utf_8(found[MARC_8])
+    return Table(COLUMNS, records, "MARC 21", warning, notes, left_out=left_out)
 
 
 def count_wrong_leaders(stream: BinaryIO) -> Counter[Encoding]:
@@ -87,7 +89,7 @@ def describe_utf_8(count: int) -> list[str]:
     return [sentence % {"count": count}] if count else []
 
 
-def iter_records(stream: BinaryIO, encoding: Encoding | None = None) -> Iterator[Record]:
+def iter_records(stream: BinaryIO, encoding: Encoding | None, left_out: Counter[str]) -> Iterator[Record]:
     """Yields a record for each part of the file that ends like one. Raises UnreadableFile."""
     for number, raw in enumerate(iter_pieces(stream), 1):
         try:
@@ -95,8 +97,7 @@ def iter_records(stream: BinaryIO, encoding: Encoding | None = None) -> Iterator
         except DamagedRecord as error:
             yield Record(number, {}, raw, name_field("record", str(error)))
         else:
-            problem = describe_other_kind(record, number)
-            yield Record(number, read_values(record), raw, problem, warnings, read_record_number(record))
+            yield parse_record(record, number, raw, left_out, warnings)
 
 
 def iter_pieces(stream: BinaryIO) -> Iterator[bytes]:

@@ -4,32 +4,100 @@ Fields that we write are exact: the leader says that they contain no ISBD punctu
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
-from pymarc import Field, Indicators, Record, Subfield
+from pymarc import Field, Indicators, Subfield
+from pymarc import Record as MarcRecord
 
-from books.book_fields import BOOK_FIELDS
-from books.files.formats.records import AVAILABILITIES, SURE_YEAR, ExportedBook, UnreadableFile, iter_texts, name_field
+from books.files.formats.record_kinds import describe_no_book, describe_unknown_kind
+from books.files.formats.records import (
+    AVAILABILITIES,
+    SURE_YEAR,
+    ExportedBook,
+    Record,
+    UnreadableFile,
+    iter_texts,
+    name_field,
+)
 from books.files.formats.references import AMBIGUOUS, escape_characters, unescape_characters
 from books.isbn import build_record_number, find_isbn, normalize_isbn, split_record_number
 
+# The fields of a record by tag; those in another script (880) follow the field that they are linked to.
+Fields = Mapping[str, Sequence[Field]]
+
+
+class Source(NamedTuple):
+    """A field that may have a value. `separators` are the subfields of the value, each with the text before it in a
+    record without ISBD punctuation. `indicators` are the second ones that count, all if empty.
+    """
+
+    tag: str
+    separators: Mapping[str, str]
+    indicators: str = ""
+
+
+# The sources of each value. The first that is not empty counts.
+PERSON, CORPORATION = {"a": "", "b": " ", "c": ", "}, {"a": "", "b": ". ", "n": " ", "d": " ", "c": " "}
+MEETING = {"a": "", "q": " ", "e": ". ", "n": " ", "d": " ", "c": " "}
+NAMES = {"00": PERSON, "10": CORPORATION, "11": MEETING, "20": {"a": ""}}
+AUTHORS = [Source(f"{group}{kind}", codes) for group in (1, 7) for kind, codes in NAMES.items()]
+TITLES = [Source("245", {"a": "", "b": ": ", "n": ". ", "p": ". ", "h": ""})]
+GENRES = [Source("655", {"a": ""}), Source("650", {"v": ""}), Source("650", {"a": ""})]
+DATE = {"c": " "}
+# Field 264 names by its second indicator what happened: publication, also if it does not say; production, and the date
+# of copyright; distribution and manufacture. Field 260 is the older form of the first.
+PUBLICATIONS = [Source("264", DATE, " 1"), Source("260", DATE)]
+COPYRIGHTS, LATER_DATES = [Source("264", DATE, "04")], [Source("264", DATE, "23")]
+# The tags that are read in each record; added entries (7..) only where there is no main one (1..).
+READ_TAGS = {"876", "020", "264", "260", *(source.tag for source in (*TITLES, *GENRES, *AUTHORS))}
+MAIN_TAGS, ADDED_TAGS = ({source.tag for source in AUTHORS if source.tag[0] == group} for group in "17")
+# The medium, whose mark belongs to the title.
+MEDIUM = "h"
 # Leader/18: without ISBD punctuation.
 EXACT_FORMS = "cn"
-# Characters that a subfield cannot contain, and those that XML cannot contain or changes.
-UNSAFE_CHARACTERS = re.compile(f"[\x00-\x1f\x7f\ufffe\uffff]|{AMBIGUOUS}")
+# Around a part that sorting ignores (ISO 6630, and as some catalogues write it).
+SORTING_MARKS = re.compile("[\x88\x89\x98\x9c]|¬|<<(?=[^<>]*>>)|(?<!>)>>(?!>)")
+# Characters that a subfield cannot contain, those that XML cannot contain or changes, and marks of sorting.
+UNSAFE_CHARACTERS = re.compile(f"[\x00-\x1f\x7f-\x9f¬\ufffe\uffff]|<(?=<)|>(?=>)|{AMBIGUOUS}")
 PUNCTUATION = ("/", ":", ";", ",", "=")
 # ISBD puts a space before a colon and a semicolon; others do not.
 SPACE_BEFORE_MARK = re.compile(r"\s+(?=[:;]\s)")
-# A full stop that belongs to the text: after an initial, and several dots.
-OWN_STOP = re.compile(r"[\s.][A-Z]\.|\.\.")
-LONGEST_STOP = 3
+# A full stop that belongs to the text: after an initial or an abbreviation, and several dots.
+OWN_STOP = re.compile(
+    r"(?:^|[\s.(])(?:[A-Z]|Inc|Jr|Sr|[Ee]tc|Mrs?|Ms|Mmes?|Mlles?|Dr|Drs|St|Ste|Co|Cos|Ltd|Corp|Bros|Cie|Prof|Rev|Hon|Esq|Gen"
+    r"|Col|Capt|Lt|Sgt|Ph|[Ee]ds?|[Vv]ols?|[Nn]os?|[Pp]ts?|Hrsg|usw|bzw|[Aa]l|[Cc]a|[Nn]r|Bde?|Dept|Assn|Assoc|Univ|Soc|Inst"
+    r"|Mt|Ave|vs)\.$|\.\.$"
+)
+LONGEST_STOP = 8
 YEAR_PATTERN = re.compile(r"(?<![0-9])[0-9]{4}(?![0-9])")
 INTEGER_PATTERN = re.compile(r"-?[0-9]{1,10}")
+# The year that a cataloguer writes behind a wrong one: `2010 [that is, 2012]`.
+CORRECTED_YEAR = re.compile(
+    r"(?:that is|i\.? ?e\.?|d\.? ?[ih]\.?|rec(?:te|t\.?)|richtig|sc\.)[,:]? ?(?P<year>[0-9]{4})(?![0-9?-])",
+    re.IGNORECASE,
+)
+UNCERTAIN_YEAR = re.compile(
+    r"\?|--|[0-9]-(?![0-9])|\b(?:ca|circa|um|about|approximately|probably|between|before|after|zwischen|vor|nach|wohl"
+    r"|vermutlich|or|oder)\b",
+    re.IGNORECASE,
+)
+# Field 008/06 whose first date is the year of publication: one date, and with another one of copyright, the original,
+# production, or a day. With all others the dates are a range or questionable.
+SURE_DATES = "strpe"
 QUALIFIER_PUNCTUATION = ":;"
+# What the qualifier of an ISBN says of it.
+ELECTRONIC = re.compile(
+    r"\be-?books?\b|electron|elektron|électron|epub|pdf|online|kindle|mobi|\bweb\b|digital", re.IGNORECASE
+)
+OF_SET = re.compile(r"\bsets?\b|complete|series|gesamt|ensemble|collection|multi-?vol", re.IGNORECASE)
+OF_VOLUME = re.compile(r"\b(?:v|vols?|volumes?|bd|band|tome?|t|pt|part|teil|no)\b\.? ?[0-9ivxlc]+\b", re.IGNORECASE)
+# Field 008/23: online, on a disk, electronic.
+ELECTRONIC_FORMS = "oqs"
 # The date on which the record was created, and the type of the publication date.
 UNIMARC_FIELD_100 = re.compile(r"[0-9]{8}[a-z]")
 # Leader/06 of records that describe no publication (MARC 21, Authority, Holdings, Classification and Community Data).
@@ -39,10 +107,40 @@ RECORD_KINDS = {
     "q": gettext_noop("community information"),
     **dict.fromkeys("uvxy", gettext_noop("holdings")),
 }
-TITLE_CODES = ("a", "b", "n", "p")
+DELETED, COMPONENT = gettext_noop("a deleted record"), gettext_noop("a part of another publication")
+# The positions of the leader that say what a record is: the codes of books, and those of what is certainly none.
+LEADER_CODES: Sequence[tuple[int, str, Mapping[str, str]]] = (
+    (5, "", dict.fromkeys("dsx", DELETED)),
+    (6, "at |", {}),
+    (7, "m |", dict.fromkeys("abd", COMPONENT)),
+)
+# Leader/19: a part of a set that is catalogued as a book.
+PARTS_OF_SETS = "abc"
 
 
-def describe_other_kind(record: Record, number: int) -> str:
+def parse_record(
+    record: MarcRecord, number: int, raw: bytes, left_out: Counter[str], warnings: tuple[str, ...] = ()
+) -> Record:
+    """Raises UnreadableFile."""
+    fields = group_fields(record)
+    problem = describe_other_kind(record, number)
+    unread = fields.keys() - READ_TAGS | (fields.keys() & ADDED_TAGS if fields.keys() & MAIN_TAGS else set())
+    left_out.update(tag for tag in unread if not (problem or tag.startswith("00")))
+    values, set_warnings = read_fields(record, fields)
+    warnings = (*warnings, *list_unknown_kinds(record, fields), *set_warnings)
+    return Record(number, values, raw, problem, warnings, read_record_number(record))
+
+
+def group_fields(record: MarcRecord) -> dict[str, list[Field]]:
+    fields: dict[str, list[Field]] = {}
+    for field in record.fields:
+        fields.setdefault(field.tag, []).append(field)
+    for field in tuple(fields.get("880", ())):
+        fields.setdefault((field.get("6") or "")[:3], []).append(field)
+    return fields
+
+
+def describe_other_kind(record: MarcRecord, number: int) -> str:
     """Returns the error for a record that is not about a book, or in UNIMARC, empty for one in MARC 21, which must have
     field 245 and has no field 200. Raises UnreadableFile for the first record of a file.
     """
@@ -52,8 +150,14 @@ def describe_other_kind(record: Record, number: int) -> str:
                 _("The file has %(kind)s, not books. Choose bibliographic records instead.") % {"kind": _(kind)}
             )
         return name_field("record", _("It is one of %(kind)s, not a book.") % {"kind": _(kind)})
-    fixed_text = find_text(record, ("100",), "a")
-    if record.get_fields("245") or not (record.get_fields("200") or UNIMARC_FIELD_100.match(fixed_text)):
+    # Alma names a deleted record in a field of its own.
+    is_deleted = any(field.get("a") == "Y" for field in record.get_fields("DEL"))
+    for position, _books, others in LEADER_CODES:
+        if other := DELETED if is_deleted else others.get(record.leader[position]):
+            return describe_no_book(other)
+    fixed_texts = [field.get("a") or "" for field in record.get_fields("100")]
+    is_unimarc = record.get_fields("200") or any(map(UNIMARC_FIELD_100.match, fixed_texts[:1]))
+    if record.get_fields("245") or not is_unimarc:
         return ""
     advice = _("Where it comes from, choose MARC 21, CSV or RIS instead.")
     if number == 1:
@@ -61,92 +165,165 @@ def describe_other_kind(record: Record, number: int) -> str:
     return name_field("record", " ".join([_("It is in UNIMARC, which is not MARC 21."), advice]))
 
 
-def read_values(record: Record) -> dict[str, Any]:
+def list_unknown_kinds(record: MarcRecord, fields: Fields) -> Iterator[str]:
+    """Yields the warnings about a record that may be no book."""
+    for position, books, _others in LEADER_CODES:
+        if books and (code := record.leader[position]) not in books:
+            yield describe_unknown_kind(f"leader/{position:02} {code}")
+    if "773" in fields and record.leader[19] not in PARTS_OF_SETS:
+        yield name_field("record", _("Field 773 names a publication that it may be a part of."))
+
+
+def read_values(record: MarcRecord) -> dict[str, Any]:
+    return read_fields(record, group_fields(record))[0]
+
+
+def read_fields(record: MarcRecord, fields: Fields) -> tuple[dict[str, Any], list[str]]:
+    """Returns the values of a record, and the warnings about them."""
     is_exact = record.leader[18] in EXACT_FORMS
-    clean = unescape_characters if is_exact else clean_text
+    isbn, is_of_set = choose_isbn(fields, is_exact=is_exact)
     values: dict[str, Any] = {
         "id": find_data(record, "001"),
-        "title": " ".join(clean(text) for text in list_titles(record, is_exact)),
-        "author": clean(find_text(record, ("100", "110", "111", "700", "710", "720"), "a")),
-        "year": find_year(record),
-        "isbn": choose_isbn(map(unescape_characters, list_texts(record, ("020",), "a")), is_exact),
-        "genre": clean(find_text(record, ("655",), "a") or find_text(record, ("650",), "va")),
-        "available": AVAILABILITIES.get(find_text(record, ("876",), "j"), ""),
+        "title": find_text(fields, TITLES, is_exact=is_exact),
+        "author": find_text(fields, AUTHORS, is_exact=is_exact),
+        "year": find_year(fields),
+        "isbn": isbn,
+        "genre": find_text(fields, GENRES, is_exact=is_exact),
+        "available": AVAILABILITIES.get(find_text(fields, [Source("876", {"j": ""})], is_exact=True), ""),
     }
-    for book_field in BOOK_FIELDS:
-        if book_field.name not in values:
-            tag, _indicators, code = book_field.marc
-            values[book_field.name] = clean(find_text(record, (tag,), code))
-    return {name: value for name, value in values.items() if value != ""}
+    set_warnings = [name_field("020$a", _("It is the ISBN of a set."))] if is_of_set and has_part(fields) else []
+    return {name: value for name, value in values.items() if value != ""}, set_warnings
 
 
-def read_record_number(record: Record) -> str:
+def has_part(fields: Fields) -> bool:
+    """Whether the title is that of one volume."""
+    return any(field.get("n") for field in fields.get("245", ()))
+
+
+def read_record_number(record: MarcRecord) -> str:
     """Returns the control number with its source."""
     return build_record_number(find_data(record, "001"), find_data(record, "003"))
 
 
-def find_data(record: Record, tag: str) -> str:
+def find_data(record: MarcRecord, tag: str) -> str:
     """Returns the content of a control field."""
     return next((field.data or "" for field in record.get_fields(tag)), "")
 
 
-def list_isbn13s(record: Record) -> list[str]:
-    """Returns the valid ISBNs of the record as 13 digits."""
-    texts = map(cut_qualifier, map(unescape_characters, list_texts(record, ("020",), "a")))
-    return list(filter(None, map(normalize_isbn, texts)))
+def find_text(fields: Fields, sources: Sequence[Source], *, is_exact: bool) -> str:
+    return next(filter(None, list_texts(fields, sources, is_exact=is_exact)), "")
 
 
-def list_texts(record: Record, tags: Iterable[str], codes: str) -> Iterator[str]:
-    """Yields the texts of the subfields, tag by tag; with several codes, code by code."""
-    for tag in tags:
-        for field in record.get_fields(tag):
-            for code in codes:
-                yield from field.get_subfields(code)
+def list_texts(fields: Fields, sources: Sequence[Source], *, is_exact: bool) -> Iterator[str]:
+    """Yields the text of each field, source by source."""
+    for source in sources:
+        for field in fields.get(source.tag, ()):
+            if not source.indicators or field.indicator2 in source.indicators:
+                yield (join_exactly if is_exact else join_punctuated)(field, source.separators)
 
 
-def find_text(record: Record, tags: Iterable[str], codes: str) -> str:
-    return next((text for text in list_texts(record, tags, codes) if text), "")
+def join_exactly(field: Field, separators: Mapping[str, str]) -> str:
+    text = ""
+    for code, value in field.subfields:
+        if code in separators and code != MEDIUM:
+            separator = " " if text.endswith(PUNCTUATION) else separators[code]
+            text += (separator if text else "") + unescape_characters(SORTING_MARKS.sub("", value))
+    return text
 
 
-def list_titles(record: Record, is_exact: bool) -> Iterator[str]:
-    """Yields title, remainder and parts. The punctuation between the last ones does not change."""
-    for field in record.get_fields("245")[:1]:
-        texts = [subfield.value for subfield in field.subfields if subfield.code in TITLE_CODES]
-        yield from texts if is_exact else [" ".join(text.strip() for text in texts)]
+def join_punctuated(field: Field, separators: Mapping[str, str]) -> str:
+    texts = []
+    for code, value in field.subfields:
+        if code in separators:
+            text = value.strip()
+            texts.append(text if code != MEDIUM else text[-1:] if text.endswith(PUNCTUATION) else "")
+    return clean_text(" ".join(filter(None, texts)))
 
 
 def clean_text(text: str) -> str:
-    """Removes the punctuation that introduces the next subfield, and the spaces before it (ISBD, A.3)."""
-    text = SPACE_BEFORE_MARK.sub("", unescape_characters(text).rstrip())
-    ends_sentence = text.endswith(".") and not OWN_STOP.search(text[-LONGEST_STOP:])
-    return text[:-1].strip() if ends_sentence or text.endswith(PUNCTUATION) else text.strip()
-
-
-def find_year(record: Record) -> str:
-    """Returns the year of publication: the first certain one, else the year of field 008, else the first text with a
-    year.
-
-    If a text contains other years, field 008 is ignored.
+    """Removes the marks of sorting, and the punctuation that introduces the next subfield with the spaces before it
+    (ISBD, A.3).
     """
-    texts = [text.strip() for text in list_texts(record, ("264", "260"), "c")]
-    for text in texts:
-        if INTEGER_PATTERN.fullmatch(text):
-            return text
-        if match := SURE_YEAR.fullmatch(text):
-            return match["year"]
-    coded, dated = find_coded_year(record), list(filter(YEAR_PATTERN.search, texts))
-    return coded if coded and (not dated or coded in dated[0]) else next(iter([*dated, *texts]), "")
+    text = SPACE_BEFORE_MARK.sub("", unescape_characters(SORTING_MARKS.sub("", text)).rstrip())
+    ends_sentence = text.endswith(".") and not OWN_STOP.search(text[-LONGEST_STOP:])
+    text = text[:-1].strip() if ends_sentence or text.endswith(PUNCTUATION) else text.strip()
+    # The field is a place for what field 880 has in another script.
+    return text if text.strip("<> ") else ""
 
 
-def find_coded_year(record: Record) -> str:
-    fixed_field = find_data(record, "008")
-    return fixed_field[7:11] if YEAR_PATTERN.fullmatch(fixed_field[7:11]) else ""
+def find_year(fields: Fields) -> str:
+    """Returns the first certain year of publication, else the year of field 008 if it says so and no text says another,
+    else a text, which makes the record doubtful. The year of copyright counts where there is no other.
+    """
+    published, copyrights, later = (
+        [text.strip() for text in list_texts(fields, sources, is_exact=True)]
+        for sources in (PUBLICATIONS, COPYRIGHTS, LATER_DATES)
+    )
+    if year := next(filter(None, map(find_certain_year, published)), ""):
+        return year
+    dated = list(filter(YEAR_PATTERN.search, published))
+    uncertain = list(filter(UNCERTAIN_YEAR.search, published))
+    coded, is_sure = read_coded_year(fields)
+    if is_sure and not uncertain and (not dated or coded in dated[0]):
+        return coded
+    copyright_year = next(filter(None, map(find_certain_year, copyrights)), "")
+    # The note makes the year doubtful.
+    others = [f"{text} (264 _2, _3)" for text in later]
+    return next(
+        iter([*dated, *uncertain, *filter(None, [copyright_year, coded]), *copyrights, *others, *published]), ""
+    )
 
 
-def choose_isbn(texts: Iterable[str], is_exact: bool) -> str:
-    """Returns the first text that contains an ISBN, else the first text."""
-    records = [text if is_exact else cut_qualifier(text) for text in texts]
-    return next(filter(find_isbn, records), records[0] if records else "")
+def find_certain_year(text: str) -> str:
+    if INTEGER_PATTERN.fullmatch(text):
+        return text
+    match = SURE_YEAR.fullmatch(text) or CORRECTED_YEAR.search(text)
+    return match["year"] if match else ""
+
+
+def read_coded_year(fields: Fields) -> tuple[str, bool]:
+    """Returns the year of field 008 and whether it is sure; the text of its two dates if it is not."""
+    data = next((field.data or "" for field in fields.get("008", ())), "")
+    kind, first, second = data[6:7], data[7:11], data[11:15]
+    if not YEAR_PATTERN.fullmatch(first):
+        return "", False
+    return (first, True) if kind in SURE_DATES else (f"{first}-{second.strip()}", False)
+
+
+def list_isbn13s(record: MarcRecord) -> list[str]:
+    """Returns the valid ISBNs of the record as 13 digits."""
+    texts = (
+        cut_qualifier(unescape_characters(text))
+        for field in record.get_fields("020")
+        for text in field.get_subfields("a")
+    )
+    return list(filter(None, map(normalize_isbn, texts)))
+
+
+def choose_isbn(fields: Fields, *, is_exact: bool) -> tuple[str, bool]:
+    """Returns the first text that contains an ISBN of this edition, else the first with another one, else the first
+    text; and whether it is the ISBN of a set.
+    """
+    qualified = [
+        (text if is_exact else cut_qualifier(text), " ".join([text, *field.get_subfields("q")]))
+        for field in fields.get("020", ())
+        for text in map(unescape_characters, field.get_subfields("a"))
+    ]
+    volumes = {match[0] for _text, note in qualified if (match := OF_VOLUME.search(note))}
+    is_electronic = has_electronic_form(fields)
+
+    def rank(item: tuple[str, str]) -> tuple[bool, bool, bool]:
+        is_of_other_form = bool(ELECTRONIC.search(item[1])) != is_electronic
+        return not find_isbn(item[0]), bool(OF_SET.search(item[1])) != (len(volumes) > 1), is_of_other_form
+
+    text, note = min(qualified, key=rank, default=("", ""))
+    return text, OF_SET.search(note) is not None
+
+
+def has_electronic_form(fields: Fields) -> bool:
+    fixed_field = next((field.data or "" for field in fields.get("008", ())), "")
+    media = (field.get(MEDIUM) or "" for field in fields.get("245", ()))
+    return fixed_field[23:24] in (*ELECTRONIC_FORMS,) or any(map(ELECTRONIC.search, media))
 
 
 def cut_qualifier(text: str) -> str:
@@ -159,8 +336,8 @@ def cut_qualifier(text: str) -> str:
     return text.partition(":")[0].strip()
 
 
-def build_record(book: ExportedBook) -> Record:
-    record = Record(leader="00000nam a22000003c 4500")
+def build_record(book: ExportedBook) -> MarcRecord:
+    record = MarcRecord(leader="00000nam a22000003c 4500")
     source, number = split_record_number(book.isbn)
     control_fields = {"001": number or str(book.id), "003": source, "005": format_change_time(book)}
     control_fields["008"] = format_fixed_field(book)

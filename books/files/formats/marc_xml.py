@@ -1,5 +1,6 @@
 """Reads and writes MARC 21 records as MARCXML (Library of Congress, MARC21slim)."""
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 from xml.etree.ElementTree import Element, ParseError, tostring
@@ -11,7 +12,7 @@ from defusedxml.ElementTree import iterparse
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from books.files.formats.marc_fields import build_record, describe_other_kind, read_record_number, read_values
+from books.files.formats.marc_fields import build_record, parse_record
 from books.files.formats.records import (
     COLUMNS,
     Pages,
@@ -25,21 +26,24 @@ from books.files.formats.records import (
 NAMESPACE = "http://www.loc.gov/MARC21/slim"
 HEAD = f'<?xml version="1.0" encoding="UTF-8"?>\n<collection xmlns="{NAMESPACE}">\n'.encode()
 TAIL = b"</collection>\n"
+# Where OAI-PMH and SRU say how the rest is asked for.
+MORE_RECORDS = ("resumptionToken", "nextRecordPosition")
 EMPTY_LEADER = " " * 24
 
 
 def read_marc_xml(stream: BinaryIO, encoding_name: str = "") -> Table:
-    return Table(COLUMNS, iter_records(stream), "MARCXML")
+    left_out = Counter[str]()
+    return Table(COLUMNS, iter_records(stream, left_out), "MARCXML", left_out=left_out)
 
 
-def iter_records(stream: BinaryIO) -> Iterator[Record]:
+def iter_records(stream: BinaryIO, left_out: Counter[str]) -> Iterator[Record]:
     """Raises UnreadableFile at the first error in the XML, because the rest cannot be parsed."""
     stream.seek(0)
     number = 0
     try:
-        for element in iter_record_elements(stream):
+        for element in iter_record_elements(stream, left_out):
             number += 1
-            yield parse_element(number, element)
+            yield parse_element(number, element, left_out)
     except ParseError as error:
         line, column = error.position
         sentence = ngettext(
@@ -56,15 +60,25 @@ def iter_records(stream: BinaryIO) -> Iterator[Record]:
         raise UnreadableFile(_("The XML names an encoding that is not known. Store it as UTF-8.")) from error
 
 
-def iter_record_elements(stream: BinaryIO) -> Iterator[Element]:
+def iter_record_elements(stream: BinaryIO, left_out: Counter[str]) -> Iterator[Element]:
+    """Yields the records without envelopes of the same name (OAI-PMH, SRU), and counts what is not sent."""
     ancestors: list[Element] = []
+    envelopes: set[int] = set()
     for event, element in iter_xml_elements(stream):
         if event == "start":
             ancestors.append(element)
             continue
         ancestors.pop()
-        if get_name(element) == "record":
-            yield element
+        name = get_name(element)
+        if name in MORE_RECORDS and (element.text or "").strip():
+            left_out[_("further records on the server")] += 1
+        if name == "header" and element.get("status") == "deleted":
+            envelopes.add(id(ancestors[-1]))
+            left_out[_("deleted records")] += 1
+        if name == "record":
+            if id(element) not in envelopes:
+                yield element
+            envelopes = {id(ancestor) for ancestor in ancestors}
             element.clear()
             # Otherwise the whole file would be in memory at the end.
             for ancestor in ancestors:
@@ -83,12 +97,10 @@ def get_name(element: Element) -> str:
     return element.tag.rpartition("}")[2]
 
 
-def parse_element(number: int, element: Element) -> Record:
+def parse_element(number: int, element: Element, left_out: Counter[str]) -> Record:
     raw = tostring(element, encoding="utf-8").strip() + b"\n"
     try:
-        record = build_pymarc_record(element)
-        problem = describe_other_kind(record, number)
-        return Record(number, read_values(record), raw, problem, number=read_record_number(record))
+        return parse_record(build_pymarc_record(element), number, raw, left_out)
     except ValueError as error:
         return Record(number, {}, raw, name_field("record", str(error)))
 

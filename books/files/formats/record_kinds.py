@@ -14,7 +14,7 @@ ARTICLE = gettext_noop("an article")
 # A part has the ISBN of its book, so it would take the book's place.
 OTHERS = {
     **dict.fromkeys(
-        "chap echap inbook incollection bookinbook suppbook suppcollection inreference booksection dict encyc"
+        "chap echap inbook incollection bookinbook suppbook suppcollection inreference booksection"
         " encyclopediaarticle dictionaryentry conf cpaper inproceedings conference conferencepaper".split(),
         PART,
     ),

@@ -74,7 +74,8 @@ def parse_piece(number: int, lines: list[str], left_out: Counter[str]) -> Record
     fields = read_tags(lines)
     problem, warning = describe_kind(fields[BEGIN][0])
     values = read_tag_values(fields)
-    left_out.update(fields.keys() - {BEGIN, END_TAG, *map(partial(find_tag, fields), FIELD_TAGS.values())})
+    if not problem:
+        left_out.update(fields.keys() - {BEGIN, END_TAG, *map(partial(find_tag, fields), FIELD_TAGS.values())})
     warnings = (warning,) if warning else ()
     return Record(number, values, None, problem, warnings, build_record_number(values.get("id", "")))
 

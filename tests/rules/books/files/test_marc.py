@@ -146,7 +146,7 @@ YEARS: list[tuple[list[str], str, str | None]] = [
     (["1999, c1998."], "", "1999, c1998."),
     (["1999, c1998."], "1999", "1999"),
     (["[1999?]"], "", "[1999?]"),
-    (["[1999?]"], "1999", "1999"),
+    (["[1999?]"], "1999", "[1999?]"),
     (["1999-2001"], "", "1999-2001"),
     (["1999-2001"], "1998", "1999-2001"),
     (["MCMXCIX"], "1999", "1999"),
@@ -293,3 +293,183 @@ def test_records_that_are_not_about_books_are_refused_by_their_kind() -> None:
             read_records("marc", other)
         [book, refused] = read_records("marc", write_record(build_field("245", a="Emma")) + other)
         assert (book.problem, refused.problem) == ("", f"record: It is one of {kind}, not a book.")
+
+
+def build_indicated(tag: str, second: str, *subfields: tuple[str, str]) -> pymarc.Field:
+    return pymarc.Field(tag, pymarc.Indicators(" ", second), [pymarc.Subfield(*pair) for pair in subfields])
+
+
+def build_dates(coded: str, *dates: tuple[str, str]) -> bytes:
+    fields = [pymarc.Field("008", data=f"760403{coded}nyu")] if coded else []
+    return write_record(*fields, *[build_indicated("264", second, ("c", text)) for second, text in dates])
+
+
+# Field 008 from its sixth character, the fields 264 with their second indicators, and what the year is read from.
+DATES: list[tuple[str, list[tuple[str, str]], str]] = [
+    ("", [("4", "©1998"), ("1", "2004")], "2004"),
+    ("", [("2", "2015"), ("1", "2008")], "2008"),
+    ("s2004    ", [("4", "©1998")], "2004"),
+    ("", [("4", "©1998")], "1998"),
+    ("", [("3", "2019")], "2019 (264 _2, _3)"),
+    ("", [("1", "[2011?]"), ("3", "2019")], "[2011?]"),
+    ("t20122010", [("1", "2010 [that is, 2012]"), ("4", "©2010")], "2012"),
+    ("", [("1", "1920 [i.e. 1902]")], "1902"),
+    ("q19001950", [("1", "[between 1900 and 1950?]")], "[between 1900 and 1950?]"),
+    ("q19001999", [("1", "[19--?]")], "[19--?]"),
+    ("q15001599", [], "1500-1599"),
+    ("m19992001", [("1", "1999-2001")], "1999-2001"),
+    ("r20041998", [("1", "1998 (2004 printing)")], "2004"),
+]
+
+
+@pytest.mark.parametrize(("coded", "dates", "year"), DATES)
+def test_the_year_of_publication_counts_and_no_questionable_one_is_sure(
+    coded: str, dates: list[tuple[str, str]], year: str
+) -> None:
+    record = read_one(build_dates(coded, *dates))
+    assert record.values["year"] == year
+    cells, warnings = read_cells(record.values, list_sources({"year": "year"}, is_exact=False))
+    assert bool(warnings or cells["year"] == year) != year.isdigit()
+
+
+def test_field_260_counts_after_264() -> None:
+    assert read_one(write_record(build_field("260", c="1998"), build_field("264", c="2004"))).values["year"] == "2004"
+
+
+# The numbers of fields 020 with their qualifiers, and the one that counts.
+QUALIFIED_ISBNS: list[tuple[list[tuple[str, str]], str]] = [
+    ([("9780306406157", "set"), ("9781861972712", "volume 1")], "9781861972712"),
+    ([("9780306406157 (Gesamtwerk)", ""), ("9781861972712 (Bd. 1)", "")], "9781861972712"),
+    ([("9780306406157", "electronic bk."), ("9781861972712", "hardback")], "9781861972712"),
+    ([("9780306406157", "v. 1"), ("9781861972712", "v. 2"), ("9780141439518", "set")], "9780141439518"),
+    ([("9780306406157", "pbk."), ("9781861972712", "hardback")], "9780306406157"),
+    ([("9780306406157", "ePub")], "9780306406157"),
+]
+
+
+@pytest.mark.parametrize(("numbers", "isbn"), QUALIFIED_ISBNS)
+def test_the_isbn_of_the_edition_counts(numbers: list[tuple[str, str]], isbn: str) -> None:
+    fields = [build_indicated("020", " ", ("a", text), *[("q", note)][: bool(note)]) for text, note in numbers]
+    assert read_one(write_record(*fields)).values["isbn"] == isbn
+    medium = build_field("245", a="A", h="[electronic resource]")
+    if any("electronic" in note for _text, note in numbers):
+        assert read_one(write_record(*fields, medium)).values["isbn"] == "9780306406157"
+
+
+def test_the_isbn_of_a_set_makes_a_volume_doubtful() -> None:
+    number = build_indicated("020", " ", ("a", "9780306406157"), ("q", "(set)"))
+    whole, volume = build_field("245", a="Works"), build_field("245", a="Works.", n="1,", p="Poems")
+    assert read_one(write_record(number, whole)).warnings == ()
+    assert read_one(write_record(number, volume)).warnings == ("020$a: It is the ISBN of a set.",)
+
+
+# A field, and the title or the author that is read from it with and without ISBD punctuation.
+TEXTS: dict[str, pymarc.Field] = {
+    "Medicine and duty: a guide": build_field("245", a="Medicine and duty", h="[electronic resource] :", b="a guide /"),
+    "Garten = The garden": build_field("245", a="Garten", h="[sound] =", b="The garden."),
+    "Letters; Poems": build_field("245", a="Letters", h="[x] ;", b="Poems /"),
+    "Quay. 1: stone": build_field("245", a="Quay.", n="1", h="[videorecording] :", b="stone"),
+    "Der Zauberhafen": build_field("245", a="\x98Der\x9c Zauberhafen /"),
+    "Die Hafenbraut": build_field("245", a="<<Die>> Hafenbraut."),
+    "Das Meer": build_field("245", a="¬Das¬ Meer"),
+    "Types, etc.": build_field("245", a="Types, etc."),
+    "Mr. and Mrs.": build_field("245", a="Mr. and Mrs."),
+    "Gregory XIX, Pope": build_field("100", a="Gregory", b="XIX,", c="Pope,", d="1502-1585."),
+    "Stone, Martin, Jr.": build_field("100", a="Stone, Martin,", c="Jr.,", d="1900-"),
+    "Quill & Sons, Inc.": build_field("110", a="Quill & Sons, Inc."),
+    "Freedonia. Ministry of Tides. Harbour Office": build_field(
+        "110", a="Freedonia.", b="Ministry of Tides. Harbour Office."
+    ),
+    "Tides Day (2nd: 1999: Quay)": build_field("111", a="Tides Day", n="(2nd :", d="1999 :", c="Quay)"),
+}
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_titles_and_names_are_whole(text: str) -> None:
+    assert [*read_one(write_record(TEXTS[text])).values.values()] == [text]
+
+
+def test_titles_and_names_without_punctuation_are_whole() -> None:
+    leader = f"{ISBD_LEADER[:18]}c{ISBD_LEADER[19:]}"
+    fields = [
+        build_field("245", a="\x98Der\x9c Hafen", b="ein Roman", n="1", p="Ebbe"),
+        build_field("100", a="Ott", c="Jr."),
+    ]
+    assert read_one(write_record(*fields, leader=leader)).values == {
+        "title": "Der Hafen: ein Roman. 1. Ebbe",
+        "author": "Ott, Jr.",
+    }
+
+
+def test_marks_of_sorting_in_our_own_titles_stay() -> None:
+    for title in ("\x98Der\x9c Hafen", "<<Die>> Braut", "¬Das¬ Meer", "<>"):
+        for name in ("marc", "marcxml"):
+            [record] = read_records(name, write_books(name, [build_exported_book(title=title, author=title)]))
+            assert (record.values["title"], record.values["author"]) == (title, title)
+
+
+def test_another_script_counts_where_the_field_has_nothing() -> None:
+    linked = [
+        build_indicated("880", " ", ("6", f"{tag}-01/$1"), ("a", text))
+        for tag, text in (("245", "海の箱"), ("100", "鎌田"))
+    ]
+    empty, full = build_field("245", a="<> /"), build_field("245", a="Umi no hako")
+    assert read_one(write_record(empty, *linked)).values == {"title": "海の箱", "author": "鎌田"}
+    assert read_one(write_record(full, *linked)).values == {"title": "Umi no hako", "author": "鎌田"}
+
+
+DELETED, COMPONENT = (
+    f"record: It is {kind}, not a book." for kind in ("a deleted record", "a part of another publication")
+)
+POSSIBLE = "record: Its kind is “{}”, which may be no book."
+LEADERS = {
+    **{f"00000{sign}am": (DELETED, ()) for sign in "dsx"},
+    **{f"00000na{sign}": (COMPONENT, ()) for sign in "abd"},
+    "00000ngm": ("", (POSSIBLE.format("leader/06 g"),)),
+    "00000nas": ("", (POSSIBLE.format("leader/07 s"),)),
+    **dict.fromkeys(["00000nam", "00000cam", "00000ntm", "00000n m"], ("", ())),
+}
+
+
+@pytest.mark.parametrize("leader", LEADERS)
+def test_the_leader_says_what_is_no_book(leader: str) -> None:
+    record = write_record(build_field("245", a="On tides"), leader=leader + ISBD_LEADER[8:])
+    problem, warnings = LEADERS[leader]
+    for read in (read_one(record), *read_records("marcxml", format_record(pymarc.Record(record)).encode())):
+        assert (read.problem, () if problem else read.warnings) == (problem, warnings)
+
+
+def test_fields_say_what_is_no_book() -> None:
+    title, host = build_field("245", a="On tides"), build_field("773", t="Handbook")
+    assert read_one(write_record(title, build_field("DEL", a="Y"))).problem == DELETED
+    assert read_one(write_record(title, build_field("DEL", a="N"))).problem == ""
+    said = "record: Field 773 names a publication that it may be a part of."
+    assert read_one(write_record(title, host)).warnings == (said,)
+    assert read_one(write_record(title, host, leader=f"{ISBD_LEADER[:19]}c4500")).warnings == ()
+
+
+def test_fields_that_are_not_read_are_counted() -> None:
+    author, added = build_field("100", a="Marlow"), build_field("700", a="Berg")
+    data = write_record(author, added, build_field("300", a="12 p.")) + write_record(added)
+    table = FORMATS["marc"].read(BytesIO(data), "")
+    assert [record.values["author"] for record in table.records] == ["Marlow", "Berg"]
+    assert table.left_out == {"300": 1, "700": 1}
+    for name in ("marc", "marcxml"):
+        table = FORMATS[name].read(BytesIO(write_books(name, [build_exported_book()])), "")
+        assert (next(table.records).warnings, table.left_out) == ((), {})
+
+
+def test_the_envelopes_of_oai_and_sru_are_no_records() -> None:
+    record = format_record(pymarc.Record(write_record(build_field("245", a="Emma"))))
+    oai = (
+        f"<OAI-PMH><ListRecords><record><header/><metadata>{record}</metadata></record>"
+        '<record><header status="deleted"/></record><resumptionToken>x</resumptionToken></ListRecords></OAI-PMH>'
+    )
+    sru = f"<s><records><record><recordData>{record}</recordData></record></records><nextRecordPosition/></s>"
+    counts = {"deleted records": 1, "further records on the server": 1}
+    for text, left_out in ((oai, counts), (sru, {})):
+        table = FORMATS["marcxml"].read(BytesIO(text.encode()), "")
+        assert [(read.line, read.values["title"], read.problem) for read in table.records] == [(1, "Emma", "")]
+        assert table.left_out == left_out
+    [lost] = read_records("marcxml", b"<records><record><recordData><dc/></recordData></record></records>")
+    assert lost.problem == "record: It has no fields."

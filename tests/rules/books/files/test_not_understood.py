@@ -23,7 +23,7 @@ def list_left_out(name: str, data: bytes) -> str:
 
 KINDS = {
     "record: It is a part of a book, not a book.": [
-        *("TY  - CHAP", "TY  - ECHAP", "TY  - CONF", "TY  - CPAPER", "TY  - DICT"),
+        *("TY  - CHAP", "TY  - ECHAP", "TY  - CONF", "TY  - CPAPER"),
         *("@incollection", "@InProceedings", "@inbook", "@suppbook", "@inreference", "@conference"),
     ],
     "record: It is an article, not a book.": ["TY  - JOUR", "TY  - EJOUR", "TY  - NEWS", "TY  - MGZN", "@article"],
