@@ -32,7 +32,7 @@ def choose_language_of_user(request: HttpRequest, user: User, **others: Any) -> 
         choose_language(request, profile.language)
 
 
-def find_language(user: User, default: str = settings.LANGUAGE_CODE) -> str:
+def find_language(user: User, default: str = "") -> str:
     """The language that the person chose, for mails."""
     profile = Profile.objects.filter(user=user).first()
-    return profile.language if profile else default
+    return profile.language if profile else default or settings.LANGUAGE_CODE

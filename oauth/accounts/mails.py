@@ -108,7 +108,7 @@ def send_account_mail(mail: AccountMail, now: datetime) -> bool:
     """Returns whether the mail server accepted the mail. Failures are logged and retried later."""
     try:
         for user, address in find_recipients(mail):
-            with override(find_language(user, mail.language or settings.LANGUAGE_CODE)):
+            with override(find_language(user, mail.language)):
                 send_mail(
                     *write_account_mail(MAIL_KINDS[AccountMail.Kind(mail.kind)], user, mail.created_at), None, [address]
                 )

@@ -29,7 +29,7 @@ def introspect_token(token: str, client: Application, now: datetime) -> dict[str
         "active": True,
         "token_type": "Bearer",
         "iss": settings.PUBLIC_URL,
-        "aud": access_tokens.AUDIENCE,
+        "aud": access_tokens.get_audience(),
         "sub": claims.sub,
         "client_id": claims.client_id,
         "scope": scopes.format_scopes(current_scopes),

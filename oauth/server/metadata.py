@@ -54,7 +54,7 @@ def metadata(request: HttpRequest) -> JsonResponse:
 def protected_resource(request: HttpRequest) -> JsonResponse:
     """RFC 9728. The API is a resource of its own authorization server; its tokens name it as their audience."""
     body = {
-        "resource": access_tokens.AUDIENCE,
+        "resource": access_tokens.get_audience(),
         "authorization_servers": [settings.PUBLIC_URL],
         "scopes_supported": list(scopes.SCOPES),
         "bearer_methods_supported": ["header"],

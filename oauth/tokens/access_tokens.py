@@ -19,7 +19,6 @@ from oauth.tokens import jwks
 ALGORITHM = "RS256"
 TOKEN_TYPE = "at+jwt"  # noqa: S105  # no secret
 REGISTRY = jws.JWSRegistry(algorithms=[ALGORITHM])
-AUDIENCE = f"{settings.PUBLIC_URL}/api"
 # The allowed difference between the clocks of machines, in seconds.
 LEEWAY = 30
 MAX_TOKEN_LENGTH = 4096
@@ -71,12 +70,16 @@ class Claims(msgspec.Struct, frozen=True, omit_defaults=True):
         return Rights(self.scopes, self.entitlements)
 
 
+def get_audience() -> str:
+    return f"{settings.PUBLIC_URL}/api"
+
+
 def generate_access_token(request: Request) -> str:
     """The toolkit's ACCESS_TOKEN_GENERATOR."""
     now = int(time.time())
     claims = Claims(
         iss=settings.PUBLIC_URL,
-        aud=AUDIENCE,
+        aud=get_audience(),
         sub=str(request.user.pk) if request.user else request.client.client_id,
         client_id=request.client.client_id,
         scope=" ".join(request.scopes),
@@ -99,7 +102,7 @@ def generate_refresh_token(request: Request, refresh_token: bool = False) -> str
 def verify_access_token(token: str, now: float) -> Claims:
     """Returns the claims of a valid token (RFC 9068, 4). Raises InvalidToken, TokenExpired."""
     claims = verify_signature(token, now)
-    is_ours = claims.iss == settings.PUBLIC_URL and claims.aud == AUDIENCE and claims.scopes
+    is_ours = claims.iss == settings.PUBLIC_URL and claims.aud == get_audience() and claims.scopes
     if not is_ours or claims.iat > now + LEEWAY or claims.nbf > now + LEEWAY or not has_subject(claims):
         raise InvalidToken
     if claims.exp <= now:

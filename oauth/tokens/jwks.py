@@ -10,6 +10,7 @@ import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from math import inf
 from pathlib import Path
 from threading import Lock
@@ -101,8 +102,14 @@ def parse_keys(jwks: list[dict[str, Any]]) -> KeySet:
     return KeySet(keys[signing_kid], keys, {jwk["kid"]: jwk["exp"] for jwk in jwks if "exp" in jwk})
 
 
-KEY_FILE = KeyFile(settings.OAUTH_JWKS_FILE)
-get_keys = KEY_FILE.get_keys
+@cache
+def get_key_file() -> KeyFile:
+    return KeyFile(settings.OAUTH_JWKS_FILE)
+
+
+def get_keys() -> KeySet:
+    """Raises NoSigningKey."""
+    return get_key_file().get_keys()
 
 
 def build_public_jwks(keys: KeySet, now: float) -> dict[str, Any]:

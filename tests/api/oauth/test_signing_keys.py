@@ -35,7 +35,7 @@ def key_file(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
     path = tmp_path / "keys" / "jwks.json"
     settings.OAUTH_JWKS_FILE = path
     for name, value in {"path": path, "file_state": (), "keys": None}.items():
-        monkeypatch.setattr(jwks.KEY_FILE, name, value)
+        monkeypatch.setattr(jwks.get_key_file(), name, value)
     # To generate a key takes long.
     remaining_keys = iter(generated_keys)
     monkeypatch.setattr(RSAKey, "generate_key", lambda *_, **__: next(remaining_keys))
@@ -185,15 +185,15 @@ def test_no_key_is_written_to_a_broken_file(key_file: Path) -> None:
 
 def test_without_a_key_the_library_does_not_start(key_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     key_file.unlink()
-    monkeypatch.setattr(jwks.KEY_FILE, "keys", None)
+    monkeypatch.setattr(jwks.get_key_file(), "keys", None)
     assert "oauth.E001" in {message.id for message in run_checks()}
     call_command("rotate_signing_key", "--if-missing")
     assert "oauth.E001" not in {message.id for message in run_checks()}
 
 
 def test_a_key_that_may_not_be_read_is_not_called_missing(key_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jwks.KEY_FILE, "keys", None)
-    monkeypatch.setattr(jwks.KEY_FILE, "read_keys", lambda _: None)
+    monkeypatch.setattr(jwks.get_key_file(), "keys", None)
+    monkeypatch.setattr(jwks.get_key_file(), "read_keys", lambda _: None)
     # The superuser, who may run the tests, can read everything.
     monkeypatch.setattr(os, "access", lambda *_: False)
     with pytest.raises(jwks.NoSigningKey, match="cannot be read by the user"):

@@ -16,6 +16,8 @@ import os, sys
 from pathlib import Path
 from django.conf import settings
 from django.db import connection
+from oauth.tokens import access_tokens, jwks
+print(access_tokens.get_audience(), jwks.get_key_file().path)
 print(settings.PUBLIC_URL, connection.settings_dict["NAME"], os.environ["LIBRARY_PROCESS"])
 print(Path.cwd(), sys.stdin.read())
 print("to the errors", file=sys.stderr)
@@ -26,7 +28,7 @@ sys.exit(3)
 @pytest.mark.parametrize(
     ("command", "variables"),
     [
-        (("shell", "-v0", "-c", CODE), {"PUBLIC_URL": "https://library.example"}),
+        (("shell", "-v0", "-c", CODE), {"PUBLIC_URL": "https://library.example", "OAUTH_JWKS_FILE": "/other.json"}),
         (("check",), {"PORT": "eighty", "PUBLIC_URL": "no address"}),
         (("--version",), {}),
     ],
