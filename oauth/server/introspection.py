@@ -12,6 +12,7 @@ from oauth.credentials import sha256_hex
 from oauth.models import Authorization
 from oauth.server.validators import find_authorization, is_usable
 from oauth.tokens import access_tokens
+from oauth.tokens.revocations import limit_rights
 
 INACTIVE = {"active": False}
 
@@ -22,9 +23,10 @@ def introspect_token(token: str, client: Application, now: datetime) -> dict[str
         claims = access_tokens.verify_access_token(token, now.timestamp())
     except access_tokens.InvalidToken:
         return introspect_refresh_token(token, client, now)
-    current_scopes = get_current_scopes(claims)
-    if current_scopes is None:
+    rights = find_current_rights(claims)
+    if rights is None:
         return INACTIVE
+    entitlements = {"entitlements": sorted(rights.permissions)} if rights.permissions else {}
     return {
         "active": True,
         "token_type": "Bearer",
@@ -32,20 +34,22 @@ def introspect_token(token: str, client: Application, now: datetime) -> dict[str
         "aud": access_tokens.get_audience(),
         "sub": claims.sub,
         "client_id": claims.client_id,
-        "scope": scopes.format_scopes(current_scopes),
+        "scope": scopes.format_scopes(rights.scopes),
         "jti": claims.jti,
         "iat": claims.iat,
         "exp": claims.exp,
+        **entitlements,
     }
 
 
-def get_current_scopes(claims: access_tokens.Claims) -> scopes.ScopeSet | None:
-    """Reads a token's current scopes from the database: the list of revocations can be seconds old."""
-    is_active = Authorization.objects.filter(pk=claims.sid, ended_at=None).exists()
+def find_current_rights(claims: access_tokens.Claims) -> scopes.Rights | None:
+    """Reads a token's remaining rights from the database: the list of revocations can be seconds old."""
+    if not Authorization.objects.filter(pk=claims.sid, ended_at=None).exists():
+        return None
     if claims.user_id is None:
-        return claims.scopes if is_active else None
-    rights = scopes.get_rights(User.objects.filter(pk=claims.user_id)).get(claims.user_id) if is_active else None
-    return claims.scopes & rights.scopes if rights and rights.scopes else None
+        return claims.rights
+    rights = scopes.get_rights(User.objects.filter(pk=claims.user_id)).get(claims.user_id, scopes.NO_RIGHTS)
+    return limit_rights(claims.rights, rights)
 
 
 def introspect_refresh_token(token: str, client: Application, now: datetime) -> dict[str, Any]:

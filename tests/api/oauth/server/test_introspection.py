@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 from django.conf import settings
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 from django.utils import timezone
 from oauth2_provider.models import AccessToken, Application
 
@@ -56,6 +56,7 @@ def test_an_access_token_of_any_app_is_described(
             "jti": claims["jti"],
             "iat": claims["iat"],
             "exp": claims["iat"] + 3600,
+            "entitlements": claims["entitlements"],
         }
 
 
@@ -97,8 +98,10 @@ def test_a_lost_role_and_a_revocation_have_effect_immediately(
     api: httpx.Client, bookshop: Application, librarian: User
 ) -> None:
     tokens = obtain_tokens(api, librarian, bookshop)
-    librarian.groups.clear()
-    assert introspect(api, tokens["access_token"])["scope"] == "read"
+    assert "books.add_book" in introspect(api, tokens["access_token"])["entitlements"]
+    librarian.groups.set([Group.objects.get(name="Developers")])
+    described = introspect(api, tokens["access_token"])
+    assert (described["scope"], "entitlements" in described) == ("read", False)
     api.post("/oauth/revoke", data={**FORM, "token": tokens["refresh_token"]})
     assert introspect(api, tokens["access_token"]) == INACTIVE
     assert introspect(api, tokens["refresh_token"]) == INACTIVE
