@@ -22,6 +22,8 @@ NEXT = f"[\x80-\x9f{re.escape(''.join(WINDOWS_1252[0x80:0xC0]))}]"
 MISREAD_UTF_8 = re.compile(
     f"(?:[ÂÃÄÅÎÏÐÑ×ØÙ]{NEXT}|â{NEXT}{{2}}|ð{NEXT}{{3}}|(?:[Â-ß]{NEXT}){{3,}}|(?:[à-ï]{NEXT}{{2}}){{2,}})+"
 )
+# A letter beyond ASCII has at least two bytes in UTF-8, so two characters where it is misread.
+NEIGHBOURS = re.compile(r"[^\x00-\x7f]{2}")
 # Other encodings that UTF-8 is misread in, and how many letters tell: in the first two, what looks so is no word.
 OTHER_ENCODINGS = {"cp437": 1, "mac-roman": 1, "cp1251": 2, "cp1250": 2}
 
@@ -50,8 +52,10 @@ def mend_text(text: str) -> tuple[str, str]:
 
 
 def mend_encoding(text: str) -> str:
+    if not NEIGHBOURS.search(text):
+        return text
     mended = MISREAD_UTF_8.sub(lambda match: decode_misread(match[0]), text)
-    if text.isascii() or (mended != text and decode_misread(text) == mended):
+    if mended != text and decode_misread(text) == mended:
         return mended
     for name, letters in OTHER_ENCODINGS.items():
         try:

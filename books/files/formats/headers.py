@@ -30,6 +30,8 @@ class TableHeader(NamedTuple):
 
     def warn_cells(self, cells: Sequence[str]) -> tuple[str, ...]:
         """Warns about cells to the right of the last named column, where a separator too many moves them."""
+        if self.texts[-1:] != [""] and len(cells) <= len(self.texts):
+            return ()
         width = max((number for number, text in enumerate(self.texts, 1) if text), default=0)
         sentence = _("It has cells to the right of the named columns.")
         return (name_field("row", sentence),) if any(cells[width:]) else ()
