@@ -109,12 +109,17 @@ def check_view(request: Request, view: Any, scope: str | None) -> None:
 
 
 def get_credential(request: Request) -> Credential | None:
-    """Gives a user without a credential one with all rights of the user: `force_authenticate` of tests makes such."""
-    if request.auth is None and request.user:
-        user = cast("User", request.user)
-        scopes, permissions = get_user_rights(user)
-        request.auth = Credential(f"user {user.pk}", scopes, user.pk, permissions=permissions)
-    return cast("Credential | None", request.auth)
+    """Returns the request's credential. Who was authenticated in another way, as by a session or by
+    `force_authenticate`, has one with all their rights.
+    """
+    user = cast("User | None", request.user)
+    if isinstance(request.auth, Credential) or user is None or not user.is_authenticated:
+        return cast("Credential | None", request.auth)
+    scopes, permissions = get_user_rights(user)
+    credential = Credential(f"user {user.pk}", scopes, user.pk, permissions=permissions)
+    # A token of another app stays what it is.
+    request.auth = request.auth or credential
+    return credential
 
 
 def get_required_permissions(view: Any, action: str | None, method: str) -> PermissionSet:

@@ -1,11 +1,12 @@
 """Views as REST framework's documents write them, in a version beside ours: they answer, fail and are documented."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import httpx
 import pytest
-from django.contrib.auth.models import Group
+from django.contrib.auth.models import Group, Permission, User
 from django.core.cache import cache
 from django.core.management import call_command
 from django.test.utils import override_settings
@@ -13,6 +14,7 @@ from django.urls import include, path
 from drf_spectacular.utils import extend_schema
 from drf_spectacular.validation import validate_schema
 from rest_framework import generics, pagination, parsers, renderers, serializers, throttling, viewsets
+from rest_framework.authentication import BasicAuthentication
 from rest_framework.decorators import action, api_view
 from rest_framework.exceptions import APIException
 from rest_framework.permissions import IsAuthenticated
@@ -46,6 +48,10 @@ class GroupViewSet(viewsets.ModelViewSet[Group]):
         group.name = group.name.upper()
         group.save()
         return Response(self.get_serializer(group).data)
+
+
+class SignedViewSet(GroupViewSet):
+    authentication_classes = [BasicAuthentication]
 
 
 class Page(pagination.PageNumberPagination):
@@ -116,6 +122,7 @@ def greet(request: Request) -> Response:
 router, slashed = DefaultRouter(trailing_slash=False), SimpleRouter(trailing_slash=False)
 router.register("groups", GroupViewSet)
 slashed.register("shown", ShownViewSet, basename="shown")
+slashed.register("signed", SignedViewSet, basename="signed")
 patterns = [
     *router.urls,
     path("", include(slashed.urls)),
@@ -193,6 +200,16 @@ def test_its_permissions_and_throttles_count(api: httpx.Client) -> None:
     first, second = (api.put("/api/v2/picture", content=b"abc", headers=headers) for _ in range(2))
     assert (first.status_code, parse_error(second)) == (200, (429, "RATE_LIMIT", []))
     assert int(second.headers["Retry-After"]) > 3000
+
+
+def test_who_is_authenticated_in_another_way_has_their_permissions(api: httpx.Client) -> None:
+    ann = User.objects.create_user("ann", password="secret")
+    post = partial(api.post, "/api/v2/signed", json={"name": "Readers"})
+    with override_settings(LIBRARY_ACCESS="protected"):
+        assert (post().status_code, api.get("/api/v2/signed", auth=("ann", "secret")).status_code) == (401, 200)
+        assert parse_error(post(auth=("ann", "secret"))) == (403, "FORBIDDEN", [])
+        ann.user_permissions.set(Permission.objects.filter(codename__in=["add_group", "change_book", "add_book"]))
+        assert post(auth=("ann", "secret")).status_code == 201
 
 
 def test_its_errors_have_the_shape_of_the_version(api: httpx.Client) -> None:
