@@ -1,0 +1,12 @@
+from django.http import JsonResponse
+
+
+def greet(get_response):
+    def middleware(request):
+        if request.headers.get("X-Refuse"):
+            return JsonResponse({"refused": request.path}, status=451)
+        response = get_response(request)
+        response["X-Greeting"] = "Hello"
+        return response
+
+    return middleware

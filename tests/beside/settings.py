@@ -1,0 +1,10 @@
+"""The settings of an app beside the library, and what a Django developer adds to them."""
+
+from reviews.settings import *
+
+INSTALLED_APPS.insert(0, "tests.beside")
+MIDDLEWARE += ["tests.beside.middleware.greet"]
+API_URLS[2].insert(0, "tests.beside.urls")
+ROOT_URLCONF = "tests.beside.site"
+LOGGING["loggers"]["reviews"] = {"level": "ERROR"}
+OAUTH_SCOPES["reviews"] = ("Write reviews", "reviews.add_review")

@@ -1,0 +1,410 @@
+"""What a Django developer may rely on in an app beside the library: each test is a sentence."""
+
+import logging
+import subprocess
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth.models import Permission
+from django.core import checks, mail
+from django.core.cache import cache
+from django.core.management import call_command
+from django.db import transaction
+from django.db.models import Avg, Count, F
+from django.db.models.functions import TruncMonth
+from django.db.models.signals import post_delete, post_save
+from django.forms import modelform_factory
+from django.test.utils import override_settings
+from django.urls import resolve, reverse
+from django.utils import timezone
+from rest_framework.test import APIClient, APIRequestFactory, force_authenticate
+from reviews.models import Review
+
+from books.api.v2.views import BookViewSetV2
+from books.models import Book
+from tests.support.books import build_book
+from tests.support.oauth_flows import create_key_header
+
+pytestmark = pytest.mark.django_db
+
+
+def make_book(**values):
+    return Book.objects.create(**build_book(**values))
+
+
+def follow(signal):
+    """Returns the list to which a receiver of the signal adds the instances."""
+    seen = []
+
+    def receive(sender, instance, **values):
+        seen.append(instance.pk)
+
+    signal.connect(receive, sender=Book, weak=False, dispatch_uid="ways")
+    return seen
+
+
+@pytest.fixture(autouse=True)
+def no_receivers():
+    yield
+    for signal in (post_save, post_delete):
+        signal.disconnect(sender=Book, dispatch_uid="ways")
+    cache.clear()
+
+
+# Views and addresses
+
+
+def test_a_viewset_of_a_router_is_served(api):
+    created = api.post("/api/v2/reviews", json={"book": make_book(genre="Novel").pk, "stars": 4})
+    assert (created.status_code, created.json()["genre"]) == (201, "Novel")
+    assert api.get(f"/api/v2/reviews/{created.json()['id']}").json() == created.json()
+
+
+def test_a_validation_hook_of_a_field_is_run(api):
+    assert api.post("/api/v2/polite", json=build_book(title="  darn  ")).status_code == 422
+    assert api.post("/api/v2/polite", json=build_book(title="EMMA")).json()["title"] == "Emma"
+
+
+def test_the_validation_hook_of_a_serializer_is_run(api):
+    refused = api.post("/api/v2/polite", json=build_book(title="Emma", author="Emma"))
+    assert refused.json()["error"]["details"] == [{"field": "body", "message": "Nobody is called like a book."}]
+
+
+def test_an_annotation_of_the_queryset_can_be_shown(api):
+    book = make_book()
+    Review.objects.bulk_create(Review(book=book, stars=stars) for stars in (2, 5))
+    assert api.get(f"/api/v2/rated/{book.pk}").json()["rating"] == 3.5
+
+
+def test_a_viewset_may_have_no_queryset_but_get_queryset(api):
+    make_book()
+    praised = make_book()
+    Review.objects.bulk_create(Review(book=praised, stars=5) for _ in range(2))
+    assert [book["id"] for book in api.get("/api/v2/praised").json()["results"]] == [praised.pk]
+
+
+def test_an_overridden_check_of_permissions_counts(api):
+    assert api.get("/api/v2/locked").json()["error"]["message"] == "Closed for holidays"
+
+
+def test_perform_create_may_be_one_save(api):
+    book = build_book()
+    assert [api.post("/api/v2/saving", json=book).status_code for _ in range(2)] == [201, 409]
+
+
+def test_a_method_decorator_of_a_viewset_counts(api):
+    assert "max-age=60" in api.get("/api/v2/cached").headers["Cache-Control"]
+
+
+def test_a_decorated_view_is_called(api):
+    assert "max-age=30" in api.get("/api/v2/decorated").headers["Cache-Control"]
+
+
+def test_arguments_of_as_view_count(api):
+    Review.objects.bulk_create(Review(book=make_book()) for _ in range(2))
+    page = api.get("/api/v2/argued").json()
+    assert (page["count"], len(page["results"])) == (2, 1)
+
+
+def test_arguments_of_as_view_of_our_viewsets_count(api):
+    novel = make_book(genre="Novel")
+    make_book(genre="Poem")
+    assert [book["id"] for book in api.get("/api/v2/argued-books").json()["results"]] == [novel.pk]
+
+
+def test_a_filter_of_rest_framework_filters_books(api):
+    book = make_book(title="Emma")
+    make_book(title="Persuasion")
+    assert [found["id"] for found in api.get("/api/v2/found?search=mma").json()] == [book.pk]
+
+
+def test_a_function_may_be_a_view(api, admin_user):
+    assert api.get("/api/v2/who", headers=create_key_header(admin_user)).json() == {"user": "admin"}
+
+
+def test_the_documents_show_what_an_app_adds(api):
+    paths = api.get("/openapi/v2.json").json()["paths"]
+    assert {"/api/v2/reviews", "/api/v2/reviews/{id}", "/api/v2/who", "/api/v2/rated/{book_id}"} <= paths.keys()
+
+
+def test_our_addresses_have_names():
+    assert reverse("v2:book", args=[7]) == "/api/v2/books/7"
+    assert reverse("v2:review-list") == "/api/v2/reviews"
+    assert reverse("admin:books_book_change", args=[7]) == "/admin/books/book/7/change/"
+    assert resolve("/api/v2/reviews").view_name == "v2:review-list"
+
+
+def test_the_root_of_the_addresses_may_include_ours(client):
+    assert client.get(reverse("hours")).content == b"Open at nine."
+
+
+def test_a_handler404_of_the_root_counts(client):
+    assert client.get("/nowhere/").content == b"Nothing on this shelf."
+
+
+# Middleware and clients of tests
+
+
+def test_middleware_sees_requests_of_pages(client):
+    assert client.get("/accounts/login").headers["X-Greeting"] == "Hello"
+
+
+def test_force_authenticate_makes_a_user_of_the_request(admin_user):
+    client = APIClient()
+    client.force_authenticate(admin_user)
+    assert client.get("/api/v2/who").json() == {"user": "admin"}
+
+
+@override_settings(LIBRARY_ACCESS="protected")
+def test_force_authenticate_opens_a_protected_library(admin_user):
+    client = APIClient()
+    assert client.get("/api/v2/books").status_code == 401
+    client.force_authenticate(admin_user)
+    assert client.get("/api/v2/books").status_code == 200
+
+
+def test_a_view_may_be_called_with_a_request_of_a_factory(admin_user):
+    book = make_book()
+    request = APIRequestFactory().get("/api/v2/books/1")
+    force_authenticate(request, admin_user)
+    view = BookViewSetV2.as_view({"get": "retrieve"})
+    assert view(request, book_id=str(book.pk)).status_code == 200
+
+
+def test_overridden_settings_count(api):
+    with override_settings(LIBRARY_ACCESS="protected"):
+        assert api.get("/api/v2/books").status_code == 401
+    assert api.get("/api/v2/books").status_code == 200
+
+
+def test_queries_of_books_are_counted(django_assert_num_queries):
+    book = make_book()
+    with django_assert_num_queries(1):
+        assert Book.objects.get(pk=book.pk).title == book.title
+
+
+# Models
+
+
+def test_a_book_is_created_changed_and_deleted(api):
+    book = make_book(title="Emma")
+    book.title = "Persuasion"
+    book.save()
+    assert api.get(f"/api/v2/books/{book.pk}").json()["title"] == "Persuasion"
+    pk, _ = book.pk, book.delete()
+    assert api.get(f"/api/v2/books/{pk}").status_code == 404
+
+
+def test_save_takes_update_fields():
+    book = make_book(title="Emma", genre="Novel")
+    book.title = book.genre = "Other"
+    book.save(update_fields=["title"])
+    book.refresh_from_db()
+    assert (book.title, book.genre) == ("Other", "Novel")
+
+
+def test_only_some_fields_may_be_loaded_and_saved():
+    book = Book.objects.only("title").get(pk=make_book().pk)
+    book.title = "Persuasion"
+    book.save()
+    assert Book.objects.get(pk=book.pk).title == "Persuasion"
+
+
+def test_get_or_create_and_update_or_create_work():
+    values = build_book(title="Emma")
+    isbn = values.pop("isbn")
+    book, is_new = Book.objects.get_or_create(isbn=isbn, defaults=values)
+    changed, is_second = Book.objects.update_or_create(isbn=isbn, defaults={"title": "Persuasion"})
+    assert (is_new, is_second, changed.pk, changed.title) == (True, False, book.pk, "Persuasion")
+
+
+def test_what_refers_to_a_book_goes_with_it(api):
+    book = make_book()
+    Review.objects.create(book=book)
+    assert (api.delete(f"/api/v2/books/{book.pk}").status_code, Review.objects.count()) == (204, 0)
+
+
+def test_relations_are_followed_in_both_directions(django_assert_num_queries):
+    book = make_book()
+    Review.objects.create(book=book)
+    with django_assert_num_queries(2):
+        [found] = Book.objects.prefetch_related("reviews").filter(pk=book.pk)
+        assert [review.stars for review in found.reviews.all()] == [3]
+    with django_assert_num_queries(1):
+        assert Review.objects.select_related("book").get().book == book
+
+
+def test_books_are_aggregated_and_annotated():
+    for stars in (1, 3):
+        Review.objects.create(book=make_book(genre="Novel"), stars=stars)
+    assert Book.objects.aggregate(Avg("reviews__stars")) == {"reviews__stars__avg": 2}
+    assert [*Book.objects.values("genre").annotate(Count("pk")).order_by()] == [{"genre": "Novel", "pk__count": 2}]
+
+
+def test_times_are_aware():
+    assert timezone.is_aware(Book.objects.get(pk=make_book().pk).created_at)
+
+
+def test_times_are_truncated_and_subtracted_by_the_database():
+    book = make_book()
+    [row] = Book.objects.values(month=TruncMonth("created_at"), age=timezone.now() - F("created_at"))
+    assert (row["month"].month, row["age"] >= timedelta()) == (book.created_at.month, True)
+
+
+def test_a_form_of_the_model_saves():
+    form = modelform_factory(Book, fields=["title", "author", "year", "isbn", "genre"])(build_book(title="Emma"))
+    assert form.is_valid()
+    assert form.save().title == "Emma"
+
+
+def test_a_transaction_that_fails_changes_nothing():
+    @transaction.atomic
+    def fail():
+        make_book()
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert not Book.objects.exists()
+
+
+def test_on_commit_runs_after_a_change(django_capture_on_commit_callbacks):
+    with django_capture_on_commit_callbacks(execute=True) as callbacks, transaction.atomic():
+        transaction.on_commit(lambda: cache.set("changed", "yes"))
+        make_book()
+    assert (len(callbacks) >= 1, cache.get("changed")) == (True, "yes")
+
+
+def test_fixtures_are_dumped_and_loaded(tmp_path):
+    book = make_book(title="Emma")
+    Review.objects.create(book=book)
+    file = tmp_path / "books.json"
+    call_command("dumpdata", "books.book", "reviews", output=str(file), verbosity=0)
+    book.delete()
+    call_command("loaddata", str(file), verbosity=0)
+    assert (Book.objects.get().title, Review.objects.count()) == ("Emma", 1)
+
+
+# Signals
+
+
+def test_receivers_hear_of_each_change_through_the_interface(api):
+    saved, deleted = follow(post_save), follow(post_delete)
+    pk = api.post("/api/v2/books", json=build_book()).json()["id"]
+    api.put(f"/api/books/{pk}", json={"genre": "Poem"})
+    api.delete(f"/api/books/{pk}")
+    assert (saved, deleted) == ([pk, pk], [pk])
+
+
+def test_the_answer_is_what_a_receiver_stored(api):
+    def shout(sender, instance, **values):
+        if not instance.title.isupper():
+            instance.title = instance.title.upper()
+            instance.save()
+
+    post_save.connect(shout, sender=Book, weak=False, dispatch_uid="ways")
+    created = api.post("/api/v2/books", json=build_book(title="Emma"))
+    read = api.get(f"/api/v2/books/{created.json()['id']}")
+    assert created.json()["title"] == "EMMA"
+    assert (created.json(), created.headers["ETag"]) == (read.json(), read.headers["ETag"])
+
+
+def test_a_receiver_that_fails_undoes_the_change(api):
+    def refuse(sender, **values):
+        raise ZeroDivisionError
+
+    post_save.connect(refuse, sender=Book, weak=False, dispatch_uid="ways")
+    with transaction.atomic():
+        assert api.post("/api/v2/books", json=build_book()).status_code == 500
+    assert not Book.objects.exists()
+
+
+# The admin and templates
+
+
+def test_the_page_of_a_book_has_an_inline(admin_client):
+    book = make_book()
+    address = reverse("admin:books_book_change", args=[book.pk])
+    page = admin_client.get(address).content.decode()
+    assert 'name="reviews-TOTAL_FORMS"' in page
+    form = {"reviews-TOTAL_FORMS": 1, "reviews-INITIAL_FORMS": 0, "reviews-0-book": book.pk, "reviews-0-stars": 5}
+    values = build_book(isbn=book.isbn, title="Emma")
+    initial = {f"initial-{name}": getattr(book, name) for name in values}
+    assert admin_client.post(address, values | initial | form).status_code == 302
+    assert (Book.objects.get().title, Review.objects.get().stars) == ("Emma", 5)
+
+
+def test_a_subclass_of_our_admin_may_take_its_place():
+    from django.contrib import admin
+    from reviews.admin import ReviewedBookAdmin
+
+    assert type(admin.site.get_model_admin(Book)) is ReviewedBookAdmin
+
+
+def test_a_template_of_an_earlier_app_overrides_ours(admin_client):
+    assert "What is new on our shelves" in admin_client.get(reverse("admin:genres")).content.decode()
+
+
+# Settings, commands and the rest
+
+
+def test_a_command_of_an_app_changes_a_thousand_books():
+    for _ in range(1000):
+        make_book(genre="Poem")
+    call_command("rename_genre", "Poem", "Verse")
+    assert Book.objects.filter(genre="Verse", version=2).count() == 1000
+
+
+def test_our_commands_are_called(capsys):
+    make_book(title="Emma")
+    call_command("export_books", format="csv")
+    assert "Emma" in capsys.readouterr().out
+
+
+def test_a_system_check_of_an_app_is_run():
+    assert [message.id for message in checks.run_checks(tags=["reviews"])] == ["reviews.I001"]
+
+
+def test_an_app_needs_no_migration_of_ours():
+    call_command("makemigrations", "books", "oauth", "webhooks", "--check", "--dry-run", verbosity=0)
+
+
+def test_a_logger_of_the_settings_has_its_level():
+    assert logging.getLogger("reviews").getEffectiveLevel() == logging.ERROR
+
+
+def test_the_cache_framework_works():
+    assert cache.get_or_set("shelf", lambda: 7) == cache.get("shelf") == 7
+
+
+def test_mails_are_in_the_outbox():
+    mail.send_mail("Emma", "is here", None, ["ann@example.com"])
+    assert [message.subject for message in mail.outbox] == ["Emma"]
+
+
+@pytest.mark.usefixtures("gettext")
+def test_a_catalog_of_the_settings_overrides_our_texts(client, settings, tmp_path):
+    folder = tmp_path / "de/LC_MESSAGES"
+    folder.mkdir(parents=True)
+    header = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=UTF-8\\n"\n\n'
+    (folder / "django.po").write_text(f'{header}msgid "Sign in"\nmsgstr "Hereinspaziert"\n')
+    subprocess.run(["msgfmt", "-o", folder / "django.mo", folder / "django.po"], check=True)
+    settings.LOCALE_PATHS = [tmp_path, *settings.LOCALE_PATHS]
+    assert "Hereinspaziert" in client.get("/accounts/login", headers={"Accept-Language": "de"}).content.decode()
+
+
+def test_permissions_of_an_app_are_asked(api, django_user_model):
+    ann = django_user_model.objects.create_user("ann")
+    header, body = create_key_header(ann, "read"), {"book": make_book().pk}
+    assert api.post("/api/v2/reviews", json=body, headers=header).status_code == 403
+    ann.user_permissions.set(Permission.objects.filter(codename__in=["add_review", "change_book"]))
+    assert api.post("/api/v2/reviews", json=body, headers=create_key_header(ann)).status_code == 201
+
+
+def test_a_scope_of_the_settings_is_offered(api):
+    assert "reviews" in api.get("/.well-known/oauth-authorization-server").json()["scopes_supported"]
+
+
+def test_force_login_opens_the_admin(client, admin_user):
+    client.force_login(admin_user)
+    assert client.get("/admin/").status_code == 200

@@ -1,0 +1,108 @@
+"""Addresses of version 2 before the library's: its viewsets, decorated, with arguments, and overridden."""
+
+from django.db.models import Avg
+from django.urls import path
+from django.utils.decorators import method_decorator
+from django.views.decorators.cache import cache_control
+from rest_framework import serializers
+from rest_framework.decorators import api_view
+from rest_framework.exceptions import PermissionDenied
+from rest_framework.filters import SearchFilter
+from rest_framework.generics import ListAPIView
+from rest_framework.pagination import PageNumberPagination
+from rest_framework.response import Response
+from reviews.views import ReviewViewSet
+
+from books.api.v2.serializers import BookCreateSerializer, BookSerializer
+from books.api.v2.views import BookViewSetV2
+from books.models import Book
+
+LIST, DETAIL = {"get": "list", "post": "create"}, {"get": "retrieve", "put": "update", "delete": "destroy"}
+
+
+class PoliteSerializer(BookCreateSerializer):
+    def validate_title(self, title):
+        if "darn" in title.lower():
+            raise serializers.ValidationError("Mind your words.")
+        return title.strip().capitalize()
+
+    def validate(self, values):
+        if values["title"] == values["author"]:
+            raise serializers.ValidationError("Nobody is called like a book.")
+        return values
+
+
+class PoliteViewSet(BookViewSetV2):
+    body_serializers = BookViewSetV2.body_serializers | {"create": PoliteSerializer}
+
+
+class RatedSerializer(BookSerializer):
+    rating = serializers.FloatField(read_only=True)
+
+    class Meta(BookSerializer.Meta):
+        fields = [*BookSerializer.Meta.fields, "rating"]
+
+
+class RatedViewSet(BookViewSetV2):
+    """A queryset is annotated, and a field shows it."""
+
+    serializer_class = RatedSerializer
+
+    def get_queryset(self):
+        return super().get_queryset().annotate(rating=Avg("reviews__stars"))
+
+
+class PraisedViewSet(BookViewSetV2):
+    queryset = None
+
+    def get_queryset(self):
+        return Book.objects.filter(reviews__stars=5).distinct()
+
+
+class LockedViewSet(BookViewSetV2):
+    def check_permissions(self, request):
+        super().check_permissions(request)
+        raise PermissionDenied("Closed for holidays")
+
+
+class SavingViewSet(BookViewSetV2):
+    def perform_create(self, serializer):
+        serializer.save()
+
+
+class PlainBookSerializer(serializers.ModelSerializer):
+    class Meta:
+        model = Book
+        fields = ["id", "title", "author"]
+
+
+class FoundBooks(ListAPIView):
+    queryset = Book.objects.order_by("pk")
+    serializer_class = PlainBookSerializer
+    filter_backends = [SearchFilter]
+    search_fields = ["title"]
+
+
+class Page(PageNumberPagination):
+    page_size = 1
+
+
+@api_view()
+def who_am_i(request):
+    return Response({"user": request.user and request.user.get_username()})
+
+
+CachedViewSet = method_decorator(cache_control(max_age=60), name="dispatch")(type("Cached", (BookViewSetV2,), {}))
+urlpatterns = [
+    path("polite", PoliteViewSet.as_view(LIST)),
+    path("rated/<str:book_id>", RatedViewSet.as_view(DETAIL)),
+    path("praised", PraisedViewSet.as_view(LIST)),
+    path("locked", LockedViewSet.as_view(LIST)),
+    path("saving", SavingViewSet.as_view(LIST)),
+    path("cached", CachedViewSet.as_view(LIST)),
+    path("decorated", cache_control(max_age=30)(BookViewSetV2.as_view(LIST))),
+    path("argued", ReviewViewSet.as_view({"get": "list"}, pagination_class=Page)),
+    path("argued-books", BookViewSetV2.as_view({"get": "list"}, queryset=Book.objects.filter(genre="Novel"))),
+    path("found", FoundBooks.as_view()),
+    path("who", who_am_i),
+]
