@@ -149,6 +149,27 @@ def test_middleware_sees_requests_of_pages(client):
     assert client.get("/accounts/login").headers["X-Greeting"] == "Hello"
 
 
+def test_middleware_sees_requests_of_the_interface(api):
+    book = make_book()
+    for address in (f"/api/books/{book.pk}", f"/api/v2/books/{book.pk}", "/api/v2/reviews"):
+        assert api.get(address).headers["X-Greeting"] == "Hello"
+
+
+def test_middleware_may_answer_a_request_of_the_interface(api):
+    assert api.get("/api/v2/books", headers={"X-Refuse": "yes"}).status_code == 451
+
+
+def test_the_client_of_django_reaches_the_interface(client):
+    created = client.post("/api/v2/books", build_book(), content_type="application/json")
+    assert client.get(f"/api/v2/books/{created.json()['id']}").json() == created.json()
+
+
+def test_the_client_of_rest_framework_reaches_the_interface():
+    client = APIClient()
+    created = client.post("/api/books", build_book(), format="json")
+    assert (created.status_code, client.get(f"/api/books/{created.json()['id']}").json()) == (201, created.json())
+
+
 def test_force_authenticate_makes_a_user_of_the_request(admin_user):
     client = APIClient()
     client.force_authenticate(admin_user)
