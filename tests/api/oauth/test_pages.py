@@ -175,8 +175,8 @@ def test_the_consent_page_names_the_app_the_user_the_scopes_and_the_next_address
     text = read_text(api.get("/oauth/authorize", params=build_authorization_request(create_confidential_app())))
     assert "Let Bookshop into the library?" in text
     assert "Signed in as librarian" in text
-    assert "it will be able to Read the library's books Add, change and delete books Either way" in text
-    assert "you will be sent on to https://app.example." in text
+    assert "it will be able to Read the library's books Add, change and delete books The app can do nothing" in text
+    assert "that you may not do yourself. Either way you will be sent on to https://app.example." in text
 
 
 def test_the_consent_page_names_the_scopes_that_are_left_out_and_why(api: httpx.Client) -> None:
@@ -184,7 +184,8 @@ def test_the_consent_page_names_the_scopes_that_are_left_out_and_why(api: httpx.
     application = create_app("shelf", "confidential", CALLBACK, "read write")
     request = build_authorization_request(application, scope="read write webhooks")
     text = read_text(api.get("/oauth/authorize", params=request))
-    assert "it will be able to Read the library's books It also asked for, and will not get" in text
+    assert "it will be able to Read the library's books The app can do nothing that you may not do yourself." in text
+    assert "yourself. It also asked for, and will not get Add, change" in text
     assert "Add, change and delete books: your account may not do that" in text
     assert "Manage webhooks and read events: the library does not allow it to this app" in text
 

@@ -323,12 +323,6 @@ def test_a_consent_to_a_scope_that_the_app_may_not_have_is_refused(api: httpx.Cl
     assert (query["error"], query["state"]) == ("invalid_scope", "from-the-app")
 
 
-def test_the_page_says_that_an_app_may_no_more_than_the_person(api: httpx.Client, bookshop: Application) -> None:
-    sign_in(api, create_librarian())
-    page = api.get("/oauth/authorize", params=build_authorization_request(bookshop))
-    assert "The app can do nothing that you may not do yourself." in page.text
-
-
 def test_no_app_waives_consent(api: httpx.Client, librarian: User) -> None:
     application = create_confidential_app(skip_authorization=True)
     obtain_tokens(api, librarian, application)
