@@ -78,6 +78,9 @@ def check_file(page: Page, path: Path, encoding: str) -> None:
     page.get_by_label("File").set_input_files(path)
     page.get_by_role("button", name="Upload").click()
     # A worker looks into it, whose first start may take a while.
+    expect(page.get_by_text("Line 1 is not UTF-8.")).to_be_visible()
+    expect(page.get_by_label("Encoding")).to_have_value(encoding.lower())
+    page.get_by_role("button", name="Read the file in it").click()
     expect(page.get_by_text(f"Read as CSV with semicolons, {encoding}.")).to_be_visible()
     expect(page.get_by_label("Availability")).to_have_value("Verfügbar")
     page.get_by_role("group", name="If the library has the book").get_by_label("Report an error").check()
