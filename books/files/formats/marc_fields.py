@@ -14,6 +14,7 @@ from django.utils.translation import gettext_noop
 from pymarc import Field, Indicators, Subfield
 from pymarc import Record as MarcRecord
 
+from books.book_fields import BOOK_FIELDS
 from books.files.formats.record_kinds import describe_no_book, describe_unknown_kind
 from books.files.formats.records import (
     AVAILABILITIES,
@@ -54,7 +55,8 @@ DATE = {"c": " "}
 PUBLICATIONS = [Source("264", DATE, " 1"), Source("260", DATE)]
 COPYRIGHTS, LATER_DATES = [Source("264", DATE, "04")], [Source("264", DATE, "23")]
 # The tags that are read in each record; added entries (7..) only where there is no main one (1..).
-READ_TAGS = {"876", "020", "264", "260", *(source.tag for source in (*TITLES, *GENRES, *AUTHORS))}
+SOURCES = (*TITLES, *AUTHORS, *GENRES, *PUBLICATIONS)
+READ_TAGS = {source.tag for source in SOURCES} | {book_field.marc[0] for book_field in BOOK_FIELDS}
 MAIN_TAGS, ADDED_TAGS = ({source.tag for source in AUTHORS if source.tag[0] == group} for group in "17")
 # The medium, whose mark belongs to the title.
 MEDIUM = "h"
@@ -191,6 +193,10 @@ def read_fields(record: MarcRecord, fields: Fields) -> tuple[dict[str, Any], lis
         "genre": find_text(fields, GENRES, is_exact=is_exact),
         "available": AVAILABILITIES.get(find_text(fields, [Source("876", {"j": ""})], is_exact=True), ""),
     }
+    for book_field in BOOK_FIELDS:
+        if book_field.name not in values:
+            tag, _indicators, code = book_field.marc
+            values[book_field.name] = find_text(fields, [Source(tag, {code: ""})], is_exact=is_exact)
     set_warnings = [name_field("020$a", _("It is the ISBN of a set."))] if is_of_set and has_part(fields) else []
     return {name: value for name, value in values.items() if value != ""}, set_warnings
 
