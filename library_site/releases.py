@@ -20,7 +20,7 @@ RELEASES = (
     Release(
         "1.1.0",
         {
-            "books": "0033_channel_labels",
+            "books": "0034_protected_books",
             "oauth": "0002_changed_permissions",
             "webhooks": "0011_unfinished",
         },

@@ -262,11 +262,11 @@ def respond(route: CompiledRoute, request: CompiledRequest) -> tuple[int, dict[s
         response = route.respond(request)
     except Exception as error:
         is_away = isinstance(error, DatabaseError) and connection.connection is None
+        if isinstance(error, DatabaseError):
+            connection.close_if_unusable_or_obsolete()
         # No second try: Django would wait for the same timeout, or repeat a write.
         if request.is_final or is_timeout(error) or is_away or isinstance(error, BODY_REFUSALS):
             return answer_error(request, error)
-        if isinstance(error, DatabaseError):
-            connection.close_if_unusable_or_obsolete()
         return None
     if response is None:
         return None

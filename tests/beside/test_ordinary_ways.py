@@ -24,6 +24,7 @@ from books.api.v2.views import BookViewSetV2
 from books.models import Book
 from tests.support.books import build_book
 from tests.support.oauth_flows import create_key_header
+from tests.support.waiting import PROCESS_TIMEOUT
 
 pytestmark = pytest.mark.django_db
 
@@ -409,7 +410,7 @@ def test_a_catalog_of_the_settings_overrides_our_texts(client, settings, tmp_pat
     folder.mkdir(parents=True)
     header = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=UTF-8\\n"\n\n'
     (folder / "django.po").write_text(f'{header}msgid "Sign in"\nmsgstr "Hereinspaziert"\n')
-    subprocess.run(["msgfmt", "-o", folder / "django.mo", folder / "django.po"], check=True)
+    subprocess.run(["msgfmt", "-o", folder / "django.mo", folder / "django.po"], check=True, timeout=PROCESS_TIMEOUT)
     settings.LOCALE_PATHS = [tmp_path, *settings.LOCALE_PATHS]
     assert "Hereinspaziert" in client.get("/accounts/login", headers={"Accept-Language": "de"}).content.decode()
 

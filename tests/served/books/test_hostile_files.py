@@ -29,7 +29,7 @@ HOSTILE_RESULTS: dict[Callable[[int], bytes], int | str] = {
     hostile_files.nest_marc_xml: LIMIT,
     hostile_files.pad_title: 1,
     hostile_files.open_parentheses: 1,
-    hostile_files.double_strings: LIMIT,
+    hostile_files.double_strings: 1,
     hostile_files.repeat_string: LIMIT,
     hostile_files.repeat_authors: 1,
     hostile_files.pad_authors: 1,

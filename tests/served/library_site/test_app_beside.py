@@ -77,6 +77,7 @@ def test_its_receiver_follows_each_change(client: httpx.Client) -> None:
     assert client.get(f"/api/v2/reviews/{review['id']}").json() == review | {"genre": "Poem"}
 
 
+@pytest.mark.usefixtures("gettext")
 def test_what_a_django_developer_may_rely_on_holds(folder: Path, client: httpx.Client) -> None:
     """Runs after the commands of the document, which make the app's migration."""
     url = f"sqlite:///{folder / 'ways.sqlite3'}"

@@ -54,7 +54,7 @@ class HeaderAuthentication(BaseAuthentication):
 
     def authenticate(self, request: Request) -> tuple[User | None, Credential | None] | None:
         if "User" in request.headers:
-            return User(pk=int(request.headers["User"])), None
+            return User.objects.get_or_create(username=request.headers["User"])[0], None
         key = request.headers.get("Key")
         return (None, Credential(key, ALL_SCOPES, 0, permissions=PERMISSIONS)) if key else None
 
