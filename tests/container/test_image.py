@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 
+from library_site.releases import VERSION
 from tests.support.last_release import restore_last_release
 from tests.support.server import reserve_port
 from tests.support.waiting import PROCESS_TIMEOUT, wait_until
@@ -211,7 +212,7 @@ def test_a_volume_of_the_last_release_is_upgraded_and_does_not_go_back(
     file = volume / "library.sqlite3"
     restore_last_release(f"sqlite:///{file}")
     with image.serve(volume) as container:
-        assert "From Library API 1.0.0 to 1.1.0." in container.log.read_text()
+        assert f"From Library API 1.0.0 to {VERSION}." in container.log.read_text()
         assert httpx.get(f"{container.url}/api/books").json()[0]["title"] == "1"
     with closing(sqlite3.connect(file)) as database, database:
         database.execute(

@@ -69,5 +69,6 @@ def test_the_version_is_that_of_the_library() -> None:
     assert output.startswith(f"Library API {VERSION}, Django 5.2")
 
 
-def test_the_image_has_the_label_of_the_release() -> None:
+def test_the_image_and_the_package_have_the_number_of_the_release() -> None:
     assert f'image.version="{VERSION}"' in Path("Containerfile").read_text()
+    assert f'\nversion = "{VERSION}"' in Path("pyproject.toml").read_text()
