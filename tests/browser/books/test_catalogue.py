@@ -110,7 +110,12 @@ def test_what_the_catalogue_found_does_not_move_the_button_that_is_pressed(
 
     with open_page(browser, library, session) as page:
         page.goto(ADD)
-        for name, value in {"Title": "Emma in Highbury", "Author": "Jane Austen", "Year": "1815", "Genre": "Novel"}.items():
+        for name, value in {
+            "Title": "Emma in Highbury",
+            "Author": "Jane Austen",
+            "Year": "1815",
+            "Genre": "Novel",
+        }.items():
             page.get_by_label(name).fill(value)
         page.route("**/catalogue/", hold)
         page.get_by_label("ISBN").fill(OTHER_ISBNS[3])
