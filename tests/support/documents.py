@@ -1,25 +1,28 @@
-"""Reads what documents say: the programs of the guides, and the table of dependencies."""
+"""Reads what documents say: the programs of the guides, and the comments of the requirements."""
 
 import re
 from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import NamedTuple
 
-DOCS = Path(__file__).parents[2] / "docs"
-APP_DEVELOPERS, DEPENDENCIES = DOCS / "app-developers.md", DOCS / "dependencies.md"
+ROOT = Path(__file__).parents[2]
+APP_DEVELOPERS, REQUIREMENTS = ROOT / "docs/app-developers.md", ROOT / "requirements"
 PACKAGE_OWNERS = packages_distributions()
 
 
 class Dependency(NamedTuple):
     name: str
-    module: str
+    purpose: str
     imports: set[str]
-    loaded: str
 
 
-def list_dependencies() -> list[Dependency]:
-    rows = re.findall(r"^\| `([\w-]+)` .* `([\w/]+\.py)` \| (.+) \|$", DEPENDENCIES.read_text(), re.MULTILINE)
-    return [Dependency(name, module, list_imports(name), loaded) for name, module, loaded in rows]
+def list_dependencies(loaded: str = "") -> list[Dependency]:
+    """Those of run.in below the comment that says when they are loaded; without it all, with those of optional.in."""
+    lines = "".join((REQUIREMENTS / name).read_text() for name in ("run.in", "optional.in"))
+    if loaded:
+        lines = lines.partition(f"Loaded when {loaded} starts")[2].partition("\n#")[0]
+    rows = re.findall(r"^([\w-]+)[^\s#]*(?: +# (.+))?$", lines, re.MULTILINE)
+    return [Dependency(name, purpose, list_imports(name)) for name, purpose in rows if not name.startswith("-")]
 
 
 def list_imports(name: str) -> set[str]:

@@ -5,7 +5,6 @@ import re
 from importlib import import_module
 from pathlib import Path
 
-import pytest
 from django.core.management import get_commands
 from django.utils.module_loading import import_string
 from pytest_django import Settings
@@ -14,7 +13,7 @@ from books.book_fields import REQUIRED_FIELDS
 from books.files.columns.tables import TABLE_DIALECTS
 from library_site.http.errors import CODES_BY_DRF_CODE, CODES_BY_STATUS
 from oauth.scopes import SCOPES
-from tests.support.documents import DEPENDENCIES, list_dependencies
+from tests.support.documents import list_dependencies
 from webhooks.registry import EVENT_KINDS, PING_KIND
 
 ROOT = Path(__file__).parents[3]
@@ -148,19 +147,12 @@ def test_every_target_of_make_exists() -> None:
         assert named <= targets, document
 
 
-@pytest.mark.parametrize(("section", "file"), [("To run", "run.in"), ("With an option", "optional.in")])
-def test_every_dependency_is_documented(section: str, file: str) -> None:
-    lines = (ROOT / "requirements" / file).read_text().splitlines()
-    required = [re.split(r"[\[~=<>]", line)[0] for line in lines if line and not line.startswith("-")]
-    assert sorted(required) == sorted(list_rows(DEPENDENCIES, section))
-    assert {*required} <= {dependency.name for dependency in list_dependencies()}
-
-
-def test_a_dependency_is_used_where_the_document_says() -> None:
-    for dependency in list_dependencies():
-        assert dependency.imports, dependency.name
-        imported = re.compile(rf"\b(?:{'|'.join(dependency.imports)})\b")
-        assert imported.search((ROOT / dependency.module).read_text()), dependency.name
+def test_every_dependency_is_imported_and_says_what_for() -> None:
+    source = "".join(path.read_text() for app in PACKAGES[:4] for path in (ROOT / app).rglob("*.py"))
+    dependencies = list_dependencies()
+    assert [item.name for item in dependencies if not item.purpose] == []
+    patterns = {item.name: rf"\b(?:{'|'.join(item.imports) or 'not installed'})\b" for item in dependencies}
+    assert [name for name, pattern in patterns.items() if not re.search(pattern, source)] == []
 
 
 def test_the_map_names_only_what_there_is() -> None:
