@@ -38,7 +38,7 @@ PAGES = (
     "/admin/books/book/",
     "/admin/books/book/{id}/history/",
 )
-# PgBouncer refuses such parameters (docs/operations/install.md).
+# PgBouncer refuses such parameters (docs/operations/large.md).
 NO_TIMEOUTS = dict.fromkeys(("DATABASE_LOCK_TIMEOUT", "DATABASE_STATEMENT_TIMEOUT", "DATABASE_IDLE_TIMEOUT"), "0")
 POOLER_CONFIGURATION = """
 [databases]
