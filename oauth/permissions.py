@@ -3,6 +3,7 @@
 LIBRARY_ACCESS says which requests need a credential at all.
 """
 
+from contextlib import suppress
 from typing import Any, cast
 
 from django.contrib.auth.models import User
@@ -29,6 +30,8 @@ from oauth.scopes import (
 
 # The scopes that need no credential, by the value of LIBRARY_ACCESS.
 ANONYMOUS_SCOPES: dict[str, set[str]] = {"open": {"read", "write"}, "protect-writes": {"read"}, "protected": set()}
+# No user is given it, and superusers have it.
+UNDECLARED = "undeclared.permission"
 
 
 class InsufficientScope(PermissionDenied):
@@ -104,8 +107,9 @@ class HasUser(BasePermission):
 
 def check_view(request: Request, view: Any, scope: str | None) -> None:
     """Raises NotAuthenticated, InvalidCredential, PermissionDenied."""
-    permissions = get_required_permissions(view, getattr(view, "action", None), str(request.method))
-    require_permission(get_credential(request), scope, permissions)
+    credential = get_credential(request)
+    permissions = get_required_permissions(view, str(request.method)) if credential else NO_PERMISSIONS
+    require_permission(credential, scope, permissions)
 
 
 def get_credential(request: Request) -> Credential | None:
@@ -122,15 +126,28 @@ def get_credential(request: Request) -> Credential | None:
     return credential
 
 
-def get_required_permissions(view: Any, action: str | None, method: str) -> PermissionSet:
-    """Returns what a user needs: `required_permissions` of the view, or, where it has none for the action, Django's
-    permissions of its model. A view without a model needs its scope alone.
+def get_required_permissions(view: Any, method: str) -> PermissionSet:
+    """Returns what a user needs: `required_permissions` of the view by action, or by method for a view without actions.
+    Where it has none, Django's permissions of its model, which reading does not need; a view that tells no model is
+    written to by superusers alone.
     """
-    permissions = getattr(view, "required_permissions", {}).get(action)
+    permissions = getattr(view, "required_permissions", {}).get(getattr(view, "action", method.lower()))
     if permissions is None:
-        model = getattr(getattr(view, "queryset", None), "model", None)
-        permissions = DjangoModelPermissions().get_required_permissions(method, model) if model else ()
+        # Without a handler it is a 405.
+        if method in SAFE_METHODS or not hasattr(view, method.lower()):
+            return NO_PERMISSIONS
+        model = find_model(view)
+        permissions = DjangoModelPermissions().get_required_permissions(method, model) if model else [UNDECLARED]
     return frozenset(permissions)
+
+
+def find_model(view: Any) -> Any:
+    """Returns the model of `get_queryset`, as DjangoModelPermissions asks for it, or None."""
+    # REST framework asserts that a view has a queryset.
+    with suppress(AssertionError):
+        queryset = view.get_queryset() if hasattr(view, "get_queryset") else getattr(view, "queryset", None)
+        return getattr(queryset, "model", None)
+    return None
 
 
 def require_permission(

@@ -37,7 +37,7 @@ from library_site.http.callers import get_caller_key
 from oauth.api_keys import find_key_and_rows
 from oauth.authentication import APIKeyAuthentication, BearerAuthentication, find_credential
 from oauth.credentials import Credential
-from oauth.permissions import LibraryAccess, get_required_permissions, get_required_scope, require_permission
+from oauth.permissions import LibraryAccess, get_required_scope, require_permission
 from oauth.scopes import PermissionSet, list_asked
 from oauth.throttling import CallerThrottle, count_request
 
@@ -87,7 +87,7 @@ class Requirement(NamedTuple):
 
 
 def build_requirement(view: Any, action: str, method: str) -> Requirement:
-    scope, permissions = get_required_scope(method), get_required_permissions(view, action, method)
+    scope, permissions = get_required_scope(method), frozenset(view.required_permissions[action])
     return Requirement(scope, permissions, permissions | list_asked(scope))
 
 

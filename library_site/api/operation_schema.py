@@ -65,7 +65,8 @@ class OperationSchema(AutoSchema):
             for status, document in self.build_responses().items():
                 if str(status) not in responses and not (is_declared and status < 300):
                     responses[str(status)] = self._get_response_for_code(document, str(status))
-            permissions = getattr(self.view, "required_permissions", {}).get(getattr(self.view, "action", ""), ())
+            action = getattr(self.view, "action", self.method.lower())
+            permissions = getattr(self.view, "required_permissions", {}).get(action, ())
             for error in [*self.get_action_errors(), *iter_common_errors(operation, permissions)]:
                 # A response that the operation declares overrides the default.
                 status_text = str(select_error_format(self.path)(error.content, "")[0])

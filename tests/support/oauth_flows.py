@@ -2,6 +2,7 @@
 
 import base64
 import re
+from collections.abc import Iterable
 from hashlib import sha256
 from importlib import import_module
 from typing import Any
@@ -16,7 +17,7 @@ from oauth2_provider.models import Application
 
 from oauth import api_keys
 from oauth.models import Allowance
-from oauth.scopes import SCOPES
+from oauth.scopes import SCOPES, select_permissions
 
 SECRET = "a-secret-as-long-as-those-that-are-generated-for-apps"
 CALLBACK = "https://app.example/callback"
@@ -205,6 +206,12 @@ def find_granted_scope(client: httpx.Client, access_token: str) -> str | None:
 def parse_oauth_error(response: httpx.Response) -> tuple[int, str | None]:
     """Returns the status and the error code of a JSON answer."""
     return response.status_code, response.json().get("error")
+
+
+def create_user(name: str, permissions: Iterable[str]) -> User:
+    user = User.objects.create_user(name)
+    user.user_permissions.set(select_permissions(permissions))
+    return user
 
 
 def create_key_header(user: User, scopes: str = "read write", **options: Any) -> dict[str, str]:

@@ -9,6 +9,7 @@ import pytest
 from django.contrib.auth.models import Group, Permission, User
 from django.core.cache import cache
 from django.core.management import call_command
+from django.db.models import QuerySet
 from django.test.utils import override_settings
 from django.urls import include, path
 from drf_spectacular.utils import extend_schema
@@ -29,6 +30,7 @@ from library_site.api.documents import openapi
 from library_site.http.versions import get_versions
 from tests.support.pages import parse_error
 
+from tests.support.oauth_flows import create_key_header, create_user
 HOMES = {1: "/api", 2: "/api/v2"}
 
 
@@ -52,6 +54,13 @@ class GroupViewSet(viewsets.ModelViewSet[Group]):
 
 class SignedViewSet(GroupViewSet):
     authentication_classes = [BasicAuthentication]
+class ChosenViewSet(GroupViewSet):
+    queryset: Any = None
+
+    def get_queryset(self) -> QuerySet[Group]:
+        return Group.objects.exclude(name=self.request.headers.get("X-Hidden"))
+
+
 
 
 class Page(pagination.PageNumberPagination):
@@ -109,6 +118,13 @@ ERRORS = {"list": serializers.ValidationError(["Bad."]), "nested": serializers.V
 @extend_schema(summary="Make tea", request=GroupSerializer, responses={200: GroupSerializer}, tags=["Tea"])
 @api_view(["POST"])
 def make_tea(request: Request) -> Response:
+class Asked(APIView):
+    required_permissions = {"post": ["books.add_book"]}
+
+    def post(self, request: Request) -> Response:
+        return Response({})
+
+
     data: Any = request.data
     raise ERRORS.get(data.get("error"), Teapot())
 
@@ -136,6 +152,7 @@ urlpatterns = [
     path("api/v2/", include(([*patterns, *get_versions()[2].urlpatterns], "v2"))),
     path("api/", include(([*patterns, *get_versions()[1].urlpatterns], "v1"))),
     *urls.urlpatterns,
+    path("asked", Asked.as_view()),
 ]
 handler404 = urls.handler404
 
@@ -234,6 +251,35 @@ def test_the_document_shows_it_by_its_name(number: int) -> None:
     validate_schema(document)
     home, paths = HOMES[number], document["paths"]
     names = {
+@pytest.mark.parametrize("name", ["groups", "chosen"])
+def test_a_key_does_with_a_model_what_its_user_may(api: httpx.Client, name: str) -> None:
+    """Also where `get_queryset` alone tells the model."""
+    permissions = {"post": "auth.add_group", "patch": "auth.change_group", "delete": "auth.delete_group"}
+    key = create_key_header(create_user("ann", ["books.add_book"]))
+    for method, permission in permissions.items():
+        group = Group.objects.create(name="Few")
+        address = f"/api/v2/{name}" if method == "post" else f"/api/v2/{name}/{group.pk}"
+        send = partial(api.request, method, address, json={"name": "Readers"})
+        assert parse_error(send(headers=key)) == (403, "FORBIDDEN", [])
+        may = create_key_header(create_user(method, [permission, "books.add_book"]))
+        assert send(headers=may).is_success
+        Group.objects.all().delete()
+    assert api.get(f"/api/v2/{name}", headers=key).json() == []
+
+
+def test_a_view_that_tells_no_model_is_written_to_by_superusers(api: httpx.Client) -> None:
+    """Unless `required_permissions` tells who may. Nobody's key may do more with its scope alone."""
+    key = create_key_header(create_user("ann", ["books.add_book"]))
+    refused = api.post("/api/v2/tea", json={}, headers=key)
+    assert parse_error(refused) == (403, "FORBIDDEN", [])
+    assert "undeclared.permission" in refused.json()["error"]["message"]
+    greetings = [api.request(method, "/api/v2/greeting", headers=key) for method in ("GET", "POST")]
+    assert [greeting.status_code for greeting in greetings] == [200, 405]
+    assert api.post("/api/v2/asked", json={}, headers=key).status_code == 200
+    root = create_key_header(User.objects.create_superuser("root"))
+    assert api.post("/api/v2/tea", json={}, headers=root).status_code == 418
+
+
         (address, method): (operation["operationId"], operation["summary"], operation["tags"])
         for address, methods in paths.items()
         for method, operation in methods.items()

@@ -2,22 +2,21 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from types import SimpleNamespace
 
 import httpx
 import pytest
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import User
 from pytest_django import Settings
 
 from books.api.v2.views import BookViewSetV2
 from books.operations.tasks import KINDS
 from books.permissions import BULK_ACTIONS, OPERATION_KINDS
 from oauth.credentials import Credential
-from oauth.permissions import LacksPermission, get_required_permissions, require_permission
+from oauth.permissions import LacksPermission, require_permission
 from oauth.scopes import PERMISSIONS, SCOPES, list_asked, select_permissions
 from tests.support.books import build_book
 from tests.support.credentials import create_token_header
-from tests.support.oauth_flows import create_key_header
+from tests.support.oauth_flows import create_key_header, create_user
 from tests.support.rights import Door, build_rows, iter_doors
 
 DOCUMENT = Path(__file__).parents[3] / "docs/app-developers.md"
@@ -44,12 +43,6 @@ def test_credentials_have_all_permissions_that_a_request_needs_and_no_others() -
     for scope, (_, permissions) in SCOPES.items():
         of_scope = {name for door in DOORS if door.scope == scope for name in door.permissions or ()}
         assert of_scope | (others if scope == "write" else set()) == permissions - {None}, scope
-
-
-def create_user(name: str, permissions: Iterable[str]) -> User:
-    user = User.objects.create_user(name)
-    user.user_permissions.set(select_permissions(permissions))
-    return user
 
 
 def create_headers(name: str, permissions: Iterable[str]) -> list[dict[str, str]]:
@@ -140,12 +133,6 @@ def test_operations_of_others_are_read_by_who_may_see_them_in_the_admin(api: htt
     names = ("change_book", "view_history", "bulk_edit_books")
     keys = [create_key_header(create_user(name, [f"books.{name}"]), SCOPE_NAMES) for name in names]
     assert [api.get(address, headers=key).status_code for key in [head, *keys]] == [200, 403, 200, 200]
-
-
-def test_a_view_of_a_model_beside_ours_asks_for_the_permissions_of_its_model() -> None:
-    view = SimpleNamespace(queryset=Group.objects.all())
-    needed = [get_required_permissions(view, "create", method) for method in ("GET", "POST", "PATCH", "DELETE")]
-    assert needed == [frozenset(), {"auth.add_group"}, {"auth.change_group"}, {"auth.delete_group"}]
 
 
 def test_permissions_of_other_models_are_looked_up(db: None) -> None:
