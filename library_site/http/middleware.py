@@ -10,6 +10,7 @@ from typing import Any
 from django.conf import settings
 from django.core.exceptions import MiddlewareNotUsed
 from django.http import HttpRequest
+from django.urls import is_valid_path
 
 from library_site.http.api_errors import APIError, ErrorContent
 from library_site.http.caching import set_caching
@@ -109,7 +110,7 @@ class AddressMiddleware:
     """Does for programs what CommonMiddleware does for pages: checks Host against ALLOWED_HOSTS (otherwise a web page
     could reach a local library by DNS rebinding), and gives the request its address in its version.
 
-    A slash at the end of the address is ignored.
+    A slash at the end is ignored, unless the address has one, as those of a router.
     """
 
     def __init__(self, get_response: GetResponse) -> None:
@@ -120,9 +121,11 @@ class AddressMiddleware:
             request.get_host()
             choice = request.META.get(VERSION_KEY)
             path = choice.version.home + choice.path if choice else request.path_info
-            shorter_path = path.removesuffix("/")
             # The root itself, such as /api/, stays an address for programs.
-            move_request(request, shorter_path if shorter_path.startswith(PROGRAM_PREFIXES) else path)
+            shorter_path = path.removesuffix("/")
+            if path.endswith("/") and shorter_path.startswith(PROGRAM_PREFIXES) and not is_valid_path(path):
+                path = shorter_path
+            move_request(request, path)
             if choice and choice.query != request.META.get("QUERY_STRING", ""):
                 request.META["QUERY_STRING"] = choice.query
                 # Middleware of others may have read it.

@@ -135,15 +135,18 @@ def greet(request: Request) -> Response:
     return Response({"version": request.version})
 
 
-router, slashed = DefaultRouter(trailing_slash=False), SimpleRouter(trailing_slash=False)
+router, slashed, closed = DefaultRouter(trailing_slash=False), SimpleRouter(trailing_slash=False), SimpleRouter()
+closed.register("closed", GroupViewSet, basename="closed")
 router.register("groups", GroupViewSet)
 slashed.register("shown", ShownViewSet, basename="shown")
 slashed.register("signed", SignedViewSet, basename="signed")
 patterns = [
     *router.urls,
     path("", include(slashed.urls)),
+slashed.register("chosen", ChosenViewSet, basename="chosen")
     path("group-list", GroupList.as_view()),
     *format_suffix_patterns([path("members-only", MembersOnly.as_view())]),
+    *closed.urls,
     path("picture", Picture.as_view()),
     path("tea", make_tea),
     path("greeting", greet),
@@ -182,6 +185,17 @@ def test_a_viewset_of_a_router_reads_and_writes(api: httpx.Client, home: str) ->
 def test_its_pagination_counts(api: httpx.Client) -> None:
     Group.objects.bulk_create(Group(name=name) for name in "abc")
     second = api.get("/api/v2/shown?page=2").json()
+@with_each_version
+def test_its_addresses_may_end_in_a_slash(api: httpx.Client, home: str) -> None:
+    """As those of a router do by default. Where none has, a slash at the end is ignored, as for our own addresses."""
+    created = api.post(f"{home}/closed/", json={"name": "Readers"})
+    address = f"{home}/closed/{created.json()['id']}/"
+    assert (created.status_code, api.get(address).json()) == (201, created.json())
+    assert api.get(f"{home}/").json()["groups"].endswith(f"{home}/groups")
+    assert api.get(f"{home}/groups/").json() == api.get(f"{home}/closed/").json() == [created.json()]
+    assert api.get(f"{home}/books/").status_code == 200
+
+
     assert ([group["name"] for group in second["results"]], second["count"]) == (["c"], 3)
     assert parse_error(api.get("/api/v2/shown?page=3")) == (404, "NOT_FOUND", [])
     assert api.get("/api/v2/group-list?limit=1").json()["next"] == "http://127.0.0.1/api/v2/group-list?limit=1&offset=1"
