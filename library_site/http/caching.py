@@ -30,5 +30,6 @@ def build_cache_control(own: str, is_api: bool, has_credential: bool) -> str:
 
 def add_vary(headers: MutableMapping[str, str], names: Iterable[str]) -> None:
     """Is Django's `patch_vary_headers` for headers alone."""
-    known = headers["Vary"].split(", ") if "Vary" in headers else []
-    headers["Vary"] = ", ".join(dict.fromkeys([*known, *names]))
+    own = headers.get("Vary", "")
+    known = own.lower().replace(" ", "").split(",")
+    headers["Vary"] = ", ".join([*([own] if own else []), *(name for name in names if name.lower() not in known)])

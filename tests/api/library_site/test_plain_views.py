@@ -12,6 +12,8 @@ from django.core.management import call_command
 from django.db.models import QuerySet
 from django.test.utils import override_settings
 from django.urls import include, path
+from django.utils.decorators import method_decorator
+from django.views.decorators.vary import vary_on_headers
 from drf_spectacular.utils import extend_schema
 from drf_spectacular.validation import validate_schema
 from rest_framework import generics, pagination, parsers, renderers, serializers, throttling, viewsets
@@ -28,9 +30,9 @@ from rest_framework.views import APIView
 from library_site import urls
 from library_site.api.documents import openapi
 from library_site.http.versions import get_versions
+from tests.support.oauth_flows import create_key_header, create_user
 from tests.support.pages import parse_error
 
-from tests.support.oauth_flows import create_key_header, create_user
 HOMES = {1: "/api", 2: "/api/v2"}
 
 
@@ -52,8 +54,6 @@ class GroupViewSet(viewsets.ModelViewSet[Group]):
         return Response(self.get_serializer(group).data)
 
 
-class SignedViewSet(GroupViewSet):
-    authentication_classes = [BasicAuthentication]
 class ChosenViewSet(GroupViewSet):
     queryset: Any = None
 
@@ -61,6 +61,8 @@ class ChosenViewSet(GroupViewSet):
         return Group.objects.exclude(name=self.request.headers.get("X-Hidden"))
 
 
+class SignedViewSet(GroupViewSet):
+    authentication_classes = [BasicAuthentication]
 
 
 class Page(pagination.PageNumberPagination):
@@ -73,6 +75,7 @@ class ShownViewSet(GroupViewSet):
     parser_classes = [parsers.JSONParser, parsers.FormParser, parsers.MultiPartParser]
 
 
+@method_decorator(vary_on_headers("accept", "x-shelf"), name="dispatch")
 class GroupList(generics.ListAPIView[Group]):
     queryset = Group.objects.order_by("pk")
     serializer_class = GroupSerializer
@@ -115,9 +118,6 @@ NESTED: Any = {"parts": [{}, {"name": ["Too long."]}], "about": {"shelf": ["Too 
 ERRORS = {"list": serializers.ValidationError(["Bad."]), "nested": serializers.ValidationError(NESTED)}
 
 
-@extend_schema(summary="Make tea", request=GroupSerializer, responses={200: GroupSerializer}, tags=["Tea"])
-@api_view(["POST"])
-def make_tea(request: Request) -> Response:
 class Asked(APIView):
     required_permissions = {"post": ["books.add_book"]}
 
@@ -125,6 +125,9 @@ class Asked(APIView):
         return Response({})
 
 
+@extend_schema(summary="Make tea", request=GroupSerializer, responses={200: GroupSerializer}, tags=["Tea"])
+@api_view(["POST"])
+def make_tea(request: Request) -> Response:
     data: Any = request.data
     raise ERRORS.get(data.get("error"), Teapot())
 
@@ -140,22 +143,22 @@ closed.register("closed", GroupViewSet, basename="closed")
 router.register("groups", GroupViewSet)
 slashed.register("shown", ShownViewSet, basename="shown")
 slashed.register("signed", SignedViewSet, basename="signed")
+slashed.register("chosen", ChosenViewSet, basename="chosen")
 patterns = [
     *router.urls,
+    *closed.urls,
     path("", include(slashed.urls)),
-slashed.register("chosen", ChosenViewSet, basename="chosen")
     path("group-list", GroupList.as_view()),
     *format_suffix_patterns([path("members-only", MembersOnly.as_view())]),
-    *closed.urls,
     path("picture", Picture.as_view()),
     path("tea", make_tea),
+    path("asked", Asked.as_view()),
     path("greeting", greet),
 ]
 urlpatterns = [
     path("api/v2/", include(([*patterns, *get_versions()[2].urlpatterns], "v2"))),
     path("api/", include(([*patterns, *get_versions()[1].urlpatterns], "v1"))),
     *urls.urlpatterns,
-    path("asked", Asked.as_view()),
 ]
 handler404 = urls.handler404
 
@@ -182,9 +185,6 @@ def test_a_viewset_of_a_router_reads_and_writes(api: httpx.Client, home: str) ->
     assert (api.delete(address).status_code, api.get(address).status_code) == (204, 404)
 
 
-def test_its_pagination_counts(api: httpx.Client) -> None:
-    Group.objects.bulk_create(Group(name=name) for name in "abc")
-    second = api.get("/api/v2/shown?page=2").json()
 @with_each_version
 def test_its_addresses_may_end_in_a_slash(api: httpx.Client, home: str) -> None:
     """As those of a router do by default. Where none has, a slash at the end is ignored, as for our own addresses."""
@@ -196,6 +196,9 @@ def test_its_addresses_may_end_in_a_slash(api: httpx.Client, home: str) -> None:
     assert api.get(f"{home}/books/").status_code == 200
 
 
+def test_its_pagination_counts(api: httpx.Client) -> None:
+    Group.objects.bulk_create(Group(name=name) for name in "abc")
+    second = api.get("/api/v2/shown?page=2").json()
     assert ([group["name"] for group in second["results"]], second["count"]) == (["c"], 3)
     assert parse_error(api.get("/api/v2/shown?page=3")) == (404, "NOT_FOUND", [])
     assert api.get("/api/v2/group-list?limit=1").json()["next"] == "http://127.0.0.1/api/v2/group-list?limit=1&offset=1"
@@ -206,6 +209,7 @@ def test_its_renderers_count(api: httpx.Client) -> None:
     assert api.get(address).headers["Content-Type"] == "application/json"
     for shown in (api.get(address, headers={"Accept": "text/html"}), api.get(f"{address}?format=api")):
         assert shown.headers["Content-Type"] == "text/html; charset=utf-8"
+        assert shown.headers["Vary"] == "Accept, Cookie, Authorization, X-API-Key"
         assert "<h1>Shown List</h1>" in shown.text
     assert parse_error(api.get(address, headers={"Accept": "image/png"})) == (406, "NOT_ACCEPTABLE", [])
     assert parse_error(api.get("/api/v2/shown?format=xml")) == (404, "NOT_FOUND", [])
@@ -223,6 +227,10 @@ def test_its_parsers_count(api: httpx.Client) -> None:
     assert api.post("/api/v2/groups", data={"name": "Form"}).status_code == 415
     headers = {"Content-Type": "image/png", "Content-Disposition": "attachment; filename=a.png"}
     assert api.put("/api/v2/picture", content=b"abc", headers=headers).json() == {"bytes": 3}
+
+
+def test_its_vary_is_kept_and_names_no_header_twice(api: httpx.Client) -> None:
+    assert api.get("/api/v2/group-list").headers["Vary"] == "accept, x-shelf, Authorization, X-API-Key"
 
 
 def test_its_permissions_and_throttles_count(api: httpx.Client) -> None:
@@ -243,28 +251,6 @@ def test_who_is_authenticated_in_another_way_has_their_permissions(api: httpx.Cl
         assert post(auth=("ann", "secret")).status_code == 201
 
 
-def test_its_errors_have_the_shape_of_the_version(api: httpx.Client) -> None:
-    teapot = api.post("/api/v2/tea", json={})
-    assert teapot.json() == {
-        "error": {"code": "TEAPOT", "message": "Short and stout", "requestId": teapot.headers["X-Request-ID"]}
-    }
-    assert (teapot.status_code, api.post("/api/tea", json={}).json()) == (418, {"detail": "Short and stout"})
-    assert parse_error(api.post("/api/v2/tea", json={"error": "list"})) == (422, "VALIDATION_ERROR", ["body"])
-    [problem] = api.post("/api/tea", json={"error": "list"}).json()["detail"]
-    assert problem == {"loc": ["body"], "msg": "Bad.", "type": "model_attributes_type"}
-
-
-def test_errors_of_nested_serializers_name_their_place(api: httpx.Client) -> None:
-    fields = ["parts.1.name", "about.shelf"]
-    assert parse_error(api.post("/api/v2/tea", json={"error": "nested"})) == (422, "VALIDATION_ERROR", fields)
-
-
-@pytest.mark.parametrize("number", HOMES)
-def test_the_document_shows_it_by_its_name(number: int) -> None:
-    document = openapi.build_version(number)
-    validate_schema(document)
-    home, paths = HOMES[number], document["paths"]
-    names = {
 @pytest.mark.parametrize("name", ["groups", "chosen"])
 def test_a_key_does_with_a_model_what_its_user_may(api: httpx.Client, name: str) -> None:
     """Also where `get_queryset` alone tells the model."""
@@ -294,6 +280,28 @@ def test_a_view_that_tells_no_model_is_written_to_by_superusers(api: httpx.Clien
     assert api.post("/api/v2/tea", json={}, headers=root).status_code == 418
 
 
+def test_its_errors_have_the_shape_of_the_version(api: httpx.Client) -> None:
+    teapot = api.post("/api/v2/tea", json={})
+    assert teapot.json() == {
+        "error": {"code": "TEAPOT", "message": "Short and stout", "requestId": teapot.headers["X-Request-ID"]}
+    }
+    assert (teapot.status_code, api.post("/api/tea", json={}).json()) == (418, {"detail": "Short and stout"})
+    assert parse_error(api.post("/api/v2/tea", json={"error": "list"})) == (422, "VALIDATION_ERROR", ["body"])
+    [problem] = api.post("/api/tea", json={"error": "list"}).json()["detail"]
+    assert problem == {"loc": ["body"], "msg": "Bad.", "type": "model_attributes_type"}
+
+
+def test_errors_of_nested_serializers_name_their_place(api: httpx.Client) -> None:
+    fields = ["parts.1.name", "about.shelf"]
+    assert parse_error(api.post("/api/v2/tea", json={"error": "nested"})) == (422, "VALIDATION_ERROR", fields)
+
+
+@pytest.mark.parametrize("number", HOMES)
+def test_the_document_shows_it_by_its_name(number: int) -> None:
+    document = openapi.build_version(number)
+    validate_schema(document)
+    home, paths = HOMES[number], document["paths"]
+    names = {
         (address, method): (operation["operationId"], operation["summary"], operation["tags"])
         for address, methods in paths.items()
         for method, operation in methods.items()
