@@ -9,9 +9,7 @@ class BooksConfig(AppConfig):
     verbose_name = _("Library")
 
     def ready(self) -> None:
-        # The imports register checks, the kinds of events, and then the handlers of received events, which need the
-        # kinds.
-        from books import mirroring  # noqa: F401
+        # The imports register checks and the kinds of events.
         from books.models import Change
         from books.search import triggers
         from books.writing import events, id_sequence  # noqa: F401

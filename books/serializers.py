@@ -1,4 +1,4 @@
-"""The rules for the fields of a book (specification, Section 2), for the API, imports and mirrored books, and what
+"""The rules for the fields of a book (specification, Section 2), for the API and imports, and what
 version 2 and events show of it.
 """
 

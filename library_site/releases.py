@@ -29,9 +29,9 @@ RELEASES = (
     Release(
         "1.2.0",
         {
-            "books": "0034_protected_books",
+            "books": "0035_no_mirrors",
             "oauth": "0002_changed_permissions",
-            "webhooks": "0011_unfinished",
+            "webhooks": "0012_no_mirrors",
         },
     ),
 )

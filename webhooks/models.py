@@ -230,7 +230,6 @@ class Source(models.Model):
     name = models.SlugField(_("name"), unique=True)
     form = models.CharField(_("signature form"), max_length=1, choices=SignatureForm, default=SignatureForm.B)
     enabled = models.BooleanField(_("enabled"), default=True)
-    mirrors = models.BooleanField(_("mirrors its books"), default=False)
     created_at = models.DateTimeField(_("created at"), editable=False)
 
     class Meta:

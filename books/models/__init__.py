@@ -9,7 +9,6 @@ from books.models.book import (
     Book,
     DistinctBooks,
     LentBook,
-    MirroredBook,
     SortPrefix,
     UnrecordedWrite,
     sort_expression,

@@ -13,7 +13,6 @@ from django.utils.translation import gettext_noop
 from books.book_fields import FIELDS, MAX_LENGTHS
 from books.fields import DerivedField, FoldedField, ISBN13Field, ISBNField, TimestampField
 from books.match_keys import MatchKey
-from webhooks.models import Source
 
 YEAR_RANGE = (-(2**31), 2**31 - 1)
 # An index row of PostgreSQL holds about 2,700 bytes; 100 characters of any script fit in it.
@@ -186,22 +185,3 @@ class DistinctBooks(models.Model):
 
     def __str__(self) -> str:
         return f"books {self.first_id} and {self.second_id}"
-
-
-class MirroredBook(models.Model):
-    """A book of another library and its copy here. Only `books.mirroring` writes it."""
-
-    source = models.ForeignKey(Source, models.CASCADE, related_name="mirrored_books", db_index=False)
-    # The book's id in the other library, and its version after the latest event. A deletion increases the version.
-    remote_id = models.BigIntegerField()
-    version = models.BigIntegerField()
-    # None after the copy is deleted. The row stays, so that a late event does not add the book again. It stores the
-    # copy's former id, so that a later event can restore the copy.
-    book = models.OneToOneField(Book, models.CASCADE, null=True, related_name="mirrored")
-    former_book_id = models.BigIntegerField(null=True)
-
-    class Meta:
-        constraints = [models.UniqueConstraint(fields=["source", "remote_id"], name="mirrored_once")]
-
-    def __str__(self) -> str:
-        return f"book {self.remote_id} of {self.source}"

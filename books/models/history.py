@@ -23,6 +23,7 @@ class Actor(models.Model):
         ADMIN = "admin", gettext_noop("admin")
         IMPORT = "import", gettext_noop("import")
         COMMAND = "command", gettext_noop("command line")
+        # What releases before 1.2 copied from other libraries.
         MIRROR = "mirror", gettext_noop("mirroring")
         OPERATION = "operation", gettext_noop("change of many books")
 

@@ -4,7 +4,7 @@
 PostgreSQL creates or changes a book with its history and its event in one statement. Deleting or restoring one book
 uses the functions for many.
 
-With `announce=False` there is no event: for mirrored books, which their own library has announced, and for seeds.
+With `announce=False` there is no event: for seeds, and for operations that keep quiet.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any, cast
 
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, IntegrityError, OperationalError, connection, transaction
-from django.db.models import DO_NOTHING, F, QuerySet
+from django.db.models import DO_NOTHING, QuerySet
 from django.db.models.deletion import Collector, get_candidate_relations_to_delete
 from django.utils.translation import gettext_noop
 
@@ -28,7 +28,7 @@ from books.history.records import (
     record_restoration,
 )
 from books.history.states import read_deleted_book
-from books.models import Book, Change, MirroredBook
+from books.models import Book, Change
 from books.writing import events, signals, statements
 from books.writing.id_sequence import reserve_id
 from books.writing.statements import INSERT_COLUMNS, can_combine_statements, insert_rows
@@ -89,9 +89,7 @@ class ConcurrentChange(APIError):
     is_temporary = True
 
 
-def create_book(
-    values: Mapping[str, Any], actor: ActorRef, now: datetime, announce: bool = True, instance: Book | None = None
-) -> BookValues:
+def create_book(values: Mapping[str, Any], actor: ActorRef, now: datetime, instance: Book | None = None) -> BookValues:
     """Returns a new book, and sets its columns on `instance`. `now` is an aware datetime.
 
     Raises IsbnInUse, ConcurrentChange.
@@ -99,7 +97,7 @@ def create_book(
     book = make_row(values, now)
     with nullcontext() if needs_no_transaction() else transaction.atomic():
         with translate_db_errors(book.isbn):
-            pk = statements.insert_row(book, actor, now, announce)
+            pk = statements.insert_row(book, actor, now)
         if pk is None:
             raise IsbnInUse(book.isbn)
         new_book = book._replace(id=pk)
@@ -142,7 +140,6 @@ def delete_book(
     require_state: RequireState | None,
     actor: ActorRef,
     now: datetime,
-    announce: bool = True,
     instance: Book | None = None,
 ) -> dict[str, int]:
     """Deletes a book, unless `require_state` raises. Returns the numbers of deleted rows by model.
@@ -153,13 +150,11 @@ def delete_book(
         book = lock_book(pk)
         if require_state:
             require_state(book)
-        return delete_books([book], actor, now, announce, instance=instance)
+        return delete_books([book], actor, now, instance=instance)
 
 
-def restore_book(
-    pk: int, actor: ActorRef, now: datetime, values: Mapping[str, Any] | None = None, announce: bool = True
-) -> BookValues:
-    """Restores a deleted book under its old id and with a higher version. `values` replace its field values.
+def restore_book(pk: int, actor: ActorRef, now: datetime) -> BookValues:
+    """Restores a deleted book under its old id and with a higher version.
 
     Raises BookNotFound if no book ever had the id or its deletion is unknown, BookExists, IsbnInUse, ConcurrentChange.
     """
@@ -171,10 +166,9 @@ def restore_book(
         deleted_book = deleted_book or read_deleted_book(pk, now)
         if deleted_book is None:
             raise BookNotFound
-        book = deleted_book._replace(**add_derived_values(values or {}))
-        if not restore_books([book], actor, now, announce):
-            raise BookExists if is_there(pk) else IsbnInUse(book.isbn)
-        return read_again(book)
+        if not restore_books([deleted_book], actor, now):
+            raise BookExists if is_there(pk) else IsbnInUse(deleted_book.isbn)
+        return read_again(deleted_book)
 
 
 def add_book_with_id(
@@ -356,10 +350,7 @@ def delete_books(
 
     Returns the numbers of deleted rows by model. Raises BookProtected, ConcurrentChange.
     """
-    pks = [book.id for book in books]
     with translate_db_errors():
-        # The rows of mirrored books keep the id, so that the book can be restored under it.
-        MirroredBook.objects.filter(book__in=pks).update(former_book_id=F("book_id"), book=None)
         counts = delete_rows(books, instance)
         insert_records((record_deletion(book, merged_into) for book in books), actor, now)
     if announce:

@@ -4,22 +4,13 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from django.db import transaction
-from django.utils.translation import gettext_noop
 
 from books.history.actors import ActorRef, record_operation
-from books.models import MirroredBook, Operation
+from books.models import Operation
 from books.writing import changes
 from books.writing.changes import BookNotFound, ConcurrentChange
-from library_site.http.api_errors import APIError
 
 MERGE = "merge"
-
-
-class MirroredBookMerged(APIError):
-    """The book belongs to another library. Its next event would not find the copy."""
-
-    status = 409
-    message = gettext_noop("The book mirrors one of another library: keep it, and merge the other one into it")
 
 
 def merge_books(
@@ -28,7 +19,7 @@ def merge_books(
     """Keeps one of two books, and deletes the other as merged into it. Returns the id of the operation.
 
     `versions` maps both ids to the versions that the user saw. `sources` maps each field to the id of the book whose
-    value is kept. Raises BookNotFound, ConcurrentChange, MirroredBookMerged.
+    value is kept. Raises BookNotFound, ConcurrentChange.
     """
     [other_id] = versions.keys() - {kept_id}
     with transaction.atomic():
@@ -38,8 +29,6 @@ def merge_books(
             raise BookNotFound
         if any(book.version != versions[book.id] for book in books.values()):
             raise ConcurrentChange
-        if MirroredBook.objects.filter(book=other_id).exists():
-            raise MirroredBookMerged
         changes.delete_books([books[other_id]], operation, now, merged_into=kept_id)
         # The isbn of the other book is free now.
         values = {field: getattr(books[pk], field) for field, pk in sources.items() if pk != kept_id}

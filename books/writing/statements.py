@@ -97,18 +97,18 @@ def build_converters() -> tuple[SQLCompiler, Any]:
     return compiler, compiler.get_converters([expression for expression, *_ in compiler.select])
 
 
-def insert_row(book: BookValues, actor: ActorRef, now: datetime, announce: bool) -> int | None:
+def insert_row(book: BookValues, actor: ActorRef, now: datetime) -> int | None:
     """Inserts a new book. Returns its id, or None if another book has its isbn."""
     values = adapt_values(INSERT_COLUMNS, book)
     if can_combine_statements():
         parameters = [*values, *history_params(record_creation(book), actor, now)]
-        event = new_event_params(BOOK_CREATED, events.created_data_parts(book), now) if announce else None
+        event = new_event_params(BOOK_CREATED, events.created_data_parts(book), now)
         return execute_combined(INSERT_BOOK_SQL, parameters, BOOK_CREATED, event, BODY_WITH_ID_SQL)
     rows = fetch_all(INSERT_BOOK_SQL, values)
     if not rows:
         return None
     new_book = book._replace(id=rows[0][0])
-    record_and_publish(record_creation(new_book), events.created_event(new_book) if announce else None, actor, now)
+    record_and_publish(record_creation(new_book), events.created_event(new_book), actor, now)
     return new_book.id
 
 

@@ -1,6 +1,6 @@
 """The rules for the five fields of a book: values, and what the library says of each (specification, Section 2).
 
-Every door reads this table: the API with Django and without it, bulk requests, imports, mirrored books, the admin,
+Every door reads this table: the API with Django and without it, bulk requests, imports, the admin,
 instances, the OpenAPI documents and the compiled decoders.
 """
 
@@ -35,7 +35,7 @@ TOO_LONG = {
 
 
 class Rule(NamedTuple):
-    """A value of a field as JSON, and its problem. A blank text is one for all but version 1 and mirrored books."""
+    """A value of a field as JSON, and its problem. A blank text is one for all but version 1."""
 
     member: str
     literal: str

@@ -59,15 +59,14 @@ class EnabledFilter(YesNoFilter):
 @admin.register(Source)
 class SourceAdmin(SelectionAdmin):
     page_help = _(
-        "A source is another service that sends events to the library, signed with a secret that both know. If "
-        "the service is a library like this one, it can mirror its books: they are copied here, and stay as they "
-        "are there."
+        "A source is another service that sends events to the library, signed with a secret that both know. What "
+        "the library does with them is up to the apps beside it."
     )
     form = SourceForm
     allowed_lookups = ("enabled__exact",)
     empty_sentence = _("No other service sends its events here yet.")
     add_label = _("Add a source")
-    list_display = ("name", "state", "mirroring", "form", "creation_date")
+    list_display = ("name", "state", "form", "creation_date")
     list_filter = (("enabled", EnabledFilter),)
     search_fields = ("name",)
     search_help_text = _("Name")
@@ -79,7 +78,7 @@ class SourceAdmin(SelectionAdmin):
     start = moment_column("created_at", _("added"))
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
-        fields = ["name", "form", "enabled", "mirrors"]
+        fields = ["name", "form", "enabled"]
         secret = ["secret"] if self.has_change_permission(request, obj) or obj is None else []
         return [*fields, *secret, *self.get_readonly_fields(request, obj)]
 
@@ -91,10 +90,6 @@ class SourceAdmin(SelectionAdmin):
         return (
             format_badge(gettext("Enabled"), "good") if source.enabled else format_badge(gettext("Disabled"), "warning")
         )
-
-    @admin.display(description=_("its books"))
-    def mirroring(self, source: Source) -> str:
-        return gettext("are copied here") if source.mirrors else gettext("stay there")
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         return {}

@@ -35,12 +35,12 @@ def store_dead_event(source: Source) -> Received:
 def test_a_source_is_added_with_a_secret_that_is_made_or_given(root: Client, caplog: pytest.LogCaptureFixture) -> None:
     given = " a secret of the branch, with spaces "
     with caplog.at_level("DEBUG"):
-        made = read_secrets(root.post(f"{SOURCES}add/", build_source_form(mirrors="on")))["Secret"]
+        made = read_secrets(root.post(f"{SOURCES}add/", build_source_form()))["Secret"]
         response = root.post(f"{SOURCES}add/", build_source_form(name="attic", secret=given), follow=True)
     assert given.strip() not in read_text(response)
     assert given not in caplog.text
     source, other = Source.objects.order_by("pk")
-    assert (source.name, source.form, source.enabled, source.mirrors) == ("branch", "B", True, True)
+    assert (source.name, source.form, source.enabled) == ("branch", "B", True)
     assert [list(inbox.iter_secrets(row)) for row in (source, other)] == [[made], [given]]
     assert "/webhooks/receive/branch" in read_text(root.get(f"{SOURCES}{source.pk}/change/"))
     pages = [root.get(f"{SOURCES}{row.pk}/{page}/") for row in (source, other) for page in ("change", "history")]

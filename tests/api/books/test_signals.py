@@ -33,8 +33,6 @@ from tests.support.operations import (
     run_operations,
     skip_delays,
 )
-from tests.support.sources import build_event, create_source
-from webhooks import inbox
 from webhooks.models import Event
 
 Act = Callable[[], object]
@@ -105,16 +103,6 @@ def import_file(library: Library) -> Act:
     return lambda: call_command("import_books", path, on_match="replace", take_doubtful=True)
 
 
-def mirror_change(library: Library) -> Act:
-    source, book = create_source(mirrors=True), build_book(isbn="there", isbn13=None, available=True)
-    for version, kind in enumerate(("created", "updated")):
-        inbox.process_due(10, lambda: 0.5)
-        data = {"book": {**book, "id": 7, "version": version, "year": version}, "previous": {}}
-        event = build_event(event=f"book.{kind}", api_version=2, data=data)
-        inbox.store_event(source, event["id"], event["event"], httpx.Request("POST", "/", json=event).content)
-    return lambda: inbox.process_due(10, lambda: 0.5)
-
-
 def merge(library: Library) -> Act:
     kept, other = create_book(title="Ema").pk, create_book(title="Emma").pk
     return lambda: merge_books(kept, {kept: 1, other: 1}, {"title": other}, library.head, timezone.now())
@@ -136,7 +124,6 @@ WAYS: dict[str, tuple[Callable[[Library], Act], dict[str, int]]] = {
     "deletion": (delete_many, {"deleted": 2}),
     "undo of a deletion": (undo_deletion, {"created": 2}),
     "import": (import_file, {"created": 1, "updated": 1}),
-    "mirrored change": (mirror_change, {"updated": 1}),
     "merge": (merge, {"updated": 1, "deleted": 1}),
     "create": (lambda _: lambda: Book.objects.create(**build_book()), {"created": 1}),
     "save": (save_instance, {"updated": 1}),
@@ -144,7 +131,6 @@ WAYS: dict[str, tuple[Callable[[Library], Act], dict[str, int]]] = {
     "seed_books": (lambda _: lambda: call_command("seed_books", count=3), {"created": 3}),
 }
 MARKS = {
-    "mirror": [pytest.mark.unannounced],
     "seed_b": [pytest.mark.unannounced, pytest.mark.unrecorded],
 }
 
@@ -216,7 +202,7 @@ def read_stored() -> list[Any]:
 
 @pytest.mark.parametrize(
     "name",
-    ["PATCH", "restore", "bulk", "edit", "undo of a deletion", "import", "mirrored change", "merge", "save"],
+    ["PATCH", "restore", "bulk", "edit", "undo of a deletion", "import", "merge", "save"],
 )
 @pytest.mark.unannounced
 def test_a_receiver_that_raises_undoes_the_change(library: Library, name: str) -> None:

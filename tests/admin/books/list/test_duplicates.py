@@ -11,7 +11,7 @@ from django.test import Client
 from django.utils import timezone
 
 from books import summaries
-from books.models import Book, Change, DistinctBooks, MirroredBook, Operation
+from books.models import Book, Change, DistinctBooks, Operation
 from books.search.duplicates import Pair, mark_distinct
 from books.writing.changes import BookNotFound
 from books.writing.merging import merge_books
@@ -21,7 +21,6 @@ from tests.support.books_admin import LIST, RECENT_CHANGES, change_book, create_
 from tests.support.history import list_entries
 from tests.support.oauth_flows import create_key_header
 from tests.support.operations import run_operations
-from tests.support.sources import create_source
 
 DUPLICATES = f"{LIST}duplicates/"
 FIELDS = ("title", "author", "year", "isbn", "genre", "available")
@@ -189,18 +188,6 @@ def test_the_younger_book_can_be_kept(head: Client) -> None:
     merge(head, older, younger, kept=younger.pk, **{f"member_{name}": younger.pk for name in FIELDS})
     assert Book.objects.get().pk == younger.pk
     assert Operation.objects.get().changed == 1
-
-
-def test_a_mirrored_book_is_not_merged_away(head: Client) -> None:
-    kept, other = create_book(), create_book()
-    MirroredBook.objects.create(source=create_source("north"), remote_id=1, version=1, book=other)
-    assert "keep it" in read_text(merge(head, kept, other))
-    head.cookies["django_language"] = "de"
-    assert "Behalten Sie es" in read_text(merge(head, kept, other))
-    assert Book.objects.count() == 2
-    assert not Operation.objects.exists()
-    merge(head, kept, other, kept=other.pk)
-    assert Book.objects.get().pk == other.pk
 
 
 def test_what_changed_since_the_page_is_not_merged(head: Client) -> None:

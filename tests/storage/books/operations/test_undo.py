@@ -198,7 +198,7 @@ def test_an_undo_takes_as_many_queries_for_one_book_as_for_many(head: ActorRef) 
 def test_books_that_were_restored_since_or_whose_isbn_is_in_use_stay(head: ActorRef) -> None:
     books = [create_book(isbn=f"I-{number}") for number in range(3)]
     deletion = do_deletion(head)
-    changes.restore_book(books[0].pk, find_anybody(), timezone.now(), {"title": "Emma"})
+    changes.restore_book(books[0].pk, find_anybody(), timezone.now())
     changes.restore_book(books[1].pk, find_anybody(), timezone.now())
     delete_book(books[1])
     create_book(isbn="I-2")
@@ -208,7 +208,7 @@ def test_books_that_were_restored_since_or_whose_isbn_is_in_use_stay(head: Actor
         (books[1].pk, "exists", ""),
         (books[2].pk, "isbn_in_use", ""),
     ]
-    assert sorted(Book.objects.values_list("isbn", "title")) == [("I-0", "Emma"), ("I-2", "Pride and Prejudice")]
+    assert sorted(Book.objects.values_list("isbn", flat=True)) == ["I-0", "I-2"]
     assert count_items(undo) == (3, 0, 0, 3, 0)
 
 

@@ -93,6 +93,14 @@ def test_a_filled_library_is_upgraded(last_release: str, new_schema: list[tuple[
     assert describe_schema(last_release) == new_schema
 
 
+def test_a_book_that_the_last_release_copied_can_be_deleted(last_release: str) -> None:
+    call_command("migrate", verbosity=0)
+    with connection.cursor() as cursor:
+        for table in ("books_book", "webhooks_received", "webhooks_sourcesecret", "webhooks_source"):
+            cursor.execute(f"DELETE FROM {table}")  # noqa: S608  # our own tables
+    assert fetch_all(last_release, "SELECT count(*) FROM books_mirroredbook") == [(1,)]
+
+
 def test_an_upgrade_that_stopped_in_the_middle_is_refused(last_release: str) -> None:
     """Django would report that there is nothing to do."""
     fetch_all(last_release, FORGET)
