@@ -1,17 +1,10 @@
-// Lending: Enter puts a scan into a queue, from which the scans are sent one by one. A scan stays in the queue, and in
-// the browser's storage, until the library has answered it: nothing is lost when the library is out of reach, when the
-// session ends, or when the page is loaded again. A request names the wanted state and the version that was seen, so
-// sending it again changes nothing more.
+// Lending: Enter puts a scan into the queue of this tab, from which the scans are sent one by one. A request without an
+// answer stops the queue until "Try again", the next scan, or the network is back: nothing is lost while the tab is open.
+// A request names the wanted state and the version that was seen, so sending it again changes nothing more.
 'use strict';
 {
     const REPEAT_TIME = 2000;
     const ANSWER_TIME = 15000;
-    const FIRST_PAUSE = 500;
-    const MAX_PAUSE = 15000;
-    const MAX_RETRY_AFTER = 60;
-    const MAX_FAILURES = 5;
-    const KEPT_SCANS = 200;
-    const KEPT_TIME = 12 * 3600 * 1000;
     const STATE_KEYS = {F2: 'lent', F8: 'available'};
     const OPPOSITES = {lent: 'available', available: 'lent'};
 
@@ -19,76 +12,15 @@
     const texts = document.querySelector('.lending').dataset;
     const form = element('form');
     const box = element('code');
-    const tones = element('tones');
-    const rows = new Map();
     const recentCodes = new Map();
-    // The scans of one person in one page, the oldest first, those that wait and those that are answered.
-    const prefix = `library.lending.${texts.user}.`;
-    let scans = [];
-    let lastNumber = 0;
+    // The oldest first, those that wait and those that are answered.
+    const scans = [];
     let isSending = false;
-    let pauses = 0;
-    let endPause = () => {};
-    let audio = null;
 
     // The request got no answer that settles it, so it has to be sent again.
-    class Unsettled extends Error {
-        constructor(text, {seconds = NaN, isFailure = false} = {}) {
-            super(text);
-            this.seconds = seconds;
-            this.isFailure = isFailure;
-        }
-    }
+    class Unsettled extends Error {}
 
-    const makeId = () => {
-        const random = crypto.getRandomValues(new Uint32Array(2));
-        return [Date.now(), ++lastNumber, ...random].map(number => number.toString(36)).join('-');
-    };
-    const key = prefix + makeId();
-
-    // Storage
-
-    const store = () => {
-        const oldest = Date.now() - KEPT_TIME;
-        const settled = scans.filter(scan => scan.outcome !== 'waiting');
-        const dropped = new Set(settled.filter((scan, index) => index < settled.length - KEPT_SCANS || scan.at < oldest));
-        for (const scan of dropped) {
-            rows.get(scan.id)?.remove();
-            rows.delete(scan.id);
-        }
-        scans = scans.filter(scan => !dropped.has(scan));
-        try {
-            localStorage.setItem(key, JSON.stringify(scans));
-            return true;
-        } catch {
-            showTrouble(texts.unsaved);
-            return false;
-        }
-    };
-
-    const takeOver = oldKey => {
-        const oldScans = JSON.parse(localStorage.getItem(oldKey) || '[]');
-        scans = [...oldScans, ...scans];
-        if (store()) {
-            localStorage.removeItem(oldKey);
-        }
-        rows.forEach(row => row.remove());
-        rows.clear();
-        scans.forEach(showRow);
-        send();
-    };
-
-    // Takes over the scans of pages that are closed. An open page holds a lock; this waits until it is released.
-    const takeOverOthers = () => {
-        const otherKeys = Object.keys(localStorage).filter(name => name.startsWith(prefix) && name !== key);
-        for (const oldKey of otherKeys) {
-            if (navigator.locks) {
-                navigator.locks.request(oldKey, () => takeOver(oldKey));
-            } else {
-                takeOver(oldKey);
-            }
-        }
-    };
+    const isWaiting = scan => scan.outcome === 'waiting';
 
     // Display
 
@@ -115,61 +47,30 @@
     const makeRow = () => element('row').content.firstElementChild.cloneNode(true);
 
     const showRow = scan => {
-        let item = rows.get(scan.id);
-        if (!item) {
-            item = document.createElement('li');
-            item.append(makeRow());
-            rows.set(scan.id, item);
+        if (!scan.row) {
+            const item = document.createElement('li');
+            scan.row = makeRow();
+            item.append(scan.row);
             element('rows').prepend(item);
             element('heading').hidden = false;
         }
-        fill(item.firstElementChild, scan);
+        fill(scan.row, scan);
     };
 
     const showWaiting = () => {
-        const count = scans.filter(scan => scan.outcome === 'waiting').length;
+        const count = scans.filter(isWaiting).length;
         element('waiting').textContent = count ? `${texts.waiting} ${count}` : '';
     };
 
     const showTrouble = text => {
-        if (element('trouble').textContent !== text) {
-            element('trouble').textContent = text;
-            element('sign-in').hidden = text !== texts.signedOut && text !== texts.otherUser;
-            if (text) {
-                play(false);
-            }
-        }
+        element('trouble').textContent = text;
+        element('again').hidden = !text;
+        element('sign-in').hidden = text !== texts.signedOut && text !== texts.otherUser;
     };
 
     // Says what was not put into the queue.
     const say = text => {
         element('latest').textContent = text;
-        play(false);
-    };
-
-    const play = isGood => {
-        try {
-            if (tones.checked) {
-                playTone(isGood);
-            }
-        } catch {
-            // A computer without sound lends all the same.
-            tones.checked = false;
-        }
-    };
-
-    const playTone = isGood => {
-        audio ??= new AudioContext();
-        audio.resume();
-        const [oscillator, volume] = [audio.createOscillator(), audio.createGain()];
-        const end = audio.currentTime + (isGood ? 0.1 : 0.35);
-        oscillator.frequency.value = isGood ? 880 : 220;
-        oscillator.type = isGood ? 'sine' : 'square';
-        volume.gain.setValueAtTime(isGood ? 0.3 : 0.15, audio.currentTime);
-        volume.gain.linearRampToValueAtTime(0, end);
-        oscillator.connect(volume).connect(audio.destination);
-        oscillator.start();
-        oscillator.stop(end);
     };
 
     // Sending
@@ -205,19 +106,20 @@
         }
     };
 
-    const request = async (scan, address, options = {}) => {
-        const headers = {Accept: 'application/json', 'X-Request-ID': scan.id};
-        const {answer, text} = await ask(address, {...options, headers});
+    // `values` are sent by POST, with the token of the page.
+    const request = async (address, values = null, isRenewed = false) => {
+        const token = form.elements.namedItem('csrfmiddlewaretoken').value;
+        const options = values && {method: 'POST', body: new URLSearchParams({...values, csrfmiddlewaretoken: token})};
+        const {answer, text} = await ask(address, {...options, headers: {Accept: 'application/json'}});
         if (answer.type === 'opaqueredirect') {
             throw new Unsettled(texts.signedOut);
         }
-        if (answer.status === 403) {
+        if (answer.status === 403 && !isRenewed) {
             await renewToken();
-            throw new Unsettled(texts.busy);
+            return request(address, values, true);
         }
-        if (answer.status === 409 || answer.status === 429 || answer.status >= 500) {
-            const seconds = parseInt(answer.headers.get('Retry-After'), 10);
-            throw new Unsettled(texts.busy, {seconds, isFailure: answer.status === 500});
+        if ([403, 409, 429].includes(answer.status) || answer.status > 500) {
+            throw new Unsettled(texts.busy);
         }
         try {
             return {status: answer.status, body: answer.ok ? JSON.parse(text) : null};
@@ -229,16 +131,14 @@
 
     const settle = (scan, outcome, note = '') => {
         Object.assign(scan, {outcome, note: [scan.note, note].filter(Boolean).join(' ')});
-        store();
         showRow(scan);
         element('latest').replaceChildren(fill(makeRow(), scan));
-        play(outcome === 'changed');
     };
 
     // The scans before it are settled, so it is known what there is to undo.
     const prepareUndo = scan => {
-        const original = scans.find(other => other.id === scan.undoes);
-        if (original?.outcome !== 'changed') {
+        const original = scan.undoes;
+        if (original.outcome !== 'changed') {
             return false;
         }
         const {book, version, wanted} = original;
@@ -248,16 +148,15 @@
 
     // After an undo the book is as the scan before the undone one left it, so that one can be undone, too.
     const updateUndone = ({undoes, book, version}) => {
-        const original = scans.find(scan => scan.id === undoes);
-        for (const scan of scans.filter(other => original && other.book?.id === book.id)) {
-            if (scan.version === original.book.version) {
+        for (const scan of scans.filter(other => undoes && other.book?.id === book.id)) {
+            if (scan.version === undoes.book.version) {
                 scan.version = version;
             }
         }
     };
 
     const lookUp = async scan => {
-        const {status, body} = await request(scan, `${texts.find}?${new URLSearchParams({code: scan.code})}`);
+        const {status, body} = await request(`${texts.find}?${new URLSearchParams({code: scan.code})}`);
         if (status !== 200) {
             settle(scan, 'refused', texts.failed);
         } else if (!body.book) {
@@ -270,21 +169,16 @@
 
     const change = async scan => {
         const {id, version} = scan.book;
-        const token = form.elements.namedItem('csrfmiddlewaretoken').value;
-        const body = new URLSearchParams({csrfmiddlewaretoken: token, book: id, version, state: scan.wanted});
-        if (scan.isSent) {
-            body.set('repeated', 'on');
-        }
+        const values = {book: id, version, state: scan.wanted, ...scan.isSent && {repeated: 'on'}};
         scan.isSent = true;
-        store();
-        const answer = await request(scan, texts.change, {method: 'POST', body});
+        const answer = await request(texts.change, values);
         if (answer.status === 200) {
             scan.version = answer.body.version;
             updateUndone(scan);
             settle(scan, 'changed');
-        } else if (answer.status === 412 && !scan.undoes) {
-            Object.assign(scan, {book: null, isSent: false});
-            throw new Unsettled('', {seconds: 0});
+        } else if (answer.status === 412 && !scan.undoes && !scan.wasStale) {
+            // It is looked up once more.
+            Object.assign(scan, {book: null, isSent: false, wasStale: true});
         } else {
             settle(scan, 'refused', {404: texts.gone, 412: texts.changed}[answer.status] || texts.failed);
         }
@@ -298,19 +192,12 @@
         if (!scan.book) {
             await lookUp(scan);
         }
-        if (scan.outcome === 'waiting' && scan.book.state === scan.wanted) {
+        if (isWaiting(scan) && scan.book.state === scan.wanted) {
             settle(scan, 'unchanged');
-        } else if (scan.outcome === 'waiting') {
+        } else if (isWaiting(scan)) {
             await change(scan);
         }
     };
-
-    const pause = seconds => new Promise(resolve => {
-        const ownTime = Math.min(FIRST_PAUSE * 2 ** pauses, MAX_PAUSE);
-        endPause = resolve;
-        setTimeout(resolve, seconds >= 0 ? Math.min(seconds, MAX_RETRY_AFTER) * 1000 : ownTime);
-        pauses += 1;
-    });
 
     const send = async () => {
         showWaiting();
@@ -319,40 +206,26 @@
         }
         isSending = true;
         try {
-            for (let scan; (scan = scans.find(other => other.outcome === 'waiting'));) {
-                await sendOne(scan);
+            for (let scan; (scan = scans.find(isWaiting));) {
+                await carryOut(scan);
+                showTrouble('');
                 showWaiting();
             }
-        } finally {
-            isSending = false;
-        }
-    };
-
-    const sendOne = async scan => {
-        try {
-            await carryOut(scan);
-            pauses = 0;
-            showTrouble('');
         } catch (error) {
             if (!(error instanceof Unsettled)) {
                 throw error;
             }
-            scan.failures = (scan.failures || 0) + error.isFailure;
-            if (scan.failures >= MAX_FAILURES) {
-                settle(scan, 'refused', texts.failed);
-            } else {
-                showTrouble(error.message);
-                await pause(error.seconds);
-            }
+            showTrouble(error.message);
+        } finally {
+            isSending = false;
         }
     };
 
     // Input
 
     const enqueue = members => {
-        const scan = {id: makeId(), at: Date.now(), outcome: 'waiting', note: '', ...members};
+        const scan = {outcome: 'waiting', note: '', ...members};
         scans.push(scan);
-        store();
         showRow(scan);
         send();
     };
@@ -361,7 +234,6 @@
 
     const selectState = state => {
         form.elements.namedItem('state').value = state;
-        sessionStorage.setItem(prefix, state);
         box.focus();
     };
 
@@ -374,14 +246,14 @@
 
     const undo = () => {
         const last = scans.findLast(
-            scan => !scan.undoes && !scan.isUndone && (scan.outcome === 'waiting' || scan.outcome === 'changed')
+            scan => !scan.undoes && !scan.isUndone && ['waiting', 'changed'].includes(scan.outcome)
         );
         if (!last) {
             say(texts.nothing);
             return;
         }
         last.isUndone = true;
-        enqueue({undoes: last.id, code: last.code, wanted: OPPOSITES[last.wanted], book: null});
+        enqueue({undoes: last, code: last.code, wanted: OPPOSITES[last.wanted], book: null});
     };
 
     const isUndoKey = event => event.key.toLowerCase() === 'z' && (event.ctrlKey || event.metaKey) && !event.shiftKey;
@@ -417,19 +289,19 @@
         undo();
         box.focus();
     });
-    tones.addEventListener('change', () => {
-        localStorage.setItem('library.tones', tones.checked ? 'on' : 'off');
+    element('again').addEventListener('click', () => {
+        send();
         box.focus();
     });
+    window.addEventListener('beforeunload', event => {
+        if (scans.some(isWaiting)) {
+            event.preventDefault();
+        }
+    });
     for (const name of ['online', 'focus']) {
-        window.addEventListener(name, () => endPause());
+        window.addEventListener(name, send);
     }
 
-    selectState(sessionStorage.getItem(prefix) || readState());
-    tones.checked = localStorage.getItem('library.tones') !== 'off';
+    selectState(readState());
     element('tools').hidden = false;
-    if (navigator.locks) {
-        navigator.locks.request(key, () => new Promise(() => {}));
-    }
-    takeOverOthers();
 }
