@@ -58,8 +58,18 @@ def test_the_target_starts_and_stops_each_unit() -> None:
         assert any(line.startswith("MemoryMax=") for line in lines), unit
 
 
-def test_the_script_is_one_of_the_shell() -> None:
-    assert run("sh", "-n", str(FOLDER / "library")) == (0, "")
+def test_the_script_runs_a_command_with_what_the_units_have(tmp_path: Path) -> None:
+    (tmp_path / "systemd-run").write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    (tmp_path / "systemd-run").chmod(0o700)
+    status, output = run("sh", "-c", f'PATH={tmp_path}; . "$0"', str(FOLDER / "library"), "seed_books", "two words; $x")
+    program, *arguments = output.splitlines()[-4:]
+    assert (status, arguments) == (0, ["manage.py", "seed_books", "two words; $x"])
+    properties = {line.partition("=")[2] for line in output.splitlines() if line.startswith("--property=")}
+    assert len(properties) == 5
+    for unit in UNITS:
+        lines = unit.read_text().splitlines()
+        assert properties < set(lines)
+        assert any(line.startswith(f"ExecStart={program} manage.py ") for line in lines)
 
 
 def test_the_units_run_commands_that_exist() -> None:
