@@ -173,7 +173,7 @@ def begin_import(
 
 
 def count_writable(file: ImportFile, shown: Operation, *, take_doubtful: bool) -> int:
-    """Returns how many records an import would write: of a check alone, because the library may have changed since."""
+    """Returns how many records an import after this check would write; 0 after an import."""
     if shown.kind != CHECK:
         return 0
     counts = get_counts(shown)

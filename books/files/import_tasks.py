@@ -54,10 +54,7 @@ NOT_IMPORTED_SENTENCE = ngettext_lazy("%(count)s record not imported", "%(count)
 
 
 class FileParameters(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The parameters of an operation on a file. Operations have others besides.
-
-    `check` is the id of the check that started an import, which uses its corrections.
-    """
+    """The parameters of a preview, a check or an import. `check` is the check whose corrections an import uses."""
 
     file: int
     encoding: str
@@ -67,11 +64,10 @@ class FileParameters(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class RecordTask(Task):
-    """Decides about the records of a file. Its keys are their positions.
+    """Decides about the records of a file, in their order: its cursor is the position of a record.
 
-    Its parameters and results belong to the operation, not to the file, because a file can be checked again by other
-    rules while a check is running. After a failure, its iterator is not used again: the worker creates another task,
-    which reads from the cursor.
+    Parameters and results belong to the operation, not to the file, because a file can be checked by other rules while
+    a check is running. After a failure the worker creates another task, which reads from the cursor.
     """
 
     # The verdicts of the books that it changes.

@@ -222,8 +222,8 @@ def find_ids(pks: Collection[int], earlier: SeenRecords) -> set[int]:
 def find_ids_by_text(
     column: str, former: RecordKey, texts: Collection[str | None], earlier: SeenRecords
 ) -> dict[str | None, int]:
-    """Returns the id of the first book for each of these texts. `former` is the key for books whose text the import has
-    changed.
+    """Returns for each text the lowest id of the books that had it before the import. `former` is the key of texts that
+    the import has changed since.
     """
     wanted = {text for text in texts if text}
     rows = Book.objects.filter(**{f"{column}__in": wanted}).order_by("-pk").values_list(column, "pk") if wanted else []

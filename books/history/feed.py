@@ -54,7 +54,7 @@ def read_feed(filters: Filters, start: Start, limit: int) -> Page[Entry]:
 
 
 def list_items(condition: Q, step: Q, loan: Q, start: Start, limit: int) -> Sequence[int]:
-    """Returns ids. An operation matches `loan` if its newest change does, so that its other changes are not read."""
+    """Returns ids of changes. Of an operation only the newest change is compared with `loan`, so no others are read."""
     columns = [F(name) for name in BY_TIME]
     beyond = build_condition(columns, adapt_key(start.key), descending=True) if start.key else Q()
     steps = Change.objects.order_by(*order_by(columns, descending=True)).values("pk")

@@ -62,7 +62,7 @@ class UndoTask(Task):
         books = changes.lock_books({step.book_id for step in steps})
         rows = list_changes_since(steps)
         touched = find_touched([row for row in rows if row.operation_id not in self.related_ids])
-        # The changes of earlier undos take changes back; those of others are no part of the chain.
+        # What earlier undos of the chain took back already.
         undo_ids = self.related_ids - {operation.pk, operation.undo_of_id}
         undone_versions = {row.book_id: row.version for row in rows if row.operation_id in undo_ids}
         last_versions = {row.book_id: row.version for row in rows}
@@ -194,10 +194,7 @@ def list_operation_changes(operation: Operation) -> QuerySet[Change]:
 
 
 def find_related(operation: Operation) -> set[int]:
-    """Returns the operation at the start of a chain of undos, and all undos in the chain.
-
-    Changes of a cancelled undo count as changes of the chain, even if that undo was undone.
-    """
+    """Returns the operation at the start of this chain of undos, and all undos in it, also cancelled ones."""
     first_id = operation.pk
     while parent_id := Operation.objects.filter(pk=first_id).values_list("undo_of", flat=True).first():
         first_id = parent_id

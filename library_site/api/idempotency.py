@@ -103,10 +103,9 @@ def validate_key(key: str) -> str:
 
 
 def hash_key(key: str, request: Request, fingerprint: str) -> str:
-    """Returns the key of the stored response: it includes the caller, because callers may use the same keys.
+    """Returns the key of the stored response, which includes the caller: two callers may send the same key.
 
-    Anonymous callers with one address may be different people. The hash of their request is part of the key, so that
-    no client gets the response to another client's request, or an error because of it.
+    Anonymous callers at one address may be different people, so their keys include the hash of the request, too.
     """
     parts = [get_caller_key(request), key, *([fingerprint] if is_anonymous(request) else [])]
     return hash_name("\n".join(parts))

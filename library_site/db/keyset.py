@@ -51,7 +51,7 @@ def read_page(rows: QuerySet[Any], start: Start, limit: int, *, descending: bool
 
 
 def link_pages(page: Page[T], start: Start, descending: bool) -> Page[T]:
-    """Gives an empty page the key of a neighbouring page that begins with the row of the start.
+    """Links an empty page back to the page from which its start key came.
 
     `descending` is the direction in which the page was read.
     """

@@ -33,8 +33,8 @@ Fields = Mapping[str, Sequence[Field]]
 
 
 class Source(NamedTuple):
-    """A field that may have a value. `separators` are the subfields of the value, each with the text before it in a
-    record without ISBD punctuation. `indicators` are the second ones that count, all if empty.
+    """A field that may have the value, and its subfields, each with the text that is put before it in a record without
+    ISBD punctuation. `indicators` are the second indicators that count; if empty, all do.
     """
 
     tag: str

@@ -118,8 +118,8 @@ kept_connections: list[sqlite3.Connection] = []
 
 
 def keep_open(path: str) -> None:
-    """Keeps a connection of this process. With the last one SQLite deletes the file that readers share (-shm), and to
-    make it anew a full disk has no room: nobody could read.
+    """Opens a connection that ends with this process. When the last one is closed, SQLite deletes the file that readers
+    share (-shm). On a full disk it could not be created again, and nobody could read.
     """
     # A database that is missing is not created: requests are answered 503 until it is there.
     with suppress(sqlite3.OperationalError):

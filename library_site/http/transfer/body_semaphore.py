@@ -1,9 +1,8 @@
 """Bounds how many threads of a process read bodies.
 
-A client that does not send its body blocks a thread: the server's `read` returns when the bytes have arrived or the
-client has disconnected. Nothing can interrupt it. A response before its end stops the whole process, because the server
-then waits for it while it holds Python's lock. So only some threads may read bodies at a time, and two clients never
-get all of them if there are three or more.
+A client that does not send its body blocks a thread: nothing can interrupt the server's `read`, and a response before
+it ends would block the whole process. So only some threads read bodies at a time, and of three or more no two clients
+get all.
 """
 
 import time
