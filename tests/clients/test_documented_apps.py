@@ -23,7 +23,7 @@ from tests.support.oauth_flows import submit_consent
 from tests.support.server import Service, reserve_port, run_in_shell, wait_for_port
 from tests.support.waiting import PROCESS_TIMEOUT
 
-FLASK_APP, _ = list_code_blocks(APP_DEVELOPERS, "python")
+(FLASK_APP,) = list_code_blocks(APP_DEVELOPERS, "python")
 EXPRESS_APP, _ = list_code_blocks(APP_DEVELOPERS, "js")
 MAX_LINES = 50
 REGISTRATION = """

@@ -47,14 +47,18 @@ class Door(NamedTuple):
         path = re.sub(r"\{(\w+)\}", lambda match: "0" * 12 if match[1] == "key_id" else "0", self.path)
         return f"{self.home}{path}"
 
-    def format_row(self) -> str:
+    @property
+    def needs(self) -> str:
         permissions = ", ".join(f"`{name.partition('.')[2]}`" for name in self.permissions or ()) or "none"
-        return f"| {self.name} | {f'`{self.scope}`' if self.scope else 'any'} | {permissions} |"
+        return f"| {f'`{self.scope}`' if self.scope else 'any'} | {permissions} |"
 
 
 def build_rows(doors: Iterable[Door]) -> list[str]:
-    """Returns the rows of the document. Both versions have the same."""
-    return [row for *_, row in sorted({(door.path, door.method, door.format_row()) for door in doors})]
+    """Returns the rows of the document, one for what requests need. Both versions have the same."""
+    requests: dict[str, list[str]] = {}
+    for _, _, name, needs in sorted({(door.path, door.method, door.name, door.needs) for door in doors}):
+        requests.setdefault(needs, []).append(name)
+    return [f"{needs} {'; '.join(requests[needs])} |" for needs in sorted(requests)]
 
 
 def iter_patterns(patterns: Sequence[Any], prefix: str = "") -> Iterator[tuple[str, URLPattern]]:

@@ -27,7 +27,7 @@ SCOPE_NAMES = " ".join(SCOPES)
 def test_the_document_has_the_table_of_all_rights() -> None:
     """Each action of a view is in it: a new route, or a new action, must say what it needs."""
     assert [(door.home, door.name) for door in DOORS if door.permissions is None] == []
-    heading = "| request | scope | permissions of the user |\n|---|---|---|\n"
+    heading = "| scope | permissions of the user | requests |\n|---|---|---|\n"
     printed = DOCUMENT.read_text().partition(heading)[2].partition("\n\n")[0].splitlines()
     assert printed == build_rows(DOORS)
 
