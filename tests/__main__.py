@@ -26,7 +26,7 @@ NODE_MODULES = Path(__file__).parent / "clients" / "node_modules"
 # The folder of a test says on which databases it runs: what can differ runs on both.
 DIFFERENT = ["tests/storage"]
 # The runs on SQLite, the longest first: each has a file of its own.
-RUNS = [["tests/served"], ["tests/browser", "tests/clients"], ["tests/rules", "tests/api"], ["tests/admin"], DIFFERENT]
+RUNS = [["tests/served"], DIFFERENT, ["tests/api"], ["tests/browser"], ["tests/admin", "tests/rules", "tests/clients"]]
 SQLITE, POSTGRESQL = "SQLite", "PostgreSQL"
 # It takes as long as all others of its folder, and runs in CI alone: a whole suite in a tree with the recipes.
 RECIPES = "tests/served/library_site/test_recipes.py"
@@ -92,8 +92,8 @@ def run_suites(urls: dict[str, str], arguments: list[str]) -> list[str]:
             )
         print(f"\nThe suite on {' and '.join(urls)}", flush=True)
         runs = choose_runs(list(urls), arguments)
-        # Each waits from time to time, so there is one more than processors.
-        with ThreadPoolExecutor((os.cpu_count() or 1) + 1) as executor:
+        # Each waits from time to time, so there are two more than processors.
+        with ThreadPoolExecutor((os.cpu_count() or 1) + 2) as executor:
             failed = [*executor.map(lambda run: run_pytest(run, urls[run.database]), runs)]
     return [run.describe() for run, has_failed in zip(runs, failed, strict=True) if has_failed]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.__main__ import BOTH, DIFFERENT, POSTGRESQL, RECIPES, RUNS, SQLITE, Run, choose_runs
+from tests.__main__ import DIFFERENT, POSTGRESQL, RUNS, SQLITE, choose_runs
 
 ROOT = Path(__file__).parents[3]
 MODULES = [str(path.relative_to(ROOT)) for path in (ROOT / "tests").rglob("test_*.py")]
@@ -22,15 +22,3 @@ def test_each_module_runs_once_and_what_can_differ_on_both_databases(monkeypatch
     assert [run.arguments for run in runs if run.database == POSTGRESQL] == [DIFFERENT]
     assert [run.arguments[:-1] for run in runs if run.database == SQLITE] == RUNS
     assert choose_runs([SQLITE], []) == [run for run in runs if run.database == SQLITE]
-
-
-def test_a_database_of_ones_own_runs_everything_and_so_do_both_when_asked() -> None:
-    assert choose_runs(["the database of DATABASE_URL"], []) == [Run("the database of DATABASE_URL", [])]
-    assert choose_runs([SQLITE, POSTGRESQL], [BOTH]) == [Run(SQLITE, []), Run(POSTGRESQL, [])]
-
-
-def test_only_ci_proves_recipes(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert (ROOT / RECIPES).exists()
-    for value, recipes in (("", []), ("true", [Run(SQLITE, [RECIPES])])):
-        monkeypatch.setenv("CI", value)
-        assert [run for run in choose_runs([SQLITE, POSTGRESQL], []) if RECIPES in run.arguments] == recipes

@@ -9,7 +9,7 @@ from tests.support.sources import create_source
 from webhooks.models import Delivery, Event, Received
 
 pytestmark = pytest.mark.usefixtures("db")
-ROWS = 3_000
+ROWS = 1_000
 
 
 def fill_lists() -> dict[str, QuerySet[Delivery] | QuerySet[Received]]:

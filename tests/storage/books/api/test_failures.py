@@ -2,15 +2,13 @@
 
 import json
 import os
-import subprocess
-import sys
 from typing import Any
 
 import httpx
 from django.db import connection
 
 from tests.support.books import build_book
-from tests.support.waiting import PROCESS_TIMEOUT
+from tests.support.forked_commands import run_forked
 
 REQUEST_ALL = """
 import httpx, json
@@ -53,14 +51,7 @@ MISSING_DATABASES = {
 
 def test_a_library_without_its_database_answers_503() -> None:
     environment = os.environ | {"DATABASE_URL": MISSING_DATABASES[connection.vendor]}
-    process = subprocess.run(
-        [sys.executable, "-c", REQUEST_ALL],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=PROCESS_TIMEOUT,
-    )
+    process = run_forked(environment, "shell", "-v0", "-c", REQUEST_ALL)
     root, *books = json.loads(process.stdout)
     assert root[0] == 200
     assert books == [[503, {"detail": "The library is out of reach, try again later"}]] * 5

@@ -150,6 +150,7 @@ def test_an_import_goes_on_after_the_disk_was_full(monkeypatch: pytest.MonkeyPat
         # Until the connection is closed.
         cursor.execute(f"PRAGMA max_page_count = {pages + 10}")
     failures = count_calls(monkeypatch, worker, "release_operation")
+    monkeypatch.setattr(worker, "RECONNECT_DELAY", 0.01)
     run_operations(operation)
     assert failures
     assert (operation.state, count_items(operation)) == ("done", (count, count, 0, 0, 0))

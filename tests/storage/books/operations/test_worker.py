@@ -20,7 +20,7 @@ from books.operations.edits import Edit
 from books.operations.lifecycle import OperationEnded, OperationNotFound, cancel_operation, store_operation
 from books.operations.selection_tasks import EditTask
 from books.operations.tasks import Batch, BatchCounts, OperationFailed
-from books.operations.worker import FAILURE_RETRIES, MAX_CONFLICTS, MAX_PROBLEMS, OperationRunner
+from books.operations.worker import FAILURE_RETRIES, MAX_PROBLEMS, OperationRunner
 from books.writing import changes
 from books.writing.changes import ConcurrentChange
 from library_site.db.sql import get_database_time
@@ -224,6 +224,7 @@ def test_a_batch_that_always_meets_another_change_ends_the_operation(
 ) -> None:
     """A row of the history that should not be there stops it each time. What was done before stays."""
     monkeypatch.setattr(worker, "RETRY_DELAY", 0)
+    monkeypatch.setattr(worker, "MAX_CONFLICTS", 3)
     monkeypatch.setattr(worker, "FIRST_BATCH_SIZE", 1)
     first, second = create_book(), create_book()
     operation = begin_deletion(head)
@@ -239,12 +240,13 @@ def test_a_batch_that_always_meets_another_change_ends_the_operation(
 
 def test_changes_that_meet_one_batch_after_another_end_nothing(head: ActorRef, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "RETRY_DELAY", 0)
+    monkeypatch.setattr(worker, "MAX_CONFLICTS", 3)
     monkeypatch.setattr(worker, "FIRST_BATCH_SIZE", 1)
     monkeypatch.setattr(worker, "BATCH_SIZES", dict.fromkeys(worker.BATCH_SIZES, 1))
     for _ in range(2):
         create_book()
     operation = begin_edit(head, SET_LENT)
-    write_batch, results = EditTask.write_batch, ([ConcurrentChange()] * MAX_CONFLICTS + [None]) * 2
+    write_batch, results = EditTask.write_batch, ([ConcurrentChange()] * worker.MAX_CONFLICTS + [None]) * 2
 
     def write_at_last(task: EditTask, *arguments: Any) -> BatchCounts:
         if error := results.pop():

@@ -33,8 +33,8 @@ def test_a_statement_that_was_interrupted_is_one(raw: sqlite3.Connection) -> Non
 
 
 @sqlite_alone
-def test_a_lock_of_another_program_is_one(raw: sqlite3.Connection) -> None:
-    execute("PRAGMA busy_timeout = 1")
+def test_a_lock_of_another_program_is_one(raw: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("library_site.db.sqlite.base.SQLITE_TIMEOUT", 0.01)
     with closing(connect(f"sqlite:///{connection.settings_dict['NAME']}")) as program:
         program.execute("BEGIN IMMEDIATE")
         with pytest.raises(OperationalError) as failure:
