@@ -1,6 +1,7 @@
 """Fixtures of all tests: clients of the application in this process, the served library, and its users."""
 
 import gc
+import logging
 import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -39,6 +40,9 @@ hypothesis.settings.register_profile("thorough", deadline=None, max_examples=20)
 # Chosen on the command line with `--hypothesis-profile=long`.
 hypothesis.settings.register_profile("long", deadline=None, max_examples=20_000)
 hypothesis.settings.load_profile("thorough" if "CI" in os.environ else "suite")
+
+# The client of the tests logs its requests, which are not the library's, where LOG_LEVEL is not set.
+logging.getLogger("httpx").setLevel(logging.WARNING)
 
 # Migrations fill these, and no test changes them.
 TABLES_OF_MIGRATIONS = {"auth_permission", "django_content_type", "django_migrations"}

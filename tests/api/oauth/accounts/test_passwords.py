@@ -193,6 +193,7 @@ def test_the_token_is_in_no_log_and_no_address_of_the_page(
     api: httpx.Client, jane: User, caplog: pytest.LogCaptureFixture
 ) -> None:
     link = get_link(api)
+    caplog.clear()
     [token] = parse_qs(urlsplit(link).query)["token"]
     with caplog.at_level(logging.DEBUG, logger="library_site"):
         page = api.get(link)
