@@ -11,15 +11,8 @@ from django.test import Client
 
 # Queries, ids and selections that no link or form of the admin contains, but that anybody can send.
 ODD_QUERIES = [
-    "q=%00",
-    "q=" + "word+" * 500,
-    "q='",
-    "o=99",
-    "o=-3.1.2",
-    "p=9999999999999999999",
-    "e=1",
-    "_facets=1",
-]
+    "q=%00", "q=" + "word+" * 500, "q='", "o=99", "o=-3.1.2", "p=9999999999999999999", "e=1", "_facets=1",
+]  # fmt: skip
 ODD_IDS = ["abc", "%00", "9" * 23, "9" * 5000, "%D9%A1", "-1", "_00"]
 ODD_SELECTIONS = ["abc", "\0", "9" * 23, "9" * 5000, "", "1.5", "{}"]
 

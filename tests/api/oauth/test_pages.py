@@ -33,18 +33,10 @@ from tests.support.oauth_flows import (
 )
 
 PAGES = [
-    "/accounts/login",
-    "/accounts/logout",
-    "/accounts/apps",
-    "/accounts/profile",
-    "/accounts/password",
-    "/accounts/password/forgotten",
-    "/accounts/password/sent",
-    "/accounts/password/new",
-    "/accounts/password/set",
-    "/accounts/two-factor",
-    "/oauth/authorize",
-]
+    "/accounts/login", "/accounts/logout", "/accounts/apps", "/accounts/profile", "/accounts/password",
+    "/accounts/password/forgotten", "/accounts/password/sent", "/accounts/password/new", "/accounts/password/set",
+    "/accounts/two-factor", "/oauth/authorize",
+]  # fmt: skip
 
 
 def create_user(name: str = "reader") -> User:

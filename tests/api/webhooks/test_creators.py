@@ -30,17 +30,11 @@ URL = "https://receiver.example/hook"
 SPAN = {"events": ["*"], "after": "2026-01-01T00:00:00Z"}
 # Each operation on one endpoint, with a body that would succeed on an endpoint of one's own.
 OPERATIONS: list[tuple[str, str, Any, int]] = [
-    ("GET", "", None, 200),
-    ("PATCH", "", {"url": "https://elsewhere.example/"}, 200),
-    ("POST", "/secret", None, 201),
-    ("POST", "/secret/promote", None, 200),
-    ("POST", "/ping", None, 202),
-    ("POST", "/replay", SPAN, 202),
-    ("GET", "/deliveries", None, 200),
-    ("GET", "/deliveries/{delivery}", None, 200),
-    ("POST", "/deliveries/{delivery}/redeliver", None, 202),
-    ("DELETE", "", None, 204),
-]
+    ("GET", "", None, 200), ("PATCH", "", {"url": "https://elsewhere.example/"}, 200), ("POST", "/secret", None, 201),
+    ("POST", "/secret/promote", None, 200), ("POST", "/ping", None, 202), ("POST", "/replay", SPAN, 202),
+    ("GET", "/deliveries", None, 200), ("GET", "/deliveries/{delivery}", None, 200),
+    ("POST", "/deliveries/{delivery}/redeliver", None, 202), ("DELETE", "", None, 204),
+]  # fmt: skip
 
 
 @pytest.fixture

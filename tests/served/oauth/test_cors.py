@@ -9,34 +9,15 @@ from tests.support.server import serve_library
 
 ORIGINS = ["https://shop.example", "http://localhost:5173"]
 SHARED_ADDRESSES = [
-    "/api/books",
-    "/api/books/1",
-    "/api/v2/books",
-    "/api/v2/nothing",
-    "/oauth/token",
-    "/oauth/token/",
-    "/oauth/refresh",
-    "/oauth/resource",
-    "/oauth/revoke",
-    "/oauth/revoke/",
-    "/openapi.json",
-    "/openapi/v2.json",
-    "/.well-known/oauth-authorization-server",
-    "/.well-known/jwks.json",
-    "/.well-known/oauth-protected-resource",
+    "/api/books", "/api/books/1", "/api/v2/books", "/api/v2/nothing", "/oauth/token", "/oauth/token/",
+    "/oauth/refresh", "/oauth/resource", "/oauth/revoke", "/oauth/revoke/", "/openapi.json", "/openapi/v2.json",
+    "/.well-known/oauth-authorization-server", "/.well-known/jwks.json", "/.well-known/oauth-protected-resource",
     "/.well-known/oauth-protected-resource/api",
-]
+]  # fmt: skip
 OTHER_ADDRESSES = [
-    "/",
-    "/docs",
-    "/openapi.html",
-    "/oauth/authorize",
-    "/oauth/introspect",
-    "/oauth/tokens",
-    "/accounts/login",
-    "/admin/login/",
-    "/static/oauth/token",
-]
+    "/", "/docs", "/openapi.html", "/oauth/authorize", "/oauth/introspect", "/oauth/tokens", "/accounts/login",
+    "/admin/login/", "/static/oauth/token",
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
