@@ -2,21 +2,17 @@
 
 import logging
 import subprocess
-from datetime import timedelta
 
 import pytest
 from django.contrib.auth.models import Permission
-from django.core import checks, mail
+from django.core import checks
 from django.core.cache import cache
 from django.core.management import call_command
 from django.db import transaction
-from django.db.models import Avg, Count, F
-from django.db.models.functions import TruncMonth
+from django.db.models import Avg, Count
 from django.db.models.signals import post_delete, post_save
 from django.forms import modelform_factory
-from django.test.utils import override_settings
 from django.urls import resolve, reverse
-from django.utils import timezone
 from rest_framework.test import APIClient, APIRequestFactory, force_authenticate
 from reviews.models import Review
 
@@ -53,12 +49,6 @@ def no_receivers():
 
 
 # Views and addresses
-
-
-def test_a_viewset_of_a_router_is_served(api):
-    created = api.post("/api/v2/reviews", json={"book": make_book(genre="Novel").pk, "stars": 4})
-    assert (created.status_code, created.json()["genre"]) == (201, "Novel")
-    assert api.get(f"/api/v2/reviews/{created.json()['id']}").json() == created.json()
 
 
 def test_a_validation_hook_of_a_field_is_run(api):
@@ -160,29 +150,10 @@ def test_middleware_may_answer_a_request_of_the_interface(api):
     assert api.get("/api/v2/books", headers={"X-Refuse": "yes"}).status_code == 451
 
 
-def test_the_client_of_django_reaches_the_interface(client):
-    created = client.post("/api/v2/books", build_book(), content_type="application/json")
-    assert client.get(f"/api/v2/books/{created.json()['id']}").json() == created.json()
-
-
-def test_the_client_of_rest_framework_reaches_the_interface():
-    client = APIClient()
-    created = client.post("/api/books", build_book(), format="json")
-    assert (created.status_code, client.get(f"/api/books/{created.json()['id']}").json()) == (201, created.json())
-
-
 def test_force_authenticate_makes_a_user_of_the_request(admin_user):
     client = APIClient()
     client.force_authenticate(admin_user)
     assert client.get("/api/v2/who").json() == {"user": "admin"}
-
-
-@override_settings(LIBRARY_ACCESS="protected")
-def test_force_authenticate_opens_a_protected_library(admin_user):
-    client = APIClient()
-    assert client.get("/api/v2/books").status_code == 401
-    client.force_authenticate(admin_user)
-    assert client.get("/api/v2/books").status_code == 200
 
 
 def test_a_view_may_be_called_with_a_request_of_a_factory(admin_user):
@@ -191,18 +162,6 @@ def test_a_view_may_be_called_with_a_request_of_a_factory(admin_user):
     force_authenticate(request, admin_user)
     view = BookViewSetV2.as_view({"get": "retrieve"})
     assert view(request, book_id=str(book.pk)).status_code == 200
-
-
-def test_overridden_settings_count(api):
-    with override_settings(LIBRARY_ACCESS="protected"):
-        assert api.get("/api/v2/books").status_code == 401
-    assert api.get("/api/v2/books").status_code == 200
-
-
-def test_queries_of_books_are_counted(django_assert_num_queries):
-    book = make_book()
-    with django_assert_num_queries(1):
-        assert Book.objects.get(pk=book.pk).title == book.title
 
 
 # Models
@@ -215,35 +174,6 @@ def test_a_book_is_created_changed_and_deleted(api):
     assert api.get(f"/api/v2/books/{book.pk}").json()["title"] == "Persuasion"
     pk, _ = book.pk, book.delete()
     assert api.get(f"/api/v2/books/{pk}").status_code == 404
-
-
-def test_save_takes_update_fields():
-    book = make_book(title="Emma", genre="Novel")
-    book.title = book.genre = "Other"
-    book.save(update_fields=["title"])
-    book.refresh_from_db()
-    assert (book.title, book.genre) == ("Other", "Novel")
-
-
-def test_only_some_fields_may_be_loaded_and_saved():
-    book = Book.objects.only("title").get(pk=make_book().pk)
-    book.title = "Persuasion"
-    book.save()
-    assert Book.objects.get(pk=book.pk).title == "Persuasion"
-
-
-def test_get_or_create_and_update_or_create_work():
-    values = build_book(title="Emma")
-    isbn = values.pop("isbn")
-    book, is_new = Book.objects.get_or_create(isbn=isbn, defaults=values)
-    changed, is_second = Book.objects.update_or_create(isbn=isbn, defaults={"title": "Persuasion"})
-    assert (is_new, is_second, changed.pk, changed.title) == (True, False, book.pk, "Persuasion")
-
-
-def test_what_refers_to_a_book_goes_with_it(api):
-    book = make_book()
-    Review.objects.create(book=book)
-    assert (api.delete(f"/api/v2/books/{book.pk}").status_code, Review.objects.count()) == (204, 0)
 
 
 def test_relations_are_followed_in_both_directions(django_assert_num_queries):
@@ -263,31 +193,10 @@ def test_books_are_aggregated_and_annotated():
     assert [*Book.objects.values("genre").annotate(Count("pk")).order_by()] == [{"genre": "Novel", "pk__count": 2}]
 
 
-def test_times_are_aware():
-    assert timezone.is_aware(Book.objects.get(pk=make_book().pk).created_at)
-
-
-def test_times_are_truncated_and_subtracted_by_the_database():
-    book = make_book()
-    [row] = Book.objects.values(month=TruncMonth("created_at"), age=timezone.now() - F("created_at"))
-    assert (row["month"].month, row["age"] >= timedelta()) == (book.created_at.month, True)
-
-
 def test_a_form_of_the_model_saves():
     form = modelform_factory(Book, fields=["title", "author", "year", "isbn", "genre"])(build_book(title="Emma"))
     assert form.is_valid()
     assert form.save().title == "Emma"
-
-
-def test_a_transaction_that_fails_changes_nothing():
-    @transaction.atomic
-    def fail():
-        make_book()
-        raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        fail()
-    assert not Book.objects.exists()
 
 
 def test_on_commit_runs_after_a_change(django_capture_on_commit_callbacks):
@@ -295,16 +204,6 @@ def test_on_commit_runs_after_a_change(django_capture_on_commit_callbacks):
         transaction.on_commit(lambda: cache.set("changed", "yes"))
         make_book()
     assert (len(callbacks) >= 1, cache.get("changed")) == (True, "yes")
-
-
-def test_fixtures_are_dumped_and_loaded(tmp_path):
-    book = make_book(title="Emma")
-    Review.objects.create(book=book)
-    file = tmp_path / "books.json"
-    call_command("dumpdata", "books.book", "reviews", output=str(file), verbosity=0)
-    book.delete()
-    call_command("loaddata", str(file), verbosity=0)
-    assert (Book.objects.get().title, Review.objects.count()) == ("Emma", 1)
 
 
 # Signals
@@ -316,29 +215,6 @@ def test_receivers_hear_of_each_change_through_the_interface(api):
     api.put(f"/api/books/{pk}", json={"genre": "Poem"})
     api.delete(f"/api/books/{pk}")
     assert (saved, deleted) == ([pk, pk], [pk])
-
-
-def test_the_answer_is_what_a_receiver_stored(api):
-    def shout(sender, instance, **values):
-        if not instance.title.isupper():
-            instance.title = instance.title.upper()
-            instance.save()
-
-    post_save.connect(shout, sender=Book, weak=False, dispatch_uid="ways")
-    created = api.post("/api/v2/books", json=build_book(title="Emma"))
-    read = api.get(f"/api/v2/books/{created.json()['id']}")
-    assert created.json()["title"] == "EMMA"
-    assert (created.json(), created.headers["ETag"]) == (read.json(), read.headers["ETag"])
-
-
-def test_a_receiver_that_fails_undoes_the_change(api):
-    def refuse(sender, **values):
-        raise ZeroDivisionError
-
-    post_save.connect(refuse, sender=Book, weak=False, dispatch_uid="ways")
-    with transaction.atomic():
-        assert api.post("/api/v2/books", json=build_book()).status_code == 500
-    assert not Book.objects.exists()
 
 
 # The admin and templates
@@ -370,11 +246,11 @@ def test_a_template_of_an_earlier_app_overrides_ours(admin_client):
 # Settings, commands and the rest
 
 
-def test_a_command_of_an_app_changes_a_thousand_books():
-    for _ in range(1000):
+def test_a_command_of_an_app_changes_many_books():
+    for _ in range(50):
         make_book(genre="Poem")
     call_command("rename_genre", "Poem", "Verse")
-    assert Book.objects.filter(genre="Verse", version=2).count() == 1000
+    assert Book.objects.filter(genre="Verse", version=2).count() == 50
 
 
 def test_our_commands_are_called(capsys):
@@ -393,15 +269,6 @@ def test_an_app_needs_no_migration_of_ours():
 
 def test_a_logger_of_the_settings_has_its_level():
     assert logging.getLogger("reviews").getEffectiveLevel() == logging.ERROR
-
-
-def test_the_cache_framework_works():
-    assert cache.get_or_set("shelf", lambda: 7) == cache.get("shelf") == 7
-
-
-def test_mails_are_in_the_outbox():
-    mail.send_mail("Emma", "is here", None, ["ann@example.com"])
-    assert [message.subject for message in mail.outbox] == ["Emma"]
 
 
 @pytest.mark.usefixtures("gettext")

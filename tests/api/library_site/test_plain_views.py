@@ -1,5 +1,6 @@
 """Views as REST framework's documents write them, in a version beside ours: they answer, fail and are documented."""
 
+import json
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -15,7 +16,6 @@ from django.urls import include, path
 from django.utils.decorators import method_decorator
 from django.views.decorators.vary import vary_on_headers
 from drf_spectacular.utils import extend_schema
-from drf_spectacular.validation import validate_schema
 from rest_framework import generics, pagination, parsers, renderers, serializers, throttling, viewsets
 from rest_framework.authentication import BasicAuthentication
 from rest_framework.decorators import action, api_view
@@ -297,9 +297,10 @@ def test_errors_of_nested_serializers_name_their_place(api: httpx.Client) -> Non
 
 
 @pytest.mark.parametrize("number", HOMES)
-def test_the_document_shows_it_by_its_name(number: int) -> None:
-    document = openapi.build_version(number)
-    validate_schema(document)
+def test_the_document_shows_it_by_its_name_without_a_warning(number: int, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--validate", "--fail-on-warn", "--format=openapi-json"]
+    call_command("spectacular", *options, api_version=f"v{number}")
+    document = json.loads(capsys.readouterr().out)
     home, paths = HOMES[number], document["paths"]
     names = {
         (address, method): (operation["operationId"], operation["summary"], operation["tags"])
@@ -319,10 +320,3 @@ def test_the_document_of_all_versions_has_it_once_for_each(api: httpx.Client) ->
     document = openapi.build_document.__wrapped__((1, 2))
     assert document["paths"]["/api/v2/groups"]["get"]["operationId"] == "v2_groups_list"
     assert document["paths"]["/api/groups"]["get"]["operationId"] == "groups_list"
-    validate_schema(document)
-
-
-@pytest.mark.parametrize("version", ["v1", "v2"])
-def test_spectacular_warns_of_nothing(version: str, capsys: pytest.CaptureFixture[str]) -> None:
-    call_command("spectacular", "--validate", "--fail-on-warn", api_version=version)
-    assert "operationId: groups_list" in capsys.readouterr().out

@@ -4,18 +4,14 @@ import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from urllib.parse import urlencode
 
 import httpx
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.support.api_versions import VERSION_1, VERSION_2, APIVersion, with_each_version
 from tests.support.books import build_book
-from tests.support.pages import LIST_URL, parse_error
+from tests.support.pages import LIST_URL
 from tests.support.server import Service, serve_library
-from tests.support.strategies import hypothesis_settings
 
 MIB = 1024 * 1024
 OTHER_DIGITS = ["١", "１", "²", "−1", "%FF"]
@@ -47,47 +43,6 @@ def test_digits_other_than_ascii_are_no_integer(client: httpx.Client, version: A
             assert (book_id, version.parse_error(response)) == (book_id, (422, ["book_id"]))
 
 
-@with_each_version
-def test_a_book_that_the_client_has_is_not_sent_again(client: httpx.Client, version: APIVersion) -> None:
-    address = f"{version.books}/2"
-    headers = {"If-None-Match": client.get(address).headers["ETag"]}
-    responses = [client.get(address, headers=headers), client.head(address, headers=headers)]
-    assert [(response.status_code, response.content) for response in responses] == [(304, b"")] * 2
-
-
-@with_each_version
-def test_a_creation_is_answered_as_in_the_process(client: httpx.Client, version: APIVersion) -> None:
-    creation = version.create(client)
-    conflict = client.post(version.books, json=build_book(isbn=creation.json()["isbn"]))
-    read = client.get(creation.headers["Location"])
-    assert (creation.json(), creation.headers["ETag"]) == (read.json(), read.headers["ETag"])
-    assert version.parse_error(conflict) == (409, ["isbn"] if version is VERSION_2 else [])
-
-
-def test_a_change_is_answered_as_in_the_process(client: httpx.Client) -> None:
-    address = client.post(LIST_URL, json=build_book()).headers["Location"]
-    headers = {"Content-Type": "application/merge-patch+json"}
-    change = client.patch(address, content=b'{"year": 2000}', headers=headers)
-    read = client.get(address)
-    assert (change.status_code, change.json()["version"], change.json()["year"]) == (200, 2, 2000)
-    assert (change.json(), change.headers["ETag"]) == (read.json(), read.headers["ETag"])
-
-
-@with_each_version
-def test_a_deletion_is_answered_as_in_the_process(client: httpx.Client, version: APIVersion) -> None:
-    address = version.create(client).headers["Location"]
-    response, second_response = client.delete(address), client.delete(address)
-    assert (response.status_code, response.content) == version.deleted
-    if not response.content:
-        assert response.headers.keys().isdisjoint({"content-type", "content-length", "transfer-encoding"})
-    assert version.parse_error(second_response) == (404, [])
-
-
-@with_each_version
-def test_a_larger_body_is_refused(client: httpx.Client, version: APIVersion) -> None:
-    assert client.post(version.books, content=b" " * 2 * MIB).status_code == 413
-
-
 def test_a_bulk_may_have_sixteen_mebibytes(client: httpx.Client) -> None:
     address = f"{LIST_URL}/bulk"
     body = json.dumps({"operations": [{"op": "create", "book": build_book()}]}).encode()
@@ -100,19 +55,6 @@ def test_a_bulk_may_have_sixteen_mebibytes(client: httpx.Client) -> None:
         client.post(LIST_URL, content=body.ljust(2 * MIB)),
     ]
     assert [response.status_code for response in responses] == [200, 200, 413, 413, 413]
-
-
-names = st.sampled_from(
-    ["title", "author", "genre", "isbn", "available", "year_min", "year_max", "q", "sort", "limit", "cursor", "count"]
-)
-values = st.text(max_size=30) | st.integers().map(str) | st.sampled_from(["true", "false", "id", "-title", "year"])
-
-
-@hypothesis_settings
-@given(query=st.lists(st.tuples(names, values), max_size=5))
-def test_any_query_may_be_asked(client: httpx.Client, query: list[tuple[str, str]]) -> None:
-    response = client.get(f"{LIST_URL}?{urlencode(query)}")
-    assert response.status_code == 200 or parse_error(response)[:2] == (422, "VALIDATION_ERROR")
 
 
 def test_the_time_of_creation_is_in_utc_on_a_server_in_tokyo(tmp_path: Path) -> None:

@@ -5,17 +5,13 @@ from functools import partial
 from typing import Any
 
 import httpx
-import pytest
-from django.db import connection
 
 from tests.support.books import build_book
 from tests.support.concurrency import count_statuses, run_concurrently
 from tests.support.event_replay import replay_events
 from tests.support.server import Service
 
-pytestmark = pytest.mark.skipif(connection.vendor == "sqlite", reason="On SQLite one writer works at a time")
-
-WRITER_COUNT = 32
+WRITER_COUNT = 16
 CHANGES_PER_WRITER = 3
 BOOKS = "/api/v2/books"
 

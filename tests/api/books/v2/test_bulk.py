@@ -9,7 +9,6 @@ import pytest
 
 from tests.support.books import build_book
 from tests.support.pages import parse_error
-from tests.support.responses import parse_allow
 
 BOOKS = "/api/v2/books"
 BULK = "/api/v2/books/bulk"
@@ -44,11 +43,6 @@ def list_books(api: httpx.Client) -> list[dict[str, Any]]:
     """The first 500 books of the library."""
     stored: list[dict[str, Any]] = api.get(f"{BOOKS}?limit=500").json()["results"]
     return stored
-
-
-def test_a_thousand_operations_are_one_bulk(api: httpx.Client) -> None:
-    assert len(send_bulk(api, *(build_create() for _ in range(1_000))).json()["results"]) == 1_000
-    assert api.get(f"{BOOKS}?count=true&limit=1").json()["count"] == 1_000
 
 
 def test_the_result_of_each_operation_is_answered_and_a_dry_run_changes_nothing(
@@ -172,13 +166,6 @@ def test_a_dry_run_is_true_or_false(api: httpx.Client, value: str, status: int) 
     assert len(list_books(api)) == (value == "false")
 
 
-def test_a_parameter_that_is_not_known_is_named(api: httpx.Client) -> None:
-    response = api.post(f"{BULK}?dryrun=true", json={"operations": [build_create()]})
-    assert parse_error(response) == (400, "UNKNOWN_PARAMETER", ["dryrun"])
-    assert response.json()["error"]["details"][0]["message"].endswith("the nearest name is dry_run.")
-    assert list_books(api) == []
-
-
 def test_one_to_a_thousand_operations_may_be_sent(api: httpx.Client) -> None:
     refused = {number: parse_error(send_bulk(api, *[{}] * number)) for number in (0, 1000, 1001)}
     each_operation = [f"{index}.op" for index in range(1000)]
@@ -202,11 +189,6 @@ def test_a_body_is_an_object_with_operations(api: httpx.Client) -> None:
     }
     errors = {body: parse_error(api.post(BULK, content=body)) for body in bodies}
     assert errors == {body: (422, "VALIDATION_ERROR", [field]) for body, field in bodies.items()}
-
-
-def test_invalid_json_is_malformed(api: httpx.Client) -> None:
-    for body in (b"", b"{", b'{"operations": [NaN]}', b"[" * 100_000):
-        assert parse_error(api.post(BULK, content=body)) == (400, "MALFORMED_REQUEST", ["body"]), body[:30]
 
 
 def test_each_wrong_operation_is_named(api: httpx.Client, books: list[dict[str, Any]]) -> None:
@@ -262,12 +244,6 @@ def test_a_body_may_have_sixteen_mebibytes(api: httpx.Client, address: str) -> N
 @pytest.mark.parametrize("address", [f"{BULK}1", "/api/books/bulk"])
 def test_other_addresses_keep_one_mebibyte(api: httpx.Client, address: str) -> None:
     assert api.put(address, content=b"{}".ljust(MIB + 1)).status_code == 413
-
-
-def test_the_bulk_takes_post_only(api: httpx.Client) -> None:
-    for method in ("GET", "HEAD", "PUT", "PATCH", "DELETE"):
-        response = api.request(method, BULK)
-        assert (response.status_code, parse_allow(response)) == (405, {"POST", "OPTIONS"}), method
 
 
 def test_version_1_has_no_bulk(api: httpx.Client) -> None:

@@ -131,39 +131,3 @@ def test_one_of_a_change_and_a_deletion_of_one_state_succeeds(service: Service) 
             ],
         )
         assert [response.status_code for response in responses] in ([200, 412], [404, 200])
-
-
-class Worker:
-    """A client that creates, reads, changes and deletes books, and keeps the responses."""
-
-    def __init__(self, shared: str, isbn: str, first_year: int) -> None:
-        self.shared, self.isbn, self.first_year = shared, isbn, first_year
-        self.books: dict[str, dict[str, Any]] = {}
-        self.responses: list[httpx.Response] = []
-
-    def __call__(self, client: httpx.Client) -> "Worker":
-        self.record(create_book(client, isbn=self.isbn))
-        for year in range(self.first_year, self.first_year + 4):
-            address = self.record(create_book(client)).headers["Location"]
-            self.record(client.get(address))
-            self.books[address] = self.record(change_book(client, address, year=year, author="Ünal")).json()
-            self.record(change_book(client, self.shared, year=year))
-            self.record(client.get("/api/books", params={"author": "ünal", "limit": 500}))
-            if year % 2:
-                self.books[address] = {"detail": "Book not found"}
-                self.record(client.delete(address))
-        return self
-
-    def record(self, response: httpx.Response) -> httpx.Response:
-        self.responses.append(response)
-        return response
-
-
-def test_no_acknowledged_write_is_lost(service: Service, address: str) -> None:
-    isbn = build_book()["isbn"]
-    clients = run_concurrently(service, [Worker(address, isbn, first_year=100 * number) for number in range(8)])
-    counts = count_statuses(response for client in clients for response in client.responses)
-    assert counts == {201: 8 * 4 + 1, 409: 7, 200: 8 * (4 * 4 + 2)}
-    for client in clients:
-        assert {address: read_book(service, address) for address in client.books} == client.books
-    assert read_book(service, address)["year"] in [100 * number + 3 for number in range(8)]

@@ -60,21 +60,6 @@ def test_one_of_many_bulks_for_one_version_succeeds(service: Service, creation: 
     assert fetch_book(service, address).json()["version"] == 2
 
 
-def test_one_of_many_creations_of_one_isbn_succeeds(service: Service) -> None:
-    body = build_book()
-    calls = [
-        partial(httpx.Client.post, url=BOOKS, json=body, headers={"Idempotency-Key": f"{body['isbn']}-{number}"})
-        for number in range(12)
-    ]
-    responses = run_concurrently(service, calls)
-    assert count_statuses(responses) == {201: 1, 409: 11}
-    (creation,) = [response for response in responses if response.is_success]
-    conflicts = [response for response in responses if response.is_error]
-    assert [parse_error(response) for response in conflicts] == [(409, "CONFLICT", ["isbn"])] * 11
-    links = {response.headers["Link"].partition(BOOKS)[2] for response in conflicts}
-    assert links == {f'/{creation.json()["id"]}>; rel="related"'}
-
-
 def test_bulks_that_change_books_in_opposite_order_both_succeed(service: Service) -> None:
     ids = [create_book(service).json()["id"] for _ in range(10)]
     for round_ in range(3):

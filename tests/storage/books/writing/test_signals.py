@@ -5,7 +5,7 @@ What a receiver saves there is another change: responses and later changes know 
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import httpx
 import pytest
@@ -21,38 +21,13 @@ from books.writing import changes
 from books.writing.merging import merge_books
 from tests.support.book_files import build_exported_book, write_books
 from tests.support.books import build_book
-from tests.support.books_admin import change_book, create_book, delete_book, find_anybody
+from tests.support.books_admin import change_book, create_book, find_anybody
 from tests.support.operations import create_head_librarian, do_edit, do_undo, list_problems
 from webhooks.models import Event
 
 
-class ReceiverFailed(Exception):
-    """A receiver of signals failed."""
-
-
-@pytest.fixture
-def failing_receiver() -> Iterator[Any]:
-    def fail(**_: Any) -> NoReturn:
-        raise ReceiverFailed
-
-    yield fail
-    for signal in (post_save, post_delete):
-        signal.disconnect(fail, Book)
-
-
 def read_stored() -> list[Any]:
     return [list(model.objects.order_by("pk").values()) for model in (Book, Change, Event)]
-
-
-def test_a_receiver_that_fails_undoes_the_change(transactional_db: None, failing_receiver: Any) -> None:
-    book = create_book()
-    before = read_stored()
-    for signal in (post_save, post_delete):
-        signal.connect(failing_receiver, Book)
-    for change in (create_book, lambda: change_book(book, title="Emma"), lambda: delete_book(book)):
-        with pytest.raises(ReceiverFailed):
-            change()
-        assert read_stored() == before
 
 
 def note_title(instance: Book, **_: Any) -> None:
