@@ -104,14 +104,6 @@ def test_every_method_that_does_not_read_is_a_write(
     assert {one for one in methods if api.request(one, "/api/v2/books/1").status_code != 401} == open_methods
 
 
-def test_bulk_is_a_write(api: httpx.Client, settings: Settings, librarian: User) -> None:
-    settings.LIBRARY_ACCESS = "protect-writes"
-    body = {"operations": [{"op": "create", "book": build_book()}]}
-    headers = [{}, create_token_header(librarian, "read"), create_token_header(librarian, "write")]
-    for address in ("/api/v2/books/bulk?dry_run=true", "/api/v2/books/bulk"):
-        assert [api.post(address, json=body, headers=header).status_code for header in headers] == [401, 403, 200]
-
-
 @pytest.mark.parametrize(
     ("policy", "books", "create_header"),
     [
@@ -228,11 +220,6 @@ def test_a_credential_in_the_query_is_not_read(api: httpx.Client, settings: Sett
         assert api.get("/api/books", params=query).status_code == 401, query
 
 
-def test_two_invalid_credentials_at_once_are_refused_as_two(api: httpx.Client, books: str) -> None:
-    response = api.get(books, headers={**INVALID_CREDENTIALS["nonsense"], **INVALID_CREDENTIALS["key"]})
-    check_unauthenticated(books, response, "Send one credential, a Bearer token or an API key", INVALID)
-
-
 def revoke_key(user: User) -> None:
     api_keys.revoke_keys(APIKey.objects.filter(owner=user), timezone.now())
 
@@ -339,43 +326,6 @@ def test_queries_of_each_credential(
     ):
         with django_assert_num_queries(count):
             api.get(books, headers=headers)
-
-
-@pytest.mark.parametrize("headers", [{}, INVALID_CREDENTIALS["key"]])
-def test_method_and_version_are_checked_before_the_credential_and_the_rest_after(
-    api: httpx.Client, settings: Settings, headers: dict[str, str]
-) -> None:
-    settings.LIBRARY_ACCESS = "protected"
-    for method, address, content, status in (
-        ("TRACE", "/api/books", b"", 405),
-        ("DELETE", "/api/books", b"", 405),
-        ("PATCH", "/api/books/1?version=9", b"{}", 400),
-        ("POST", "/api/v9/books", b"{}", 400),
-        ("POST", "/api/books", b" " * 1048577, 401),
-        ("PUT", "/api/v2/books/1", b"{", 401),
-        ("GET", "/api/v2/books?nonsense=1", b"", 401),
-        ("GET", "/api/books/99999999", b"", 401),
-        ("GET", "/api/books/abc", b"", 401),
-    ):
-        response = api.request(method, address, content=content, headers={"Content-Type": "text/plain", **headers})
-        assert response.status_code == status, (method, address)
-
-
-def test_scopes_are_checked_before_the_content_of_a_request(api: httpx.Client, librarian: User) -> None:
-    for method, address, content, media_type, statuses in (
-        ("DELETE", "/api/books", b"", "", [405, 405]),
-        ("POST", "/api/books?version=9", b"{}", "text/plain", [400, 400]),
-        ("POST", "/api/books", b" " * 1048577, "text/plain", [403, 413]),
-        ("POST", "/api/books", b"{}", "text/plain", [403, 415]),
-        ("POST", "/api/books", b"{}", "application/json", [403, 422]),
-        ("PUT", "/api/books/99999999", b"{}", "application/json", [403, 404]),
-        ("PUT", "/api/v2/books/99999999", b"{", "application/json", [403, 404]),
-        ("DELETE", "/api/v2/books/abc", b"", "", [403, 422]),
-    ):
-        credentials = [create_token_header(librarian, scopes) for scopes in ("read", "write")]
-        headers = [{"Content-Type": media_type, **credential} for credential in credentials]
-        responses = [api.request(method, address, content=content, headers=header) for header in headers]
-        assert [response.status_code for response in responses] == statuses, (method, address)
 
 
 def test_the_limit_is_checked_after_the_scope(

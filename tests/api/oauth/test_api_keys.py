@@ -121,13 +121,6 @@ def test_a_key_is_seen_and_revoked_by_its_owner_and_the_app_that_made_it(api: ht
     assert api.get("/api/books", headers=key_header).status_code == 401
 
 
-def test_keys_need_a_credential_under_every_policy(api: httpx.Client) -> None:
-    for response in (api.get(KEYS), api.post(KEYS, json={}), api.get(f"{KEYS}/{'0' * 12}")):
-        assert response.status_code == 401
-        assert response.json()["error"]["code"] == "UNAUTHENTICATED"
-        assert response.headers["WWW-Authenticate"] == build_challenge()
-
-
 def test_the_invalid_field_of_a_body_is_named(api: httpx.Client) -> None:
     key_header = create_key_header(create_key_owner())
     changes: list[tuple[str, Any]] = [
@@ -154,12 +147,3 @@ def test_nobody_has_more_than_a_hundred_keys(api: httpx.Client) -> None:
     response = api.post(KEYS, json={"name": "One more", "scopes": "read"}, headers=key_header)
     assert response.status_code == 409
     assert response.json()["error"]["message"] == "You have 100 API keys: revoke one first"
-
-
-def test_unknown_parameters_and_methods_are_refused(api: httpx.Client) -> None:
-    key_header = create_key_header(create_key_owner())
-    assert api.get(f"{KEYS}?limit=5", headers=key_header).status_code == 400
-    assert api.put(KEYS, json={}, headers=key_header).status_code == 405
-    response = api.options(KEYS, headers=key_header)
-    assert (response.status_code, response.headers["Allow"]) == (204, "GET, POST, HEAD, OPTIONS")
-    assert "Content-Type" not in response.headers

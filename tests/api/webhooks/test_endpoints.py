@@ -10,7 +10,6 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, DjangoCaptureOnCommitCallbacks, Settings
 
-from oauth.credentials import build_challenge
 from tests.support.books import build_book
 from tests.support.endpoints import (
     OLD_SECRET,
@@ -31,8 +30,6 @@ HOOKS, EVENTS = "/api/v2/webhooks", "/api/v2/events"
 URL = "https://receiver.example/hook"
 FIELDS = {"url": URL, "events": ["*"]}
 OPERATIONS = [
-    ("GET", ""),
-    ("POST", ""),
     *[(method, "/{id}") for method in ("GET", "PATCH", "DELETE")],
     *[("POST", f"/{{id}}/{action}") for action in ("secret", "secret/promote", "ping", "replay")],
     ("GET", "/{id}/deliveries"),
@@ -174,24 +171,14 @@ def test_nobody_has_more_than_a_hundred(api: httpx.Client, owner: User, key_head
     create_webhook(api, key_header)
 
 
-def test_an_operation_needs_its_scope_and_its_owner(api: httpx.Client) -> None:
-    """Also in a library that is open."""
+def test_nobody_reaches_the_webhooks_of_others(api: httpx.Client) -> None:
     endpoint = create_endpoint()
     delivery = deliver_new_book(api, endpoint)
-    reader = create_key_header(create_owner("reader"), "read write")
     other = create_key_header(create_owner("other"), "webhooks")
-    scope_challenge = build_challenge(error="insufficient_scope", scope="webhooks")
-    for method, path in (*OPERATIONS, ("GET", EVENTS)):
-        address = EVENTS if path == EVENTS else HOOKS + path.format(id=endpoint.pk, delivery=delivery.pk)
-        body: dict[str, Any] | None = {} if method in ("POST", "PATCH") else None
-        responses = [api.request(method, address, json=body, headers=headers) for headers in ({}, reader)]
-        errors = [(response.status_code, response.json()["error"]["code"]) for response in responses]
-        assert errors == [(401, "UNAUTHENTICATED"), (403, "FORBIDDEN")], (method, path)
-        challenges = [response.headers["WWW-Authenticate"] for response in responses]
-        assert challenges == [build_challenge(), scope_challenge]
-        if "{id}" in path:
-            not_theirs = api.request(method, address, json=body, headers=other)
-            assert (not_theirs.status_code, not_theirs.json()["error"]["code"]) == (404, "NOT_FOUND"), (method, path)
+    for method, path in OPERATIONS:
+        address = HOOKS + path.format(id=endpoint.pk, delivery=delivery.pk)
+        response = api.request(method, address, json={} if method in ("POST", "PATCH") else None, headers=other)
+        assert parse_error(response) == (404, "NOT_FOUND", []), (method, path)
     assert api.get(HOOKS, headers=other).json()["results"] == []
 
 
@@ -509,18 +496,3 @@ def test_past_events_can_be_replayed_and_a_wrong_field_is_named(
     for field, value in changes:
         response = api.post(address, json={**SPAN, field: value}, headers=key_header)
         assert (response.status_code, list_fields(response)) == (422, {field}), (field, value)
-
-
-def test_unknown_ids_parameters_and_methods_are_refused(
-    api: httpx.Client, owner: User, key_header: dict[str, str]
-) -> None:
-    for webhook_id in ("0", "x", "9" * 30, "9" * 5000, "-1"):
-        response = api.get(f"{HOOKS}/{webhook_id}", headers=key_header)
-        assert (response.status_code, response.json()["error"]["code"]) == (404, "NOT_FOUND")
-    hook = f"{HOOKS}/{create_made_endpoint(owner).pk}"
-    addresses = [HOOKS, hook, f"{hook}/secret", f"{hook}/secret/promote", f"{hook}/ping", f"{hook}/replay"]
-    methods = ["GET", "PATCH", "POST", "POST", "POST", "POST"]
-    for method, address in zip(methods, addresses, strict=True):
-        assert api.request(method, f"{address}?limit=5", headers=key_header).status_code == 400
-        assert api.put(address, json={}, headers=key_header).status_code == 405
-    assert api.options(hook, headers=key_header).headers["Allow"] == "GET, PATCH, DELETE, HEAD, OPTIONS"

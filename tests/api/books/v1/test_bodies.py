@@ -16,35 +16,6 @@ def test_the_value_of_an_unknown_field_does_not_matter(api: httpx.Client) -> Non
         assert response.status_code == 201, field
 
 
-def test_the_first_failing_check_is_answered(api: httpx.Client) -> None:
-    headers, large = {"Content-Type": "text/plain"}, b" " * 2**21
-    unknown, malformed = "/api/books/987654321", "/api/books/abc"
-    responses = [
-        api.patch(unknown, content=large, headers=headers),
-        api.put(unknown, content=large, headers=headers),
-        api.put(unknown, content=b"{", headers=headers),
-        api.put(malformed, content=b"{", headers=headers),
-        api.put(unknown, content=b"{"),
-        api.put(malformed, content=b"{}"),
-    ]
-    assert [response.status_code for response in responses] == [405, 413, 415, 415, 404, 422]
-
-
-def test_the_state_is_compared_after_the_body_and_before_the_isbn(api: httpx.Client, book: dict[str, Any]) -> None:
-    own, unknown, stale = f"/api/books/{book['id']}", "/api/books/987654321", {"If-Match": '"x"'}
-    isbn = api.post("/api/books", json=build_book()).json()["isbn"]
-    requests = [
-        (unknown, {"isbn": isbn}, {}),
-        (unknown, {}, stale),
-        (own, {"isbn": isbn, "year": "1"}, stale),
-        (own, {"isbn": isbn}, stale),
-        (own, {}, {"If-None-Match": "*"}),
-        (own, {"isbn": isbn}, {}),
-    ]
-    responses = [api.put(address, json=body, headers=headers) for address, body, headers in requests]
-    assert [response.status_code for response in responses] == [404, 404, 422, 412, 412, 409]
-
-
 def test_the_last_of_equal_members_counts_and_a_year_is_finite(api: httpx.Client, book: dict[str, Any]) -> None:
     body = json.dumps(build_book(title="last")).replace("{", '{"title": 1, ', 1).encode()
     assert api.post("/api/books", content=body.ljust(2**20)).json()["title"] == "last"

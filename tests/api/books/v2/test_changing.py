@@ -86,39 +86,3 @@ def test_an_unknown_book_is_not_found_whatever_the_body(api: httpx.Client, addre
     for body in (b'{"year": 2000}', b'{"year": "1984"}', b"{", b"", b"[]", in_use):
         response = api.request(method, UNKNOWN, content=body, headers={"If-Match": STALE})
         assert parse_error(response) == (404, "NOT_FOUND", []), body
-
-
-@each_method
-def test_a_bad_id_and_a_bad_body_are_listed_together(api: httpx.Client, method: str) -> None:
-    for body, field in ((b'{"year": "1984"}', "year"), (b"{", "body"), (b"", "body"), (b"[]", "body")):
-        status, _, fields = parse_error(api.request(method, f"{LIST_URL}/first", content=body))
-        assert (body, status, fields[0], field in fields) == (body, 422, "book_id", True)
-
-
-@each_method
-def test_the_first_failing_check_is_answered(
-    api: httpx.Client, stored_book: dict[str, Any], address: str, method: str
-) -> None:
-    text_headers, large_body, stale_headers = {"Content-Type": "text/plain"}, b" " * 2 * MIB, {"If-Match": STALE}
-    in_use = {**EMMA, "isbn": api.post(LIST_URL, json=build_book()).json()["isbn"]}
-    responses = [
-        api.request(method, UNKNOWN, content=large_body, headers=text_headers),
-        api.request(method, UNKNOWN, content=b"{", headers=text_headers),
-        api.request(method, f"{UNKNOWN}?shelf=1", content=b"{", headers=stale_headers),
-        api.request(method, f"{address}?shelf=1", json=in_use, headers=stale_headers),
-        api.request(method, address, content=b"{", headers=stale_headers),
-        api.request(method, address, json={**in_use, "year": "1984"}, headers=stale_headers),
-        api.request(method, address, json=in_use, headers=stale_headers),
-        api.request(method, address, json=in_use),
-    ]
-    assert [parse_error(response)[:2] for response in responses] == [
-        (413, "PAYLOAD_TOO_LARGE"),
-        (415, "UNSUPPORTED_MEDIA_TYPE"),
-        (404, "NOT_FOUND"),
-        (400, "UNKNOWN_PARAMETER"),
-        (400, "MALFORMED_REQUEST"),
-        (422, "VALIDATION_ERROR"),
-        (412, "PRECONDITION_FAILED"),
-        (409, "CONFLICT"),
-    ]
-    assert api.get(address).json() == stored_book

@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 
 from tests.support.books import build_book
-from tests.support.pages import LIST_URL, list_ids, parse_error
+from tests.support.pages import LIST_URL, list_ids
 
 
 def test_a_deleted_book_is_gone_and_no_other(api: httpx.Client, address: str) -> None:
@@ -26,14 +26,3 @@ def test_the_id_of_a_deleted_book_is_never_used_again_but_its_isbn_may_be(
     api.delete(address)
     response = api.post(LIST_URL, json=build_book(isbn=stored_book["isbn"]))
     assert (response.status_code, response.json()["id"] > stored_book["id"]) == (201, True)
-
-
-def test_the_first_failing_check_is_answered(api: httpx.Client, address: str) -> None:
-    paths = [f"{LIST_URL}/987654321?shelf=1", f"{LIST_URL}/first?shelf=1", f"{address}?shelf=1", address]
-    responses = [api.delete(path, headers={"If-Match": '"of another time"'}) for path in paths]
-    assert [parse_error(response)[::2] for response in responses] == [
-        (404, []),
-        (422, ["book_id", "shelf"]),
-        (400, ["shelf"]),
-        (412, []),
-    ]

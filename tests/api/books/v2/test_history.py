@@ -16,12 +16,11 @@ from books.history.actors import get_or_create_actor
 from books.models import Actor, Book, Change
 from books.writing import changes
 from books.writing.merging import merge_books
-from oauth.credentials import build_challenge
 from oauth.models import APIKey
 from tests.support.books import build_book
 from tests.support.credentials import create_token_header
 from tests.support.history import CHANGES, NOBODY, list_entries, summarize
-from tests.support.oauth_flows import create_confidential_app, create_key_header, create_librarian, create_reader
+from tests.support.oauth_flows import create_confidential_app, create_key_header, create_librarian
 from tests.support.pages import build_validation_error, forge_cursor, parse_error
 from tests.support.sources import create_source
 from webhooks.outbox import format_event_time
@@ -156,11 +155,6 @@ def test_a_book_that_never_existed_has_no_history(api: httpx.Client, key: dict[s
     assert [parse_error(response) for response in responses] == [(404, "NOT_FOUND", [])] * len(paths)
 
 
-def test_a_malformed_id_is_named(api: httpx.Client, key: dict[str, str]) -> None:
-    responses = [api.get(f"{BOOKS}/{pk}/history?limit=0", headers=key) for pk in ("first", "1.5", "bulk")]
-    assert [parse_error(response) for response in responses] == [build_validation_error("book_id", "limit")] * 3
-
-
 def change_often(api: httpx.Client, address: str) -> None:
     """Makes six changes."""
     for year in range(6):
@@ -237,20 +231,6 @@ def test_the_ends_of_the_world_are_cursors(api: httpx.Client, key: dict[str, str
     assert [summarize(entries) for entries in found] == [[(1, "created")]] * len(cursors)
 
 
-def test_an_unknown_parameter_is_named_with_the_nearest_one(
-    api: httpx.Client, key: dict[str, str], address: str
-) -> None:
-    message = "It is not known here; the nearest name is {}."
-    for path, names, nearest in (
-        (f"{address}/history?cursors=1", ["cursors"], "cursor"),
-        (f"{address}/history?versions=1", ["versions"], "version"),
-        (f"{CHANGES}?chanel=v2&count=true", ["chanel", "count"], "channel"),
-    ):
-        response = api.get(path, headers=key)
-        assert parse_error(response) == (400, "UNKNOWN_PARAMETER", names)
-        assert response.json()["error"]["details"][0]["message"] == message.format(nearest)
-
-
 def test_each_filter_selects_changes(api: httpx.Client, librarian: User, key: dict[str, str]) -> None:
     other_key = create_key_header(create_librarian("grace"))
     created = [api.post(BOOKS, json=build_book(title=title), headers=key).json() for title in ("A", "B")]
@@ -306,41 +286,8 @@ def test_an_invalid_filter_is_named(api: httpx.Client, key: dict[str, str]) -> N
     assert errors == [build_validation_error(*query) for query in queries]
 
 
-def test_the_history_needs_a_credential_that_may_write(
-    api: httpx.Client, librarian: User, history_address: str
-) -> None:
-    headers = [
-        {},
-        {"X-API-Key": "lib_nothing"},
-        create_key_header(librarian, "read webhooks"),
-        create_key_header(create_reader(), "read write"),
-        create_key_header(librarian, "write"),
-        create_token_header(librarian),
-    ]
-    responses = [api.get(history_address, headers=header) for header in headers]
-    assert [response.status_code for response in responses] == [401, 401, 403, 403, 200, 200]
-    assert [response.headers.get("WWW-Authenticate") for response in responses] == [
-        build_challenge(),
-        build_challenge(error="invalid_token"),
-        build_challenge(error="insufficient_scope", scope="write"),
-        None,
-        None,
-        None,
-    ]
-
-
-def test_the_history_of_no_book_needs_a_credential(api: httpx.Client) -> None:
-    assert api.get(f"{BOOKS}/0/history").status_code == 401
-
-
 def test_the_history_is_stored_by_no_cache(api: httpx.Client, key: dict[str, str], history_address: str) -> None:
     assert api.get(history_address, headers=key).headers["Cache-Control"] == "no-store"
-
-
-def test_the_history_is_only_read(api: httpx.Client, key: dict[str, str], history_address: str) -> None:
-    for method in ("POST", "PUT", "PATCH", "DELETE"):
-        response = api.request(method, history_address, headers=key)
-        assert (response.status_code, response.headers["Allow"]) == (405, "GET, HEAD, OPTIONS"), method
 
 
 def test_version_1_has_no_history(api: httpx.Client, key: dict[str, str], book: dict[str, Any]) -> None:

@@ -5,13 +5,12 @@ from typing import Any
 
 import httpx
 import pytest
-from pytest_django import Settings
 
 from books.models import Book, Change
 from tests.support.books import build_book
 from tests.support.history import NOBODY, list_entries, summarize
 from tests.support.oauth_flows import create_key_header, create_librarian
-from tests.support.pages import build_validation_error, parse_error
+from tests.support.pages import parse_error
 from webhooks.models import Event
 
 BOOKS = "/api/v2/books"
@@ -88,11 +87,6 @@ def test_a_book_whose_deletion_is_not_known_is_not_found(api: httpx.Client, book
     assert parse_error(restore(api, f"{BOOKS}/{book['id']}")) == (404, "NOT_FOUND", [])
 
 
-def test_a_malformed_id_and_an_unknown_parameter_are_named(api: httpx.Client, address: str) -> None:
-    assert parse_error(restore(api, f"{BOOKS}/first")) == build_validation_error("book_id")
-    assert parse_error(restore(api, address, params={"dry_run": "1"})) == (400, "UNKNOWN_PARAMETER", ["dry_run"])
-
-
 def test_an_isbn_in_use_is_a_conflict_that_links_its_book(
     api: httpx.Client, address: str, deleted_book: dict[str, Any]
 ) -> None:
@@ -119,10 +113,3 @@ def test_if_none_match_allows_what_does_not_exist(api: httpx.Client, address: st
     assert restore(api, address, headers={"If-None-Match": "*"}).status_code == 412
     assert restore(api, address, headers={"If-Match": '"other"'}).status_code == 412
     assert restore(api, address, headers={"If-Match": "*"}).status_code == 409
-
-
-def test_it_needs_what_other_changes_need(api: httpx.Client, settings: Settings, address: str) -> None:
-    settings.LIBRARY_ACCESS = "protect-writes"
-    librarian = create_librarian()
-    headers = [create_key_header(librarian, "read"), {}, create_key_header(librarian, "write")]
-    assert [restore(api, address, headers=header).status_code for header in headers] == [403, 401, 201]

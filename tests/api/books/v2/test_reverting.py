@@ -5,9 +5,8 @@ from typing import Any
 
 import httpx
 import pytest
-from pytest_django import Settings
 
-from books.models import Book, Change
+from books.models import Change
 from tests.support.books import build_book
 from tests.support.history import NOBODY, list_entries, summarize
 from tests.support.oauth_flows import create_key_header, create_librarian
@@ -119,26 +118,12 @@ def test_an_invalid_body_is_refused(api: httpx.Client, address: str) -> None:
     assert Change.objects.count() == 1
 
 
-def test_a_body_is_needed(api: httpx.Client, address: str) -> None:
-    responses = [api.post(f"{address}/revert"), api.post(f"{address}/revert", content=b"{")]
-    assert [parse_error(response) for response in responses] == [(400, "MALFORMED_REQUEST", ["body"])] * 2
-    text = {"Content-Type": "text/plain"}
-    assert api.post(f"{address}/revert", content=b"{}", headers=text).status_code == 415
-
-
 def test_a_book_that_is_not_there_is_not_found_whatever_the_body(api: httpx.Client, address: str) -> None:
     api.delete(address)
     for path in (address, f"{BOOKS}/{10**30}"):
         for body in (b'{"version": 1}', b'{"version": "1"}', b"{"):
             response = api.post(f"{path}/revert", content=body)
             assert parse_error(response) == (404, "NOT_FOUND", []), (path, body)
-
-
-def test_a_malformed_id_and_an_unknown_parameter_are_named(api: httpx.Client, address: str) -> None:
-    assert parse_error(revert(api, f"{BOOKS}/first", 1)) == build_validation_error("book_id")
-    assert parse_error(revert(api, f"{BOOKS}/first", 0)) == build_validation_error("book_id", "version")
-    response = revert(api, address, 1, params={"dry_run": "true"})
-    assert parse_error(response) == (400, "UNKNOWN_PARAMETER", ["dry_run"])
 
 
 def test_an_isbn_in_use_is_a_conflict_that_links_its_book(
@@ -167,21 +152,3 @@ def test_the_state_of_the_book_can_be_a_condition(
     api.post(BOOKS, json=build_book(isbn=states[0]["isbn"]))
     assert revert(api, address, 1, headers={"If-Match": first}).status_code == 412
     assert revert(api, address, 2, headers={"If-Match": third}).status_code == 200
-
-
-def test_it_needs_what_other_changes_need(
-    api: httpx.Client, settings: Settings, address: str, states: list[dict[str, Any]]
-) -> None:
-    settings.LIBRARY_ACCESS = "protect-writes"
-    librarian = create_librarian()
-    headers = [{}, create_key_header(librarian, "read"), create_key_header(librarian, "write")]
-    assert [revert(api, address, 1, headers=header).status_code for header in headers] == [401, 403, 200]
-
-
-@pytest.mark.parametrize("action", ["revert", "restore"])
-def test_it_is_a_post(api: httpx.Client, address: str, action: str) -> None:
-    responses = [api.request(method, f"{address}/{action}") for method in ("GET", "PUT", "PATCH", "DELETE")]
-    assert [(response.status_code, response.headers["Allow"]) for response in responses] == [(405, "POST, OPTIONS")] * 4
-    foreign = {"Origin": "https://elsewhere.example"}
-    assert api.post(f"{address}/{action}", json={"version": 1}, headers=foreign).status_code == 403
-    assert Book.objects.get().version == 1

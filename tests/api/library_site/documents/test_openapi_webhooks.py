@@ -54,19 +54,6 @@ def key_header(db: None) -> dict[str, str]:
     return create_key_header(create_owner(), "webhooks")
 
 
-def test_every_webhook_operation_needs_the_scope(document: dict[str, Any]) -> None:
-    operations = {
-        operation
-        for operation, details in collect_operations(document).items()
-        if details.get("security") == [{"APIKey": []}, {"OAuth2": ["webhooks"]}]
-    }
-    assert operations == {
-        *[("get", HOOKS), ("post", HOOKS), ("get", HOOK), ("patch", HOOK), ("delete", HOOK)],
-        *[("post", SECRET), ("post", PROMOTE), ("post", PING), ("post", REPLAY)],
-        *[("get", DELIVERIES), ("get", DELIVERY), ("post", REDELIVER), ("get", EVENTS)],
-    }
-
-
 def test_sent_events_are_as_documented(api: httpx.Client, document: dict[str, Any]) -> None:
     assert "webhooks" not in api.get(V1_DOCUMENT_URL).json()
     assert api.get(DOCUMENT_URL).json()["webhooks"].keys() == document["webhooks"].keys()
@@ -100,17 +87,10 @@ ALLOWED_FIELDS: list[dict[str, Any]] = [
     {"signature_form": "C"},
 ]
 FORBIDDEN_FIELDS: list[dict[str, Any]] = [
-    {"events": []},
-    {"events": ["*", "book.created"]},
-    {"events": ["test.ping"]},
-    {"signature_form": "D"},
-    {"secret": "a" * 23},
-    {"secret": "é" * 24},
-    {"in_flight_limit": 1001},
-    {"url": "a" * 2001},
-    {"url": "http://"},
+    {"events": []}, {"events": ["*", "book.created"]}, {"events": ["test.ping"]}, {"signature_form": "D"},
+    {"secret": "a" * 23}, {"secret": "é" * 24}, {"in_flight_limit": 1001}, {"url": "a" * 2001}, {"url": "http://"},
     {"kinds": ["*"]},
-]
+]  # fmt: skip
 
 
 def test_the_document_allows_what_the_library_accepts(
@@ -165,21 +145,15 @@ def test_the_examples_of_errors_are_real(
     webhook = api.post(HOOKS, json={"url": URL, "events": ["*"]}, headers=key_header).headers["Location"]
     api.post("/api/v2/books", json=build_book())
     delivery = Delivery.objects.get()
-    reader = create_key_header(create_owner("reader"), "read")
     private, period = {"url": "https://10.0.0.1/", "events": ["*"]}, {"events": ["*"], "after": "2026-01-31T00:00:00Z"}
     expired = StreamCursor(0, 0, LONG_AGO).encode()
     responses = [
-        ("get", HOOKS, api.get(HOOKS, headers=reader)),
-        ("post", HOOKS, api.post(HOOKS, content=b"{", headers=key_header)),
         ("post", HOOKS, api.post(HOOKS, json=private, headers=key_header)),
-        ("get", HOOK, api.get(f"{HOOKS}/0", headers=key_header)),
         ("patch", HOOK, api.patch(webhook, json={"url": private["url"]}, headers=key_header)),
-        ("delete", HOOK, api.delete(f"{webhook}?autor=5", headers=key_header)),
         ("post", SECRET, api.post(f"{webhook}/secret", json={"secret": "short"}, headers=key_header)),
         ("post", PROMOTE, api.post(f"{webhook}/secret/promote", headers=key_header)),
         ("post", REPLAY, api.post(f"{webhook}/replay", json={**period, "events": []}, headers=key_header)),
         ("get", DELIVERIES, api.get(f"{webhook}/deliveries?limit=501", headers=key_header)),
-        ("get", DELIVERY, api.get(f"{webhook}/deliveries/0", headers=key_header)),
         ("get", EVENTS, api.get(f"{EVENTS}?after={expired}", headers=key_header)),
         ("get", EVENTS, api.get(f"{EVENTS}?after=x", headers=key_header)),
     ]

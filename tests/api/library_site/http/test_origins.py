@@ -8,7 +8,6 @@ from pytest_django import Settings
 
 from books.models import Book
 from tests.support.books import build_book
-from tests.support.oauth_flows import create_key_header, create_librarian
 
 FOREIGN = [
     "https://evil.example",
@@ -51,20 +50,3 @@ def test_pages_of_our_own_and_of_allowed_origins_may_write(api: httpx.Client, se
 def test_pages_of_other_origins_may_read(api: httpx.Client) -> None:
     for method, address in (("GET", "/api/books"), ("HEAD", "/api/v2/books"), ("OPTIONS", "/api/v2/books")):
         assert api.request(method, address, headers={"Origin": FOREIGN[0]}).is_success
-
-
-def test_a_credential_and_its_scope_are_checked_before_the_origin(api: httpx.Client, settings: Settings) -> None:
-    settings.LIBRARY_ACCESS = "protected"
-    headers = [{}, create_key_header(create_librarian(), "read"), create_key_header(create_librarian("eve"), "write")]
-    responses = [api.post("/api/books", json=build_book(), headers={"Origin": "null", **header}) for header in headers]
-    assert [response.status_code for response in responses] == [401, 403, 403]
-    assert ["WWW-Authenticate" in response.headers for response in responses] == [True, True, False]
-
-
-def test_the_origin_is_checked_before_the_content(api: httpx.Client) -> None:
-    responses = [
-        api.patch("/api/books", headers={"Origin": "null"}),
-        api.put("/api/books/99999999", content=b"{", headers={"Origin": "null"}),
-        api.post("/api/v2/books", content=b"<book/>", headers={"Origin": "null", "Content-Type": "text/xml"}),
-    ]
-    assert [response.status_code for response in responses] == [405, 403, 403]
