@@ -15,16 +15,14 @@ from tests.support.waiting import PROCESS_TIMEOUT
 ROOT = Path(__file__).parents[3]
 COPIED_FOLDERS = ("books", "oauth", "webhooks", "library_site", "templates", "tests", "docs")
 COPIED_FILES = ("manage.py", "pyproject.toml")
-# Those that look at all fields and formats.
+# Those that look at all fields.
 GENERIC_TESTS = [
     "tests/rules/books/test_book_fields.py",
     "tests/rules/books/files/test_formats.py::test_what_is_exported_is_read_again",
 ]
 
 # In the order in which they are applied: the context of a patch may be what an earlier one adds.
-PATCHED = ["field", "filter", "version", "event", "format", "column", "setting"]
-# Applied last: no version is compiled any more.
-HOOKS = ["hide", "permission"]
+RECIPES = ["field", "filter", "version"]
 
 
 @pytest.fixture
@@ -47,24 +45,11 @@ def test_what_the_recipes_add_works_on_postgresql(tree: Path, postgresql: str) -
 
 
 def prove_recipes(tree: Path, database_url: str, other_tests: list[str]) -> None:
-    apply_recipes(tree, PATCHED)
-    run(tree, database_url, "manage.py", "makemigrations", "books", "--name", "recipes")
-    run_tests(tree, database_url, PATCHED, other_tests)
-    # One after the other: either of them turns the compiled path off.
-    for name in HOOKS:
-        apply_recipes(tree, [name])
-        run_tests(tree, database_url, [name], [])
-
-
-def apply_recipes(tree: Path, names: list[str]) -> None:
-    for name in names:
+    for name in RECIPES:
         [patch] = list_patches((ROOT / f"docs/recipes/{name}.md").read_text())
         apply_patch(patch, tree)
-
-
-def run_tests(tree: Path, database_url: str, names: list[str], other_tests: list[str]) -> None:
-    proofs = [f"tests/recipes/test_{name}.py" for name in names]
-    run(tree, database_url, "-m", "pytest", "-q", "-p", "no:cacheprovider", *proofs, *other_tests)
+    run(tree, database_url, "manage.py", "makemigrations", "books", "--name", "recipes")
+    run(tree, database_url, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/recipes", *other_tests)
 
 
 def run(tree: Path, database_url: str, *arguments: str) -> None:
@@ -78,4 +63,4 @@ def run(tree: Path, database_url: str, *arguments: str) -> None:
 def test_each_recipe_is_applied_and_proved() -> None:
     pages = {path.stem for path in (ROOT / "docs/recipes").glob("*.md")} - {"README"}
     proofs = {path.stem.removeprefix("test_") for path in (ROOT / "tests/recipes").glob("test_*.py")}
-    assert pages == proofs == {*PATCHED, *HOOKS}
+    assert pages == proofs == {*RECIPES}
