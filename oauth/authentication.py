@@ -10,12 +10,13 @@ from typing import Any, cast
 from django.contrib.auth.models import User
 from django.utils import timezone
 from rest_framework.authentication import BaseAuthentication
+from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 
-from library_site.api.shipped import remember
+from library_site.api.shipped import remember, shipped_views
 from oauth import api_keys
 from oauth.credentials import Credential, InvalidCredential, build_challenge
-from oauth.scopes import PERMISSIONS, PermissionSet, Rights
+from oauth.scopes import DEFAULT_SCOPE, PERMISSIONS, PermissionSet, Rights, list_asked
 from oauth.tokens import access_tokens, revocations
 
 MISPLACED_KEY = "This is the form of an API key, which belongs into the header X-API-Key"
@@ -44,8 +45,17 @@ class APIKeyAuthentication(BaseAuthentication):
         """Raises InvalidCredential."""
         if "HTTP_X_API_KEY" not in request.META:
             return None
-        credential = authenticate_key(request.META)
+        credential = authenticate_key(request.META, list_asked_by(request))
         return build_user(cast("int", credential.user_id)), credential
+
+
+def list_asked_by(request: Request) -> PermissionSet:
+    """Returns the permissions to look up with a key: of what ships, a view says what a read needs."""
+    match, view = request.resolver_match, request.parser_context.get("view")
+    if request.method not in SAFE_METHODS or match is None or match.func not in shipped_views:
+        return PERMISSIONS
+    declared = cast("Any", view).required_permissions.get(cast("Any", view).action, ())
+    return list_asked(getattr(view, "scope", DEFAULT_SCOPE)).union(declared)
 
 
 def find_credential(environ: Mapping[str, Any], asked: PermissionSet) -> Credential | None:
@@ -80,7 +90,7 @@ def authenticate_bearer(environ: Mapping[str, Any], token: str) -> Credential:
     return Credential(name, rights.scopes, user_id, None, claims.sid, claims.client_id, rights.permissions)
 
 
-def authenticate_key(environ: Mapping[str, Any], asked: PermissionSet = PERMISSIONS) -> Credential:
+def authenticate_key(environ: Mapping[str, Any], asked: PermissionSet) -> Credential:
     """Raises InvalidCredential."""
     return api_keys.find_key(environ["HTTP_X_API_KEY"], timezone.now(), asked)
 

@@ -171,9 +171,9 @@ def has_permissions(credential: Credential, permissions: PermissionSet) -> bool:
     """Whether the user has the permissions. An app that acts for nobody has its scopes alone."""
     if credential.user_id is None or permissions <= credential.permissions:
         return True
-    # Tokens do not have those of models beside ours.
-    unknown = permissions - PERMISSIONS
-    return bool(unknown) and permissions - unknown <= credential.permissions and not list_missing(credential, unknown)
+    # Tokens do not have those of models beside ours, and keys not those that their request seldom needs.
+    unknown = permissions - (credential.permissions if credential.key else PERMISSIONS)
+    return permissions - unknown <= credential.permissions and not list_missing(credential, unknown)
 
 
 def list_missing(credential: Credential, permissions: PermissionSet) -> list[str]:
