@@ -57,11 +57,11 @@ class Header(NamedTuple):
 class BookList(ChangeList):
     """The `result_list` is one page. The queryset of an action contains the books of all pages."""
 
-    def __init__(self, request: HttpRequest, *arguments: Any) -> None:
+    def __init__(self, request: HttpRequest, *arguments: Any, **options: Any) -> None:
         columns, self.rows = read_settings(request)
         self.columns = [name for name in LIST_COLUMNS if name in columns]
         self.now = timezone.now()
-        super().__init__(request, *arguments)
+        super().__init__(request, *arguments, **options)
 
     def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Book]:
         self.address_query = request.GET

@@ -1,11 +1,14 @@
 """The list of books: its search, filters, order and pages, its columns, and the views that a person saves."""
 
+from inspect import signature
 from typing import Any
 
 import pytest
+from django.contrib import admin
+from django.contrib.admin.views.main import ChangeList
 from django.contrib.auth.models import User
 from django.db import connection
-from django.test import Client
+from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
 
 from books.admin.list import changelist, settings
@@ -403,3 +406,12 @@ def test_ids_that_are_none_narrow_nothing_and_are_refused_by_the_bulk_edit(head:
     for ids in ("x", "1,,2", "9" * 30, "1;2"):
         assert len(list_titles(head, ids=ids)) == 3
         assert head.get(f"/admin/books/book/bulk_edit/?ids={ids}").status_code == 302
+
+
+def test_the_list_takes_the_arguments_of_a_change_list_by_name(rf: RequestFactory, db: None) -> None:
+    """As django-import-export passes them."""
+    book, request, model_admin = create_book(), rf.get(LIST), admin.site.get_model_admin(Book)
+    request.user = User.objects.create_superuser("root")
+    names = signature(ChangeList).parameters.keys() - {"request"}
+    arguments = {name: getattr(model_admin, name, model_admin) for name in names}
+    assert [*changelist.BookList(request=request, **arguments).get_queryset(request)] == [book]
