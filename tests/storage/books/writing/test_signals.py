@@ -6,6 +6,7 @@ What a receiver saves there is another change: responses and later changes know 
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import httpx
 import pytest
@@ -28,6 +29,19 @@ from webhooks.models import Event
 
 def read_stored() -> list[Any]:
     return [list(model.objects.order_by("pk").values()) for model in (Book, Change, Event)]
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT"])
+def test_a_request_whose_receiver_fails_is_not_tried_again(api: httpx.Client, method: str) -> None:
+    address = "/api/books" if method == "POST" else f"/api/books/{create_book().pk}"
+    fail = Mock(side_effect=ZeroDivisionError)
+    post_save.connect(fail, Book)
+    try:
+        with transaction.atomic():
+            assert api.request(method, address, json=build_book()).status_code == 500
+    finally:
+        post_save.disconnect(fail, Book)
+    assert fail.call_count == 1
 
 
 def note_title(instance: Book, **_: Any) -> None:
