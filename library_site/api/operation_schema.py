@@ -129,9 +129,10 @@ class OperationSchema(AutoSchema):
     def build_success(self, wording: Wording) -> OpenApiResponse:
         if wording.status == 204:
             return OpenApiResponse(description=wording.response)
+        serializer = self.view.get_response_serializer_class()
         if self.view.example is None:
-            return OpenApiResponse(self.view.serializer_class, wording.response)
-        return document_answer(self.view.serializer_class, wording.response, self.view.example)
+            return OpenApiResponse(serializer, wording.response)
+        return document_answer(serializer, wording.response, self.view.example)
 
     def _is_list_view(self, serializer: Any = None) -> bool:
         """drf-spectacular would need a serializer of the response to find out, and a viewset may have none."""

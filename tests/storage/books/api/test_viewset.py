@@ -17,6 +17,7 @@ from books.api.v2.views import BookViewSetV2
 from books.history.change_pages import read_book_page
 from books.models import Book, Change
 from books.serializers import BookSerializer
+from library_site.api.documents import openapi
 from library_site.db.keyset import Start
 from tests.support.applications import open_client
 from tests.support.books import build_book
@@ -247,3 +248,6 @@ def test_a_viewset_may_choose_queryset_and_serializer_in_methods_alone(serve: Se
     created = client.post("books", json=build_book(title="Emma"))
     assert (created.status_code, created.json()["title"]) == (201, "Emma")
     assert client.delete(f"books/{book.pk}").status_code in (200, 204)
+    paths = openapi.build_version(int(version[1:]))["paths"]
+    [path] = [path for address, path in paths.items() if address.endswith("/books/{book_id}")]
+    assert path["get"]["responses"]["200"]["content"]["application/json"]["schema"]["$ref"].endswith("/Book")
