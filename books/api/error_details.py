@@ -29,5 +29,5 @@ def name_holder(url: str) -> str:
 
 def find_holder_url(isbn: str, books: QuerySet[Book], request: Request) -> str | None:
     """Returns the URL of the book that has the isbn, or None if it is none of these books."""
-    pk = books.filter(isbn=isbn).values_list("pk", flat=True).first()
+    pk = Book.objects.filter(isbn=isbn, pk__in=books.values("pk")).values_list("pk", flat=True).first()
     return f"{settings.PUBLIC_URL}{book_path(request, pk)}" if pk else None

@@ -63,6 +63,11 @@ class ListFilterBackend(DjangoFilterBackend):
         filterset: type[FilterSet] | None = super().get_filterset_class(view, queryset) if is_list else None
         return filterset
 
+    def filter_queryset(self, request: Any, queryset: Any, view: Any) -> Any:
+        # Django filters and sorts no union().
+        books = queryset.model.objects.filter(pk__in=queryset.values("pk")) if queryset.query.combinator else queryset
+        return super().filter_queryset(request, books, view)
+
 
 class QueryForm(forms.Form):
     """Cleans the parameters in the query. Cleaning changes no form field, so the fields need not be copied."""

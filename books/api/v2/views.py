@@ -125,7 +125,7 @@ class BookViewSetV2(BookViewSet):
         needed = {name for item in operations.values() for name in BULK_ACTIONS[item.op]}
         require_permission(get_credential(request), "write", frozenset(needed))
         actor = get_or_create_actor(Actor.Channel.BULK, credential=get_credential(request))
-        books = self.get_queryset()
+        books = self.filter_queryset(self.get_queryset())
         results = bulk.apply_items(operations, problems, books, request, actor, now=timezone.now(), dry_run=dry_run)
         return json_response({"dry_run": dry_run, "results": results})
 

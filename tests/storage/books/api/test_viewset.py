@@ -10,6 +10,7 @@ from django.db.models import CharField, Count, F, Value
 from django.test import override_settings
 from rest_framework import serializers
 
+from books.api.filters import ListFilterBackend
 from books.api.v1 import urls as v1_urls
 from books.api.v1.views import BookViewSetV1
 from books.api.v2 import urls as v2_urls
@@ -122,6 +123,7 @@ QUERYSETS: dict[str, Callable[[Any], Any]] = {
     "defer": lambda books: books.defer("title_folded"),
     "only": lambda books: books.only("title"),
     "exclude": lambda books: books.exclude(pk__in=Book.objects.filter(year=0)),
+    "union": lambda books: books.order_by().union(books.order_by().filter(year=0)),
 }
 # Those whose order version 1 shows; version 2 sorts by its parameter.
 DESCENDING = {"reverse", "order"}
@@ -144,6 +146,8 @@ def test_a_queryset_of_any_shape_is_listed_changed_and_exported(
     else:
         check_version_2(client, pks)
     address = f"books/{pks[0]}"
+    taken = client.post("books", json=build_book(isbn=client.get(address).json()["isbn"]))
+    assert (taken.status_code, taken.headers["Link"].partition(">")[0].endswith(f"/{address}")) == (409, True)
     assert client.put(address, json=build_book(title="Emma")).status_code == 200
     assert client.get(address).json()["title"] == "Emma"
     assert client.delete(address).status_code in (200, 204)
@@ -177,11 +181,14 @@ def test_a_bulk_request_changes_only_what_the_queryset_has(serve: Serve) -> None
     def get_queryset(view: Any) -> Any:
         return BookViewSetV2.get_queryset(view).exclude(genre="Restricted").distinct()
 
-    client = serve("v2", get_queryset=get_queryset)
-    items = [{"op": "update", "id": pk, "book": {"year": 2}} for pk in (book.pk, other.pk)]
+    hiding = type(
+        "Hiding", (ListFilterBackend,), {"filter_queryset": lambda *values: values[2].exclude(genre="Hidden")}
+    )
+    client, hidden = serve("v2", get_queryset=get_queryset, filter_backends=[hiding]), create_book(genre="Hidden")
+    items = [{"op": "update", "id": pk, "book": {"year": 2}} for pk in (book.pk, other.pk, hidden.pk)]
     response = client.post("books/bulk", json={"operations": items})
     assert response.status_code == 422
-    assert [detail["field"] for detail in response.json()["error"]["details"]] == ["1.id"]
+    assert [detail["field"] for detail in response.json()["error"]["details"]] == ["1.id", "2.id"]
 
 
 class ShownSerializer(BookSerializer):
