@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
+from unicodedata import bidirectional
 
 from django.db.models import QuerySet
 from django.urls import reverse
@@ -25,6 +26,8 @@ from library_site.admin.badges import Tone
 LABELS = {field.name: capfirst(field.verbose_name) for field in Book._meta.concrete_fields} | {
     "available": _("Availability")
 }
+# The classes of letters from right to left, and of marks that turn the letters after them.
+TURNING_CLASSES = {"R", "AL", "RLE", "RLO", "LRO", "RLI"}
 AVAILABLE, LENT_STATE = "available", "lent"
 STATES = {AVAILABLE: _("available"), LENT_STATE: _("lent")}
 ACTOR_LABELS = {"user": _("user"), "app": _("app"), "api_key": _("API key"), "source": _("source")}
@@ -137,7 +140,7 @@ def find_titles(pks: set[int]) -> dict[int, str]:
     titles = dict(Book.objects.filter(pk__in=pks).values_list("pk", "title"))
     deletions = Change.objects.filter(book_id__in=pks - titles.keys(), kind__in=DELETIONS).order_by("version")
     deleted_titles = {
-        pk: gettext("%(name)s (deleted)") % {"name": title}
+        pk: gettext("%(name)s (deleted)") % {"name": isolate(title)}
         for pk, title in deletions.values_list("book_id", "before__title")
     }
     return {pk: gettext("Book %(number)d") % {"number": pk} for pk in pks} | deleted_titles | titles
@@ -196,7 +199,14 @@ def compare_fields(left: Mapping[str, Any] | None, right: Mapping[str, Any] | No
 
 
 def format_value(value: Any) -> str:
-    return str(STATES[name_state(value)]) if isinstance(value, bool) else str(value)
+    return str(STATES[name_state(value)]) if isinstance(value, bool) else isolate(str(value))
+
+
+def isolate(text: str) -> str:
+    """Keeps a text that is written from right to left from turning the rest of a sentence."""
+    if text.isascii() or TURNING_CLASSES.isdisjoint(map(bidirectional, text)):
+        return text
+    return f"\u2068{text}\u2069"
 
 
 def name_state(available: bool) -> str:

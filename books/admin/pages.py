@@ -20,6 +20,7 @@ from books.admin.book.deleted_books import RESTORE, restore_lost_book, show_lost
 from books.admin.book.forms import BookForm
 from books.admin.book.history import UNKNOWN_STATE, find_known_book, list_last_changes, show_history
 from books.admin.book.warnings import find_warnings
+from books.admin.descriptions import isolate
 from books.admin.list.changelist import BookList
 from books.admin.list.filters import describe_unknown, list_unknown_names
 from books.admin.list.settings import ROWS_OF_A_PAGE, find_default_view, list_views, redirect_to_list
@@ -170,7 +171,7 @@ class BookAdmin(ValidatingAdmin):
         """Replaces Django's message by one that undoes."""
         may_restore = request.user.has_perm(ADD_BOOK)
         address = reverse("admin:books_book_restore", args=[obj_id]) if may_restore else ""
-        report_done(request, gettext("The book “%(title)s” is deleted.") % {"title": obj_display}, address)
+        report_done(request, gettext("The book “%(title)s” is deleted.") % {"title": isolate(obj_display)}, address)
         return redirect_to_list(dict(parse_qsl(self.get_preserved_filters(request))).get("_changelist_filters", ""))
 
     def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:

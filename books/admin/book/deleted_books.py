@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 
 from books.admin.book.forms import format_isbn_in_use
 from books.admin.book.history import find_known_book, redirect_unknown
-from books.admin.descriptions import Link, describe_entries, format_value, history_address, label_field
+from books.admin.descriptions import Link, describe_entries, format_value, history_address, isolate, label_field
 from books.admin.pager import PAGE_SIZE, Pager
 from books.admin.views import find_librarian, render_page, report_rejected
 from books.book_fields import FIELDS
@@ -58,7 +58,7 @@ def restore_and_report(request: HttpRequest, pk: int) -> None:
     except (changes.BookExists, changes.BookNotFound, changes.ConcurrentChange) as error:
         report_rejected(request, error)
     else:
-        messages.success(request, _("The book “%(title)s” is restored.") % {"title": book.title})
+        messages.success(request, _("The book “%(title)s” is restored.") % {"title": isolate(book.title)})
 
 
 def describe_isbn_in_use(error: changes.IsbnInUse) -> str:
@@ -75,7 +75,7 @@ def show_lost_form(request: HttpRequest, object_id: str) -> HttpResponse | None:
     response = render_page(
         request,
         "lost_form",
-        _("%(book)s was deleted") % {"book": book.name},
+        _("%(book)s was deleted") % {"book": isolate(book.name)},
         lines=list(iter_typed_values(request)),
         inputs=[(name, request.POST[name]) for name in names],
         # Only the form of an earlier state has the field. A new book is available.

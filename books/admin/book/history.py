@@ -20,6 +20,7 @@ from books.admin.descriptions import (
     compare_fields,
     describe_entries,
     history_address,
+    isolate,
     link_book,
     state_address,
 )
@@ -73,7 +74,7 @@ def show_history(request: HttpRequest, object_id: str) -> HttpResponse:
     return render_page(
         request,
         "history",
-        gettext("History of %(book)s") % {"book": book.name},
+        gettext("History of %(book)s") % {"book": isolate(book.name)},
         page_help=gettext(
             "Each change of a book makes a new version of it, with a number. Compare two versions to see what differs,"
             " and restore an earlier one: that is a change too, and nothing is lost."
@@ -136,7 +137,7 @@ def show_state(request: HttpRequest, object_id: str) -> HttpResponse:
     return render_page(
         request,
         "state",
-        gettext("%(versions)s of %(book)s") % {"versions": heading, "book": book.name},
+        gettext("%(versions)s of %(book)s") % {"versions": heading, "book": isolate(book.name)},
         heading=heading,
         book=book,
         columns=columns,

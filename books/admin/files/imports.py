@@ -15,6 +15,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_POST
 
+from books.admin.descriptions import isolate
 from books.admin.files.forms import DEFAULTS, WITHOUT_ISBN_RULES, ImportRulesForm
 from books.admin.files.results import build_report, read_fields
 from books.admin.operations.descriptions import (
@@ -346,7 +347,7 @@ def delete_file(request: HttpRequest, file_id: int) -> HttpResponse:
     file = find_own(request, file_id)
     try:
         delete_unused_file(file.pk)
-        messages.success(request, _("“%(name)s” is deleted.") % {"name": file.name})
+        messages.success(request, _("“%(name)s” is deleted.") % {"name": isolate(file.name)})
     except APIError as error:
         messages.error(request, _(error.message))
     return redirect("admin:import_books")

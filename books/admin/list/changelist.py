@@ -49,6 +49,7 @@ MAX_LISTED_COUNT = 1_000
 class Header(NamedTuple):
     """The header of a column, and the address of the list sorted by it. `direction` is a value of `aria-sort`."""
 
+    name: str
     text: str
     address: str
     direction: str
@@ -206,7 +207,7 @@ class BookList(ChangeList):
         for name in self.columns:
             next_sort = f"-{name}" if sort == name else name
             direction = {name: "ascending", f"-{name}": "descending"}.get(sort, "")
-            yield Header(str(LIST_COLUMNS[name]), self.build_address(sort=next_sort), direction)
+            yield Header(name, str(LIST_COLUMNS[name]), self.build_address(sort=next_sort), direction)
 
     def list_page_links(self) -> Iterator[Link]:
         """Yields the links to other pages; none if there is only one page."""

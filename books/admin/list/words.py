@@ -9,7 +9,7 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from books.admin.descriptions import STATES, Link, label_field
+from books.admin.descriptions import STATES, Link, isolate, label_field
 from books.admin.list.filters import (
     LIST_FORM,
     RESOLVED_NAMES,
@@ -43,8 +43,8 @@ def describe_selection(selection: StoredFilter) -> str:
 def describe_filter_values(values: Mapping[str, Any]) -> Iterable[tuple[Sequence[str], str]]:
     """Yields a sentence for each filter: the field contains the text or equals it."""
     sentences: dict[str, Callable[[Any], str]] = {
-        "author": lambda text: _("Author contains “%(text)s”") % {"text": text},
-        "genre": lambda text: _("Genre is “%(text)s”") % {"text": text},
+        "author": lambda text: _("Author contains “%(text)s”") % {"text": isolate(text)},
+        "genre": lambda text: _("Genre is “%(text)s”") % {"text": isolate(text)},
         "genres": lambda text: ", ".join(name or _("no genre") for name in read_genre_names(text)),
         "year_from": lambda year: _("From %(year)s") % {"year": year},
         "year_to": lambda year: _("Up to %(year)s") % {"year": year},

@@ -16,6 +16,7 @@ from books.admin.descriptions import (
     format_sentence,
     format_value,
     history_address,
+    isolate,
     label_field,
     link_book,
     link_undo,
@@ -57,7 +58,7 @@ def describe_edit(parameters: Mapping[str, Any]) -> Iterator[str]:
     for name, value in edit.values.items():
         yield _("%(member)s becomes “%(value)s”") % {"member": label_field(name), "value": format_value(value)}
     if edit.member:
-        names = {"member": label_field(edit.member), "find": edit.find, "new": edit.replacement}
+        names = {"member": label_field(edit.member), "find": isolate(edit.find), "new": isolate(edit.replacement)}
         yield _("In %(member)s “%(find)s” becomes “%(new)s”") % names
 
 
@@ -87,7 +88,7 @@ def list_first_titles(operation_ids: Collection[int]) -> dict[int, str]:
 
 
 def join_titles(titles: Sequence[str]) -> str:
-    return ", ".join(titles[:SHOWN_BOOKS]) + (", …" if len(titles) > SHOWN_BOOKS else "")
+    return ", ".join(map(isolate, titles[:SHOWN_BOOKS])) + (", …" if len(titles) > SHOWN_BOOKS else "")
 
 
 def find_changed_books(operation_ids: Collection[int], limit: int) -> dict[int, list[Link]]:

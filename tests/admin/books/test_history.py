@@ -219,3 +219,9 @@ def test_the_first_state_of_a_deleted_book_is_shown_where_it_is_known(librarian:
     assert librarian.get(history_address(book)).context["first_state"]["version"] == 1
     Change.objects.update(kind=Change.Kind.RESTORED)
     assert librarian.get(history_address(book)).context["first_state"] is None
+
+
+def test_a_title_from_right_to_left_turns_no_sentence(librarian: Client) -> None:
+    for title, shown in (("Émile", "Émile"), ("گلستان", "\u2068گلستان\u2069"), ("A \u202eb", "\u2068A \u202eb\u2069")):
+        page = read_text(librarian.get(history_address(create_book(title=title))))
+        assert f"<h1>History of {shown}</h1>" in page

@@ -25,11 +25,18 @@ client = Client()
 client.force_login(pippi)
 with transaction.atomic():
     book, deleted_book = create_book(title="Ema", author="W" * 255, isbn="browsed"), create_book(title="W" * 200)
+    create_book(title="W" * 1000, author="W" * 500, genre="W" * 200, isbn="W" * 64, year=-(2**31))
+    create_book(title="E" * 1000, author="W" * 500, genre="W" * 200, isbn="9780140449136 (pbk.) ; 9780140449143 (hbk.)")
     change_book(book, title="Emma")
     delete_book(deleted_book, actor=add_actor(Actor.Channel.V2, app_name="W" * 255))
 print(json.dumps([client.cookies["sessionid"].value, book.pk, deleted_book.pk]))
 """
 MAX_TABS = 60
+# What is beyond its cell or its card, where it cannot be seen.
+FIND_CUT_OFF = """() => [...document.querySelectorAll('.card :is(tbody > tr > *, li)')].filter(one => (
+    one.scrollWidth > one.clientWidth + 1
+    || one.getBoundingClientRect().right > one.closest('.card').getBoundingClientRect().right + 1
+)).map(one => one.textContent)"""
 # Each with a menu that every screen has.
 PAGES_WITH_MENUS = {"/admin/": "To look at", "/admin/books/book/": "To look at", "/admin/auth/user/": "Manage"}
 MANY_BOOKS = """
@@ -81,7 +88,7 @@ def test_an_earlier_state_is_restored_by_the_keyboard_alone_and_without_javascri
         expect(page.locator(".messagelist")).to_contain_text("Saved.")
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1280, "light")])
+@pytest.mark.parametrize(("width", "scheme"), [(320, "dark"), (390, "light"), (1024, "light"), (1280, "dark")])
 def test_pages_fit_the_screen(
     browser: Browser, service: Service, prepared: tuple[str, int, int], width: int, scheme: Any
 ) -> None:
@@ -112,6 +119,7 @@ def test_pages_fit_the_screen(
         for address in pages:
             page.goto(f"/admin/books/book/{address}")
             assert page.evaluate("document.documentElement.scrollWidth") == width, address
+            assert page.evaluate(FIND_CUT_OFF) == [], address
         page.goto("/admin/books/book/deleted/")
         expect(page.locator("td.quiet a").first).to_have_css("text-decoration-line", "underline")
 

@@ -88,9 +88,11 @@ OPEN_DIALOG = """(index) => {
     dialogs.forEach((one, number) => { one.close(); if (number === index) one.showModal(); });
     return dialogs.length;
 }"""
-# The rule is off by default: the name that a screen reader says contains the words that one sees.
+# These rules are off by default: the name that a screen reader says contains the words that one sees, and what one
+# presses is large enough for a finger (WCAG 2.2).
 RUN_AXE = """(context) => axe.run(context, {
-    resultTypes: ["violations"], rules: { "label-content-name-mismatch": { enabled: true } },
+    resultTypes: ["violations"],
+    rules: { "label-content-name-mismatch": { enabled: true }, "target-size": { enabled: true } },
 }).then((results) => results.violations.map(
     ({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(' ')}`))"""
 
