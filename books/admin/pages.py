@@ -1,7 +1,8 @@
 """The list and the form of books. All changes go through `books.writing`. No page counts or sorts all books."""
 
 from collections.abc import Callable
-from typing import Any
+from copy import copy
+from typing import Any, cast
 from urllib.parse import parse_qsl
 
 from django.contrib import admin, messages
@@ -9,7 +10,7 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import Field as Column
 from django.db.models import QuerySet
 from django.forms import Field
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.urls import URLPattern, reverse
 from django.utils import timezone
 from django.utils.translation import gettext
@@ -130,10 +131,11 @@ class BookAdmin(ValidatingAdmin):
         context["catalogue_address"] = find_catalogue_address() if options.get("add") else ""
         if options.get("change"):
             context["last_changes"] = list_last_changes(request, options["obj"])
+            context |= self.describe_origin(request, options["obj"])
             if not form.is_bound and self.has_change_permission(request, options["obj"]):
                 values = ("isbn", "year")
                 form.warnings = find_warnings(form.initial, values, options["obj"].pk, timezone.now().date())
-        context["show_save_and_add_another"] = True
+        context.setdefault("show_save_and_add_another", True)
         # The link to delete the book stands beside the form.
         context["show_delete"] = False
         if form.has_only_questions():
@@ -141,18 +143,39 @@ class BookAdmin(ValidatingAdmin):
         focus_first(form)
         return super().render_change_form(request, context, *arguments, **options)
 
+    def describe_origin(self, request: HttpRequest, book: Book) -> dict[str, Any]:
+        """Returns what the page shows of the list that it was opened from: the books before and after this one."""
+        if not self.get_preserved_filters(request):
+            return {}
+        list_request = copy(request)
+        list_request.GET = QueryDict(request.GET["_changelist_filters"])
+        book_list = cast("BookList", self.get_changelist_instance(list_request))
+        previous_book, next_book = book_list.find_neighbours(book.pk)
+        return {
+            "previous_book": previous_book,
+            "next_book": next_book,
+            "show_save_and_continue": True,
+            "show_save_and_add_another": False,
+        }
+
     def response_change(self, request: HttpRequest, obj: Book) -> HttpResponse:
-        """Django's message has the title that was typed, which need not be what was saved."""
+        """Leads to the list that the page was opened from, or to the book after this one in it, or stays.
+
+        Django's message has the title that was typed, which need not be what was saved.
+        """
         messages.success(request, gettext("Saved."))
         if "_addanother" in request.POST:
             return HttpResponseRedirect(reverse("admin:books_book_add"))
-        return self.response_post_save_change(request, obj)
+        origin = self.get_preserved_filters(request)
+        if origin and not request.POST.keys() & {"_continue", "_next"}:
+            address = reverse("admin:books_book_changelist")
+            query = QueryDict(request.GET["_changelist_filters"]).urlencode()
+            return HttpResponseRedirect(f"{address}?{query}#book-{obj.pk}")
+        address = reverse("admin:books_book_change", args=[request.POST.get("_next", obj.pk)])
+        return HttpResponseRedirect(f"{address}?{origin}" if origin else address)
 
     def response_post_save_add(self, request: HttpRequest, obj: Book) -> HttpResponseRedirect:
         return HttpResponseRedirect(reverse("admin:books_book_change", args=[obj.pk]))
-
-    def response_post_save_change(self, request: HttpRequest, obj: Book) -> HttpResponseRedirect:
-        return self.response_post_save_add(request, obj)
 
     def save_model(self, request: HttpRequest, obj: Book, form: BookForm, change: bool) -> None:
         """Runs in the transaction that Django's view opens, like `delete_model`."""

@@ -99,6 +99,15 @@ def find_start(books: QuerySet[Book], sections: Sequence[Section], offset: int) 
     return None
 
 
+def find_key(sections: Sequence[Section], pk: int) -> Key | None:
+    """Returns the key of a book that is in one of the sections."""
+    for number, section in enumerate(sections):
+        rows = Book.objects.filter(section.condition, pk=pk).annotate(sort_key=SORT_KEYS[section.key].columns[0])
+        if book := rows.only("pk").first():
+            return build_key(number, book)
+    return None
+
+
 def iter_sections(
     books: QuerySet[Book], sections: Sequence[Section], limit: int, start: Start
 ) -> Iterator[list[tuple[Key, Book]]]:

@@ -62,7 +62,7 @@ class ValidatingAdmin(admin.ModelAdmin):
     ) -> HttpResponse:
         context["adminform"].form.label_suffix = ""
         # One way to save.
-        context["show_save_and_continue"] = False
+        context.setdefault("show_save_and_continue", False)
         context.setdefault("show_save_and_add_another", False)
         row = context["original"]
         if row:

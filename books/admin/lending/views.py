@@ -191,7 +191,8 @@ def lend_shown_book(request: HttpRequest, book_id: int) -> HttpResponse:
     elif report_change(request, book_id, form.cleaned_data["version"], form.cleaned_data["state"]):
         is_lent = form.cleaned_data["state"] == LENT_STATE
         messages.success(request, _("The book is lent.") if is_lent else _("The book is taken back."))
-    return HttpResponseRedirect(reverse("admin:books_book_change", args=[book_id]))
+    address = reverse("admin:books_book_change", args=[book_id])
+    return HttpResponseRedirect(f"{address}?{request.GET.urlencode()}".rstrip("?"))
 
 
 def find_own_change(request: HttpRequest) -> dict[str, Any] | None:

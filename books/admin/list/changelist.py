@@ -30,7 +30,7 @@ from books.models import Book, Summary
 from books.search.lent_books import AVAILABILITY_CONDITIONS
 from books.search.matches import build_search
 from books.search.scans import read_scan
-from books.search.sections import SORT_KEYS, Position, Section, find_start, parse_position, read_sections
+from books.search.sections import SORT_KEYS, Position, Section, find_key, find_start, parse_position, read_sections
 from books.summaries import BOOKS, find_count_time, read_summary
 from library_site.admin.badges import format_badge
 from library_site.admin.moments import format_date
@@ -142,6 +142,14 @@ class BookList(ChangeList):
             self.page_number = None
             return Start(backward=True)
         return start
+
+    def find_neighbours(self, pk: int) -> list[Book | None]:
+        """Returns the books before and after this one, each None beyond an end of the list."""
+        sections = self.list_sections()
+        if not (key := find_key(sections, pk)):
+            return [None, None]
+        pages = [read_sections(self.filtered_books, sections, 1, Start(key, backward)) for backward in (True, False)]
+        return [page.rows[0] if page.rows else None for page in pages]
 
     @property
     def page_count(self) -> int | None:

@@ -138,6 +138,34 @@ def test_who_saves_stays_on_the_book(librarian: Client) -> None:
     assert "_continue" not in page
 
 
+def test_a_book_leads_back_to_its_list_and_to_its_neighbours_there(librarian: Client) -> None:
+    first, book, last = (create_book(genre="Poetry", title=title) for title in "ABC")
+    create_book(title="B", genre="Novel")
+    for query in ("genre=Poetry&sort=title", "q=poetry&sort=title"):
+        page = read_text(librarian.get(f"{LIST}?{query}"))
+        [link] = re.findall(f'href="({book.pk}/change/[^"]*)"', page)
+        assert f'<tr id="book-{book.pk}">' in page
+        address, _, origin = f"{LIST}{link}".partition("?")
+        page = read_text(librarian.get(f"{address}?{origin}"))
+        links = {
+            word: href for href, word in re.findall('<a [^>]*href="([^"]*)"[^>]*>(Previous|Next|Books|Delete)<', page)
+        }
+        assert links["Books"].endswith(f"?{query.replace('&', '&amp;')}")
+        assert [links["Previous"], links["Next"]] == [f"{page_address(one)}?{origin}" for one in (first, last)]
+        assert links["Delete"].endswith(f"?{origin}")
+        form = build_form(book)
+        for button, location in (
+            ("_save", f"{LIST}?{query}#book-{book.pk}"),
+            ("_continue", f"{address}?{origin}"),
+            ("_next", f"{page_address(last)}?{origin}"),
+        ):
+            response = librarian.post(f"{address}?{origin}", {**form, button: str(last.pk)})
+            assert response["Location"] == location
+        lent = librarian.post(f"{LIST}{book.pk}/lend/?{origin}", {"version": "1", "state": "sold"})
+        assert lent["Location"] == f"{address}?{origin}"
+    assert "?_changelist_filters=all%3D1" in read_text(librarian.get(LIST))
+
+
 def test_a_librarian_deletes_a_book(librarian: Client) -> None:
     book = create_book()
     assert book.isbn in read_text(librarian.get(f"{LIST}{book.pk}/delete/"))
