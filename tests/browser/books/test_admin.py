@@ -20,7 +20,7 @@ from django.test import Client
 from books.models import Actor
 from tests.support.books_admin import add_actor, change_book, create_book, delete_book
 
-pippi = User.objects.create_superuser("pippi")
+pippi = User.objects.create_superuser("pippi", password="correct horse battery staple")
 client = Client()
 client.force_login(pippi)
 with transaction.atomic():
@@ -122,6 +122,32 @@ def test_pages_fit_the_screen(
             assert page.evaluate(FIND_CUT_OFF) == [], address
         page.goto("/admin/books/book/deleted/")
         expect(page.locator("td.quiet a").first).to_have_css("text-decoration-line", "underline")
+
+
+def sign_in_again(page: Page, button: str) -> None:
+    page.context.clear_cookies(name="sessionid")
+    page.get_by_role("button", name=button, exact=True).click()
+    expect(page.get_by_text("the form that you sent is kept")).to_be_visible()
+    page.get_by_label("Username").fill("pippi")
+    page.get_by_label("Password").fill("correct horse battery staple")
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_text("The form has again what you had entered")).to_be_visible()
+
+
+def test_a_form_outlives_the_session(browser: Browser, service: Service, prepared: tuple[str, int, int]) -> None:
+    with open_page(browser, service, prepared[0]) as page:
+        page.goto(f"/admin/books/book/{prepared[1]}/change/")
+        page.get_by_label("Genre").fill("Kept")
+        sign_in_again(page, "Save")
+        page.get_by_role("button", name="Save", exact=True).click()
+        expect(page.get_by_text("Saved.")).to_be_visible()
+        expect(page.get_by_label("Genre")).to_have_value("Kept")
+        page.goto("/admin/books/book/?q=browsed")
+        page.locator(".action-select").check()
+        sign_in_again(page, "Mark as lent")
+        expect(page.locator(".action-select")).to_be_checked()
+        page.reload()
+        expect(page.locator(".action-select")).not_to_be_checked()
 
 
 def test_a_bulk_edit_shows_its_progress_until_it_is_done(

@@ -102,7 +102,7 @@ def test_a_file_is_checked_imported_and_undone(head: Client, berta: User) -> Non
         "Verfasser: It is missing.",
         "Jahr: “MDCCC” is no year.",
     ]
-    assert "<del>1815</del> 1816" in head.get(f"{page(file, 'check')}?kind=changed").content.decode()
+    assert "<del>1815</del> <bdi>1816</bdi>" in head.get(f"{page(file, 'check')}?kind=changed").content.decode()
     import_operation = confirm(head, file)
     assert list(Book.objects.order_by("pk").values_list("title", "year")) == [("Emma", 1816), ("Lalka", 1890)]
     changes = Change.objects.filter(operation=import_operation)
