@@ -60,7 +60,7 @@ def prefers_page(request: HttpRequest | Request) -> bool:
 def render_error_page(
     request: HttpRequest | Request, content: ErrorContent, explanation: Explanation | None = None
 ) -> HttpResponse:
-    """Renders without the session and the database: they can be the cause of the error."""
+    """Renders without the session and the database, which can be the cause of the error. Only permissions need them."""
     explanation = explanation or EXPLANATIONS.get(content.status, EXPLANATIONS[400])
     can_repeat = content.status in TEMPORARY_STATUSES and request.method == "GET"
     context = {
@@ -69,4 +69,5 @@ def render_error_page(
         "request_id": current_request_id.get() if content.status == 500 else "",
         "repeated_address": request.get_full_path() if can_repeat else "",
     }
-    return HttpResponse(render_to_string("error.html", context), status=content.status)
+    known_request = request if content.status == 403 and hasattr(request, "user") else None
+    return HttpResponse(render_to_string("error.html", context, known_request), status=content.status)

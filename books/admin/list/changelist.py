@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.utils.functional import cached_property
 from django.utils.translation import gettext as _
 
-from books.admin.descriptions import STATES, Link, name_state
+from books.admin.descriptions import LENT_STATE, STATES, Link
 from books.admin.list.facets import (
     Facet,
     FacetRow,
@@ -261,9 +261,8 @@ class BookList(ChangeList):
 
 def format_cell(book: Book, name: str) -> str:
     if name == "availability":
-        state = STATES[name_state(book.available)]
-        # Most books are available, so the page marks only lent books.
-        return str(state) if book.available else format_badge(state, "warning")
+        # Most books are available, so the page says only which are lent.
+        return "" if book.available else format_badge(STATES[LENT_STATE], "warning")
     if name == "created_at":
         return format_date(book.created_at)
     return f"#{book.pk}" if name == "id" else str(getattr(book, name))

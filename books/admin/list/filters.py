@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy as _
 from books.admin.descriptions import AVAILABLE, STATES
 from books.book_fields import MAX_LENGTHS
 from books.fields import fold
-from books.models import YEAR_RANGE, Book
+from books.models import YEAR_RANGE, Book, Change
 from books.operations.selections import register_selection
 from books.operations.tasks import OperationFailed
 from books.search.lent_books import AVAILABILITY_CONDITIONS
@@ -80,6 +80,7 @@ class ListFilterForm(forms.Form):
     ids = forms.CharField(
         label=_("Selected books"), required=False, max_length=MAX_IDS_LENGTH, widget=forms.HiddenInput
     )
+    operation = forms.IntegerField(required=False, min_value=1, max_value=BIGINT_MAX, widget=forms.HiddenInput)
 
     def clean_genres(self) -> str:
         """Parses a JSON list of genres: a genre can contain any character."""
@@ -104,6 +105,7 @@ class ListFilterForm(forms.Form):
             "year_from": lambda year: Q(year__gte=year),
             "year_to": lambda year: Q(year__lte=year),
             "availability": lambda name: AVAILABILITY_CONDITIONS[name == AVAILABLE],
+            "operation": lambda pk: Q(pk__in=Change.objects.filter(operation=pk).values("book_id")),
             "ids": lambda text: Q(pk__in=map(int, split_ids(text))),
         }
         values = {name: self.cleaned_data.get(name) for name in conditions}

@@ -51,6 +51,7 @@ def describe_filter_values(values: Mapping[str, Any]) -> Iterable[tuple[Sequence
         "availability": lambda name: str(STATES[name]),
         "quality": lambda name: str(QUALITIES[name]),
         "added_since": lambda begin: _("Added since %(day)s") % {"day": describe_begin(begin)},
+        "operation": lambda pk: _("Changes of many books") + f": #{pk}",
         "ids": describe_ids,
     }
     years = ("year_from", "year_to")

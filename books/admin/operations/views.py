@@ -37,12 +37,14 @@ from books.admin.operations.descriptions import (
 )
 from books.admin.pager import PAGE_SIZE, Pager
 from books.admin.views import has_any_permission, may_undo, render_page
+from books.files.export_tasks import EXPORT
 from books.history.actors import get_or_create_actor
 from books.history.change_pages import NAME_COLUMNS, ActorNames
 from books.models import Actor, Change, Operation
 from books.operations import lifecycle
 from books.operations.lifecycle import OperationNotFound
 from books.operations.selections import read_stored_filter
+from books.operations.tasks import list_unlisted_kinds
 from books.permissions import OPERATION_VIEWERS, UNDO_OTHERS, VIEW_HISTORY
 from library_site.http.api_errors import APIError
 
@@ -111,6 +113,7 @@ def show_operation(request: HttpRequest, operation_id: int) -> HttpResponse:
         books=find_changed_books([operation.pk], MAX_BOOKS)[operation.pk],
         has_filter="filter" in parameters,
         filter=describe_selection(read_stored_filter(parameters["filter"])) if "filter" in parameters else "",
+        changes_books=operation.kind not in (EXPORT, *list_unlisted_kinds()),
         is_silent=not parameters.get("events", True),
         problems=problems,
         workbook_address=find_workbook(request, operation),

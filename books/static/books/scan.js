@@ -12,6 +12,8 @@
             location.assign(link.href);
         }
     };
+    // The next scan takes the place of one without a result.
+    box.select();
     if (links.length) {
         box.addEventListener('input', () => {
             clearTimeout(timer);

@@ -1,5 +1,6 @@
-// Buttons that copy the code beside them, where the browser permits it.
+// Buttons that copy the code beside them, where the browser permits it. To load the page again makes no second secret.
 'use strict';
+history.replaceState(null, '', document.querySelector('.secrets').dataset.address);
 if (navigator.clipboard) {
     for (const button of document.querySelectorAll('.secrets button')) {
         button.hidden = false;

@@ -33,6 +33,12 @@
         fit(event.target, event.target.querySelector('.menu-panel'));
         event.target.querySelector('input[type=text]')?.select();
     }, true);
+    // Empty fields of a search are no part of its address.
+    document.addEventListener('formdata', event => {
+        if (event.target.getAttribute('method') === 'get') {
+            [...event.formData].filter(([, value]) => !value).forEach(([name]) => event.formData.delete(name));
+        }
+    });
     document.addEventListener('keydown', event => {
         if (event.key !== 'Escape') {
             return;
