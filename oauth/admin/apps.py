@@ -56,7 +56,7 @@ class AppAdmin(DescribedDeletionMixin, OwnedAdmin):
     search_help_text = _("Name, client ID or owner")
     ordering = ("-pk",)
     radio_fields = {"client_type": admin.VERTICAL}
-    actions = actions_for_one = ("make_new_secret",)
+    actions = actions_for_one = danger_actions = ("make_new_secret",)
     registration_age = age_column("created", _("registered"))
     start = moment_column("created", _("registered"))
 

@@ -153,7 +153,7 @@ def build_rows(file: ImportFile, operation: Operation, findings: Sequence[Import
             finding.position,
             name_place(format_name, finding.line),
             finding.book_id,
-            finding.reason,
+            _("The library has this book, and the rules leave it.") if finding.kind == Verdict.LEFT else finding.reason,
             name_input(finding.position, ACCEPTED) if may_accept else "",
             corrections.get(accepted) is not None,
             cells[: len(COLUMNS)],
@@ -171,6 +171,9 @@ def build_cells(finding: ImportFinding, corrections: Mapping[Cell, str | None]) 
     for field_name in (*COLUMNS, *OTHER_FIELDS):
         cell = (finding.position, field_name)
         text, former = format_text(after.get(field_name)), format_text(before.get(field_name))
+        if finding.kind == Verdict.LEFT and field_name in before:
+            # The value of the library stays, and that of the file is dropped.
+            text, former = former, text
         is_field = cell in corrections and finding.kind in REJECTED_VERDICTS
         yield RowCell(
             field_name,

@@ -229,6 +229,7 @@ def test_pages_of_people_and_developers_after_each_action(walk: Walk, prepared: 
     page.goto(f"{WEBHOOKS}endpoint/{ids['endpoint']}/replay/")
     walk.press("Go on")
     page.goto(f"/admin/oauth2_provider/application/{ids['app']}/change/")
+    page.locator("summary", has_text="Make a new secret").click()
     walk.press("Make a new secret")
     page.goto("/admin/auth/user/?q=berta")
     page.locator(".action-select").first.check()
