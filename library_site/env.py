@@ -331,7 +331,8 @@ def secret_key(name: str, file: Path, may_be_missing: bool) -> str:
     except FileNotFoundError:
         if not may_be_missing:
             problems[name] = (
-                f"{name} is not set and {file} does not exist. `make run` makes one, and so does `serve` with SET_UP."
+                f"{name} is not set and {file} does not exist. `manage.py set_up` makes one, and so does `serve` with"
+                " SET_UP."
             )
     except OSError as error:
         problems[name] = f"{name} is not set, and {file} cannot be read: {error.strerror}."

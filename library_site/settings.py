@@ -15,14 +15,15 @@ from library_site.db.config import parse_database_url
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 DATA_DIR = env.folder("DATA_DIR", BASE_DIR / ".data")
-# Whether `serve` begins with `deploy`, and `deploy` creates a missing secret key. The container image sets it.
+# Whether `serve` begins with `deploy`, and `deploy` creates a missing secret key as `set_up` does. The container image
+# sets it.
 SET_UP = env.flag("SET_UP", default=False)
 
 # Core
 DEBUG = env.flag("DEBUG", default=False)
 SECRET_KEY_PATH = DATA_DIR / "secret_key"
 SECRET_KEY = env.secret_key(
-    "SECRET_KEY", SECRET_KEY_PATH, may_be_missing=DEBUG or (SET_UP and sys.argv[1:2] == ["deploy"])
+    "SECRET_KEY", SECRET_KEY_PATH, may_be_missing=DEBUG or sys.argv[1:2] in (["set_up"], ["deploy"] if SET_UP else [])
 )
 SECRET_KEY_FALLBACKS = env.comma_list("SECRET_KEY_FALLBACKS", "")
 ALLOWED_HOSTS = env.host_names("ALLOWED_HOSTS", "127.0.0.1,localhost,[::1]")

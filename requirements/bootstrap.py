@@ -8,7 +8,6 @@ import contextlib
 import fcntl
 import os
 import re
-import secrets
 import shutil
 import subprocess
 import sys
@@ -17,8 +16,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT / ".data"
-# The library's folder for what it keeps; the lock belongs to the checkout.
-LIBRARY_DATA = Path(os.environ.get("DATA_DIR", "").strip() or DATA)
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 # It exists while packages are being installed. An installation that was interrupted starts anew.
@@ -138,29 +135,13 @@ def install_node_packages(folder: Path, what: str) -> None:
         shutil.copy(lock_file, installed)
 
 
-def create_secret_key() -> None:
-    """Writes the key that signs sessions. Its file is complete from the beginning, and its owner's alone."""
-    path, new_path = LIBRARY_DATA / "secret_key", LIBRARY_DATA / "secret_key.new"
-    if path.exists():
-        return
-    LIBRARY_DATA.mkdir(mode=0o700, parents=True, exist_ok=True)
-    new_path.unlink(missing_ok=True)
-    with os.fdopen(os.open(new_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(f"{secrets.token_urlsafe(64)}\n")
-    new_path.replace(path)
-
-
-def create_signing_key() -> None:
-    run(str(PYTHON), "manage.py", "rotate_signing_key", "--if-missing")
-
-
 def set_up_library() -> None:
     run(str(PYTHON), "manage.py", "set_up", "--example-books")
 
 
-def collect_static_files() -> None:
-    """Done here because suites that begin at the same time would copy the files over each other."""
-    run(str(PYTHON), "manage.py", "collectstatic", "--noinput", "-v0", "--skip-checks")
+def create_keys() -> None:
+    """And static files, because suites that begin at the same time would copy these over each other."""
+    run(str(PYTHON), "manage.py", "set_up", "--without-database")
 
 
 def run(*command: str) -> None:
@@ -186,11 +167,11 @@ def show_progress(text: str) -> None:
 
 
 STEPS: dict[str, list[Callable[[], None]]] = {
-    "run": [install_for_run, create_secret_key, set_up_library],
-    "dev": [install_for_dev, create_secret_key, create_signing_key, collect_static_files],
-    "test": [install_for_dev, install_clients, create_secret_key, create_signing_key, collect_static_files],
-    "clients": [install_for_dev, install_generators, create_secret_key, create_signing_key, collect_static_files],
-    "bench": [install_for_dev, install_fastify_peer, create_secret_key, create_signing_key, collect_static_files],
+    "run": [install_for_run, set_up_library],
+    "dev": [install_for_dev, create_keys],
+    "test": [install_for_dev, install_clients, create_keys],
+    "clients": [install_for_dev, install_generators, create_keys],
+    "bench": [install_for_dev, install_fastify_peer, create_keys],
 }
 
 if __name__ == "__main__":

@@ -1,18 +1,15 @@
 """Brings this machine and its database up to date, before the processes are restarted."""
 
-import os
 from argparse import ArgumentParser
 from collections.abc import Set
 from typing import Any
 
-from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
 
 from library_site.db.migration_state import Key
-from library_site.env import NewSecretKey
 from library_site.management.commands import set_up
 from library_site.releases import RELEASES, VERSION, find_release, list_unknown_migrations
 
@@ -33,11 +30,8 @@ class Command(set_up.Command):
         applied = MigrationRecorder(connection).applied_migrations().keys()
         require_no_later_release(applied)
         if applied:
-            require_shared_keys()
+            set_up.require_shared_keys()
         self.stdout.write(describe_upgrade(applied))
-        if is_secret_key_missing():
-            store_secret_key()
-            self.stdout.write(f"Created the secret key, in {settings.SECRET_KEY_PATH}.")
         super().set_up(example_books)
 
 
@@ -61,31 +55,3 @@ def describe_upgrade(applied: Set[Key]) -> str:
     if release.version == VERSION:
         return f"Library API {VERSION}, whose tables the database has."
     return f"From Library API {release.version} to {VERSION}. CHANGELOG.md says what to do for it."
-
-
-def require_shared_keys() -> None:
-    """Raises CommandError if a key is missing: machines with different keys refuse each other's tokens and sessions."""
-    missing = [] if settings.OAUTH_JWKS_FILE.exists() else [f"keys in {settings.OAUTH_JWKS_FILE}"]
-    if is_secret_key_missing():
-        missing.append(f"secret key in {settings.SECRET_KEY_PATH}")
-    if missing:
-        raise CommandError(
-            f"The library has a database already, and no {' and no '.join(missing)}. Copy the file from another"
-            " machine or a backup. If the signing keys are lost, `manage.py rotate_signing_key` makes a new one."
-        )
-
-
-def is_secret_key_missing() -> bool:
-    """Whether this process made up its key, and no other first start has stored one since."""
-    return isinstance(settings.SECRET_KEY, NewSecretKey) and not settings.SECRET_KEY_PATH.exists()
-
-
-def store_secret_key() -> None:
-    """Writes the key. The file is complete from the beginning, and its owner's alone."""
-    new_path = settings.SECRET_KEY_PATH.with_name("secret_key.new")
-    new_path.unlink(missing_ok=True)
-    with os.fdopen(os.open(new_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(f"{settings.SECRET_KEY}\n")
-        file.flush()
-        os.fsync(file.fileno())
-    new_path.replace(settings.SECRET_KEY_PATH)

@@ -3,7 +3,6 @@
 import fcntl
 import re
 import shutil
-import stat
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -161,13 +160,3 @@ def test_node_packages_out_of_reach_stop_nothing(bootstrap: Any, node_folder: Pa
     (node_folder / "status").write_text("1")
     bootstrap.install_node_packages(node_folder, "a client")
     assert not (node_folder / "node_modules").exists()
-
-
-def test_only_the_owner_reads_the_secret_key(bootstrap: Any) -> None:
-    bootstrap.create_secret_key()
-    path = bootstrap.DATA / "secret_key"
-    key = path.read_text()
-    bootstrap.create_secret_key()
-    assert len(key) > 64
-    assert path.read_text() == key
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600

@@ -3,11 +3,13 @@
 import os
 import stat
 import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.support.forked_commands import run_forked
 from tests.support.server import copy_seeded_database
+from tests.support.waiting import PROCESS_TIMEOUT
 
 
 def run_with_keys_in(
@@ -34,6 +36,29 @@ def test_two_first_starts_wait_for_each_other_and_say_once_what_they_create(tmp_
     ]
     database = f"Database: SQLite, {tmp_path}/library.sqlite3\n"
     assert (first.returncode, second.returncode, second.stdout, second.stderr) == (0, 0, "", database)
+
+
+def test_set_up_is_the_first_command_and_creates_a_secret_for_its_owner_alone(tmp_path: Path) -> None:
+    url, key = f"sqlite:///{tmp_path}/library.sqlite3", tmp_path / "secret_key"
+    refused = run_in_folder(tmp_path, "migrate", DATABASE_URL=url)
+    assert refused.stderr == (
+        f"SECRET_KEY is not set and {key} does not exist. `manage.py set_up` makes one, and so does `serve` with"
+        " SET_UP.\n"
+    )
+    first, second = [run_in_folder(tmp_path, "set_up", DATABASE_URL=url) for _ in range(2)]
+    assert (first.stdout.splitlines()[0], second.stdout) == (f"Created the secret key, in {key}.", "")
+    assert (len(key.read_text()) > 40, stat.S_IMODE(key.stat().st_mode)) == (True, 0o600)
+    assert run_in_folder(tmp_path, "migrate", DATABASE_URL=url).returncode == 0
+    key.unlink()
+    third = run_in_folder(tmp_path, "set_up", DATABASE_URL=url)
+    assert f"The library has a database already, and no secret key in {key}." in third.stderr
+    assert not key.exists()
+
+
+def test_the_suite_is_run_by_the_command_of_django() -> None:
+    command = [sys.executable, "manage.py", "test", "--version"]
+    run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PROCESS_TIMEOUT)
+    assert (run.returncode, "pytest " in run.stdout) == (0, True)
 
 
 def test_a_deployment_creates_keys_only_when_asked_and_no_second_ones(tmp_path: Path) -> None:
