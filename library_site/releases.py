@@ -29,7 +29,7 @@ RELEASES = (
     Release(
         "1.2.0",
         {
-            "books": "0035_no_mirrors",
+            "books": "0037_search_texts_filled",
             "oauth": "0002_changed_permissions",
             "webhooks": "0012_no_mirrors",
         },

@@ -186,7 +186,10 @@ EXPIRED_ROWS = [
 HISTORY_KEPT_DAYS = env.integer("HISTORY_KEPT_DAYS", 0, 0, 36_500)
 
 # `manage.py doctor` calls these functions, which count inconsistent rows: each must return 0.
-CONSISTENCY_CHECKS = {"lent books": "books.search.lent_books.count_differences"}
+CONSISTENCY_CHECKS = {
+    "lent books": "books.search.lent_books.count_differences",
+    "search texts": "books.search.search_texts.count_differences",
+}
 
 # The maximum of a user's uploads for imports. Files are deleted after some days.
 UPLOAD_MAX_FILES = env.integer("UPLOAD_MAX_FILES", 100, 1, 10**6)

@@ -20,7 +20,7 @@ from django.test.utils import override_settings
 from pytest_django import Settings
 
 from books.history import actors
-from books.search.lent_books import count_differences
+from books.search import lent_books, search_texts
 from oauth.server.docs_client import sync_docs_client
 from oauth.tokens import revocations
 from tests.support import book_audit
@@ -149,7 +149,7 @@ def changes_are_announced_and_recorded(request: pytest.FixtureRequest) -> Iterat
         assert book_audit.count_events() == book_audit.count_changes()
     if not request.node.get_closest_marker("unrecorded"):
         assert book_audit.list_history() == book_audit.list_changes()
-    assert count_differences() == 0
+    assert (lent_books.count_differences(), search_texts.count_differences()) == (0, 0)
 
 
 @pytest.fixture

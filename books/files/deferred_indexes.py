@@ -1,4 +1,4 @@
-"""Drops the indexes of the book table while very many books are added, and then creates them again."""
+"""Drops the indexes of books and of their search texts while very many books are added, and then creates them again."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,12 +9,12 @@ from django.db import connection
 FIND_INDEXES_SQL = {
     "postgresql": """
         SELECT 'INDEX', indexrelid::regclass::text, pg_get_indexdef(indexrelid) FROM pg_index
-        WHERE indrelid = 'books_book'::regclass AND NOT indisunique
+        WHERE indrelid IN ('books_book'::regclass, 'books_searchtext'::regclass) AND NOT indisunique
     """,
     "sqlite": """
         SELECT type, name, sql FROM sqlite_master
         WHERE tbl_name = 'books_book' AND type IN ('index', 'trigger') AND sql IS NOT NULL
-        AND name NOT LIKE 'book_lent%'
+        AND name NOT LIKE 'book_lent%' AND name NOT LIKE 'book_search%'
     """,
 }
 BEFORE_REBUILD_SQL = {
@@ -44,3 +44,4 @@ def analyze_books() -> None:
     """Updates the statistics. Without them the planner chooses slow plans (PostgreSQL manual, 25.1.3)."""
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE books_book")
+        cursor.execute("ANALYZE books_searchtext")

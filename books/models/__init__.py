@@ -9,6 +9,7 @@ from books.models.book import (
     Book,
     DistinctBooks,
     LentBook,
+    SearchText,
     SortPrefix,
     UnrecordedWrite,
     sort_expression,

@@ -169,6 +169,29 @@ class LentBook(models.Model):
         return str(self.pk)
 
 
+class SearchText(models.Model):
+    """The texts of a book as people type them (`books.loose_folding`). Triggers on the book table maintain these rows.
+
+    A table of its own, because PostgreSQL would write the index of a book's texts at each change of the book.
+    """
+
+    book = models.OneToOneField(Book, models.DO_NOTHING, primary_key=True, db_constraint=False, related_name="+")
+    title = models.TextField()
+    author = models.TextField()
+    genre = models.TextField()
+    # The strictly folded texts, a line for each, if they are other ones.
+    strict = models.TextField()
+    # False if a trigger has entered texts that `books.search.search_texts` has yet to fold.
+    is_folded = models.BooleanField()
+
+    class Meta:
+        default_permissions = ()
+        indexes = [models.Index("book", condition=models.Q(is_folded=False), name="search_text_to_fold")]
+
+    def __str__(self) -> str:
+        return str(self.pk)
+
+
 class DistinctBooks(models.Model):
     """Two books that look like duplicates, but that a librarian marked as different. The older one comes first.
 

@@ -27,6 +27,7 @@ from books.history.actors import ActorRef
 from books.models import Operation, OperationProblem
 from books.operations.authority import require_authority
 from books.operations.tasks import Batch, BatchCounts, OperationFailed, Task, create_task, is_announced
+from books.search.search_texts import fold_search_texts
 from books.summaries import refresh_summaries
 from books.writing.changes import ConcurrentChange
 from library_site.admin.stored_texts import translate_stored
@@ -96,6 +97,7 @@ def run(once: bool, write_line: Callable[[str], None]) -> None:
         if time.monotonic() >= next_summaries:
             next_summaries = time.monotonic() + SUMMARY_INTERVAL
             call_or_wait(lambda: refresh_summaries(timezone.now()), stop)
+            call_or_wait(fold_search_texts, stop)
 
 
 def call_or_wait(function: Callable[[], Result], stop: Event) -> Result | None:

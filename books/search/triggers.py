@@ -1,6 +1,6 @@
-"""Maintains the triggers of the book table, for SQLite's search index and for the table of lent books.
+"""Maintains the triggers of the book table, for the tables of lent books and of search texts, and SQLite's indexes.
 
-Some programs that copy databases disable triggers. Then the table of lent books is incomplete.
+Some programs that copy databases disable triggers. Then these tables are incomplete.
 
 Django drops triggers when it recreates a table on SQLite, as most migrations of a column or a constraint do.
 """
@@ -14,11 +14,13 @@ from django.conf import settings
 from django.core import checks
 from django.db import DEFAULT_DB_ALIAS, OperationalError, connections, transaction
 
-from books.search.lent_books import count_differences
+from books.search import lent_books, search_texts
+from books.search.search_texts import fold_search_texts
 
 # An `import` statement cannot name these modules. They define the tables and the triggers.
 trigrams = import_module("books.migrations.0001_squashed_0023_operation_results")
-lent_books = import_module("books.migrations.0028_lent_books")
+lent_triggers = import_module("books.migrations.0028_lent_books").TRIGGERS
+text_triggers = import_module("books.migrations.0036_search_texts").TRIGGERS
 
 
 class KeptTable(NamedTuple):
@@ -32,15 +34,27 @@ REBUILD_LENT = [
     "DELETE FROM books_lentbook",
     "INSERT INTO books_lentbook (book_id) SELECT id FROM books_book WHERE NOT available",
 ]
+REBUILD_LOOSE = [
+    "INSERT INTO books_trigrams_loose (books_trigrams_loose) VALUES ('delete-all')",
+    """
+        INSERT INTO books_trigrams_loose (rowid, title, author, genre)
+        SELECT book_id, title, author, genre FROM books_searchtext WHERE strict <> ''
+    """,
+]
 REBUILD_TRIGRAMS = ["INSERT INTO books_trigrams (books_trigrams) VALUES ('rebuild')"]
 # By database vendor and table name.
 KEPT_TABLES = {
     "sqlite": {
         "books_trigrams": KeptTable(trigrams.TRIGGERS, REBUILD_TRIGRAMS),
-        "books_lentbook": KeptTable(lent_books.TRIGGERS["sqlite"], REBUILD_LENT),
+        "books_lentbook": KeptTable(lent_triggers["sqlite"], REBUILD_LENT),
+        "books_searchtext": KeptTable(text_triggers["sqlite"], [*search_texts.CORRECT_SQL, *REBUILD_LOOSE]),
     },
-    "postgresql": {"books_lentbook": KeptTable(lent_books.TRIGGERS["postgresql"], REBUILD_LENT)},
+    "postgresql": {
+        "books_lentbook": KeptTable(lent_triggers["postgresql"], REBUILD_LENT),
+        "books_searchtext": KeptTable(text_triggers["postgresql"], search_texts.CORRECT_SQL),
+    },
 }
+DIFFERENCES = {"books_lentbook": lent_books.count_differences, "books_searchtext": search_texts.count_differences}
 NAMES_SQL = {
     "sqlite": "SELECT name FROM sqlite_master WHERE type = 'trigger'",
     "postgresql": "SELECT tgname FROM pg_trigger WHERE tgrelid = to_regclass('books_book')",
@@ -52,8 +66,11 @@ def create_missing_triggers(using: str, **_: Any) -> None:
     for table, names in iter_missing(using):
         rebuild(using, table, names)
     tables = connections[using].introspection.table_names()
-    if "books_lentbook" in tables and count_differences(using):
-        rebuild(using, KEPT_TABLES[connections[using].vendor]["books_lentbook"])
+    for name, count in DIFFERENCES.items():
+        if name in tables and count(using):
+            rebuild(using, KEPT_TABLES[connections[using].vendor][name])
+    if "books_searchtext" in tables:
+        fold_search_texts(using)
 
 
 def rebuild(using: str, table: KeptTable, missing: Sequence[str] = ()) -> None:

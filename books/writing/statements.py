@@ -21,7 +21,8 @@ from books.history.records import (
     record_change,
     record_creation,
 )
-from books.models import Book
+from books.models import FOLDED_COLUMNS, Book
+from books.search.search_texts import SEARCH_TEXT_CTE, build_search_text, insert_search_texts
 from books.writing import events
 from books.writing.events import BOOK_CREATED, BOOK_UPDATED
 from library_site.db.integers import BIGINT_MAX
@@ -103,11 +104,14 @@ def insert_row(book: BookValues, actor: ActorRef, now: datetime) -> int | None:
     if can_combine_statements():
         parameters = [*values, *history_params(record_creation(book), actor, now)]
         event = new_event_params(BOOK_CREATED, events.created_data_parts(book), now)
-        return execute_combined(INSERT_BOOK_SQL, parameters, BOOK_CREATED, event, BODY_WITH_ID_SQL)
+        return execute_combined(
+            INSERT_BOOK_SQL, parameters, build_search_text(book), BOOK_CREATED, event, BODY_WITH_ID_SQL
+        )
     rows = fetch_all(INSERT_BOOK_SQL, values)
     if not rows:
         return None
     new_book = book._replace(id=rows[0][0])
+    insert_search_texts({new_book.id: book})
     record_and_publish(record_creation(new_book), events.created_event(new_book), actor, now)
     return new_book.id
 
@@ -121,9 +125,11 @@ def update_row(
     if can_combine_statements():
         event_parameters = event_params(event, now) if event else None
         all_parameters = [*parameters, *history_params(record, actor, now)]
-        return execute_combined(sql, all_parameters, BOOK_UPDATED, event_parameters) is not None
+        texts = build_search_text(book) if has_texts(columns) else []
+        return execute_combined(sql, all_parameters, texts, BOOK_UPDATED, event_parameters) is not None
     is_written = bool(fetch_all(sql, parameters))
     if is_written:
+        insert_search_texts({book.id: book} if has_texts(columns) else {})
         record_and_publish(record, event, actor, now)
     return is_written
 
@@ -139,7 +145,14 @@ def update_rows(books: Sequence[BookValues], columns: Sequence[str]) -> int:
         arrays = [f"%s::{get_column_type(name)}[]" for name in names]
         assignments = ", ".join(f"{name} = new.{name}" for name in columns)
         sql = UPDATE_MANY_SQL.format(assignments, ", ".join(arrays), ", ".join(names))
-        return execute(sql, [list(values) for values in zip(*rows, strict=True)])
+        count = execute(sql, [list(values) for values in zip(*rows, strict=True)])
+    else:
+        count = update_each(rows, books, columns)
+    insert_search_texts({book.id: book for book in books} if has_texts(columns) else {})
+    return count
+
+
+def update_each(rows: Sequence[Sequence[Any]], books: Sequence[BookValues], columns: Sequence[str]) -> int:
     assignments = ", ".join(f"{name} = %s" for name in columns)
     previous_versions = [book.version - 1 for book in books]
     with connection.cursor() as cursor:
@@ -152,14 +165,22 @@ def update_rows(books: Sequence[BookValues], columns: Sequence[str]) -> int:
 
 def insert_rows(books: Sequence[BookValues], columns: Sequence[str], key: str) -> set[Any]:
     """Inserts these columns of books, except of those whose id or isbn is in use. Returns their values of `key`."""
-    keys = set()
+    keys: set[Any] = set()
     for start in range(0, len(books), MAX_INSERTED_ROWS):
         batch = books[start : start + MAX_INSERTED_ROWS]
         rows = ", ".join([f"({', '.join('%s' for _ in columns)})"] * len(batch))
         values = [value for book in batch for value in adapt_values(columns, book)]
-        sql = f"INSERT INTO books_book ({', '.join(columns)}) VALUES {rows} ON CONFLICT DO NOTHING RETURNING {key}"
-        keys |= {value for (value,) in fetch_all(sql, values)}
+        sql = f"INSERT INTO books_book ({', '.join(columns)}) VALUES {rows} ON CONFLICT DO NOTHING RETURNING isbn, id"
+        ids: dict[str, int] = dict(fetch_all(sql, values))
+        inserted = [book for book in batch if book.isbn in ids and book.id in (0, ids[book.isbn])]
+        insert_search_texts({ids[book.isbn]: book for book in inserted})
+        keys |= set(ids) if key == "isbn" else set(ids.values())
     return keys
+
+
+def has_texts(columns: Sequence[str]) -> bool:
+    """Whether the columns have a text that searches look for."""
+    return not FOLDED_COLUMNS.keys().isdisjoint(columns)
 
 
 def record_and_publish(record: ChangeRecord, event: EventData | None, actor: ActorRef, now: datetime) -> None:
@@ -182,12 +203,19 @@ def update_sql(columns: tuple[str, ...]) -> str:
 
 
 def execute_combined(
-    sql: str, parameters: Sequence[Any], kind: str, event: Sequence[Any] | None, body: str = BODY_SQL
+    sql: str,
+    parameters: Sequence[Any],
+    texts: Sequence[str],
+    kind: str,
+    event: Sequence[Any] | None,
+    body: str = BODY_SQL,
 ) -> int | None:
-    """Runs one statement with a change, its record and, if there is one, its event. Returns the id, None if nothing was
-    changed.
+    """Runs one statement with a change, its record and, if there are any, its search texts and its event.
+
+    Returns the id, None if nothing was changed.
     """
-    ctes = f"changed AS ({sql}), {HISTORY_CTE}"
+    ctes = f"changed AS ({sql}), {HISTORY_CTE}{f', {SEARCH_TEXT_CTE}' if texts else ''}"
+    parameters = [*parameters, *texts]
     if event is not None:
         return execute_with_event(ctes, parameters, kind, event, body)
     with open_savepoint():

@@ -17,7 +17,8 @@ LIST_TABLES = {
     "postgresql": "SELECT relname FROM pg_class WHERE relkind = 'r' AND relname ~ '^(books|oauth|webhooks)_'",
     # FTS5 has tables of its own beside the index.
     "sqlite": """
-        SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT GLOB 'books_trigrams_*'
+        SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT GLOB 'books_trigrams_*_*'
+        AND name NOT IN ('books_trigrams_data', 'books_trigrams_idx', 'books_trigrams_docsize', 'books_trigrams_config')
         AND (name GLOB 'books_*' OR name GLOB 'oauth_*' OR name GLOB 'webhooks_*')
     """,
 }

@@ -1,0 +1,46 @@
+"""How a text is compared with what people type. `CHARACTERS` has the characters that are the same for them.
+
+Sorting, equality and version 1 compare more strictly: `books.fields.fold`.
+"""
+
+import re
+import unicodedata
+
+from books.fields import fold
+
+# Characters, and what they are compared as. All are small letters, because the case is folded before.
+CHARACTERS = {
+    "apostrophes": ("`´ʹʻʼʽʾʿˈ‘’‚‛′‵", "'"),
+    "quotes": ("“”„‟«»‹›″‶〝〞〟", '"'),
+    "dashes": ("‐‑‒–—―⁃−", "-"),
+    "invisible characters": ("\u00ad\u034f\u180e\u200b\u200c\u200d\u200e\u200f\u2060\ufeff", ""),
+    "ae": ("æ", "ae"),
+    "oe": ("œ", "oe"),
+    "o with a stroke": ("ø", "o"),
+    "l with a stroke": ("ł", "l"),
+    "d with a stroke, and eth": ("đð", "d"),
+    "thorn": ("þ", "th"),
+    "i without a dot": ("ı", "i"),
+    "Cyrillic yo": ("ё", "е"),
+}
+TRANSLATION = str.maketrans({old: new for characters, new in CHARACTERS.values() for old in characters})
+# Of Latin and Greek letters. Marks of other scripts make other letters.
+MARKS = re.compile("(?<=[a-z\u00df-\u02af\u0370-\u03ff])[\u0300-\u036f]+")
+BLANKS = re.compile(r"\s+")
+# What people put around words: it is no part of them.
+AROUND_WORDS = "\"',;:.()[]"
+
+
+def fold_loosely(text: str) -> str:
+    """Returns the text without case, width, marks and runs of blanks, and with one kind of each sign."""
+    text = fold(text).translate(TRANSLATION)
+    if not text.isascii():
+        # The width and other forms of compatibility (UAX 15, NFKC).
+        text = unicodedata.normalize("NFD", unicodedata.normalize("NFKC", text).casefold())
+        text = unicodedata.normalize("NFC", MARKS.sub("", text)).translate(TRANSLATION)
+    return BLANKS.sub(" ", text)
+
+
+def split_words(text: str) -> list[str]:
+    """Returns the words of a search, loosely folded."""
+    return [word.strip(AROUND_WORDS) or word for word in fold_loosely(text).split()]
