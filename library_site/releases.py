@@ -29,7 +29,7 @@ RELEASES = (
     Release(
         "1.2.0",
         {
-            "books": "0037_search_texts_filled",
+            "books": "0038_old_trigram_indexes",
             "oauth": "0002_changed_permissions",
             "webhooks": "0012_no_mirrors",
         },
