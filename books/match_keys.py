@@ -5,12 +5,13 @@ counts its letters, which are the same in any order. Python compares the words.
 """
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
 from django.db import models
+
+from books.loose_folding import fold_loosely
 
 # A subtitle follows a colon. Catalogues put these characters at the end of a title (ISBD, A.3).
 SUBTITLE_MARK, TITLE_END = ":", " ./,;="
@@ -42,9 +43,6 @@ PARTS: dict[str, str] = {
 # Words that catalogues leave out, turn round or write as a sign.
 ARTICLES = frozenset("the a an der die das ein eine le la les un une el los las il lo".split())
 CONJUNCTIONS = frozenset("and und et y e".split())
-# The marks of Latin and Greek letters, and letters that are written as others.
-MARKS = re.compile("[\u0300-\u036f]")
-LETTERS = str.maketrans({"æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "ı": "i"})
 UMLAUTS = re.compile("([aou])e")
 TURNED_TITLE = re.compile(rf"(.+), ({'|'.join(sorted(ARTICLES))})")
 PLAIN_TITLE = re.compile(rf"({'|'.join(sorted(ARTICLES))}) (.+)")
@@ -150,6 +148,6 @@ def build_work(title: str, author: str) -> Work:
 
 
 def list_words(text: str) -> list[str]:
-    """Returns the words of a folded text without the marks of their letters; ü is ue, & is no word."""
-    plain = MARKS.sub("", unicodedata.normalize("NFD", unicodedata.normalize("NFKC", text))).translate(LETTERS)
-    return [word for word in WORD.findall(UMLAUTS.sub(r"\1", plain)) if word not in CONJUNCTIONS]
+    """Returns the words of a text, loosely folded; ü is ue, & is no word."""
+    plain = UMLAUTS.sub(r"\1", fold_loosely(text))
+    return [word for word in WORD.findall(plain) if word not in CONJUNCTIONS]

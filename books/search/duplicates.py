@@ -21,9 +21,10 @@ MAX_PAIRS = 500
 MAX_GROUPS = 20 * MAX_PAIRS
 # A larger group has more pairs than are counted.
 MAX_GROUP, GROUPS_AT_ONCE = 100, 100
-GROUPS_SQL = (
-    "SELECT {ids} FROM books_book WHERE {key} IS NOT NULL GROUP BY {key} HAVING count(*) > 1 ORDER BY min(id) LIMIT %s"
-)
+GROUPS_SQL = """
+    SELECT {ids} FROM (SELECT {pk} AS id, {key} AS key FROM {table}) AS book
+    WHERE key IS NOT NULL GROUP BY key HAVING count(*) > 1 ORDER BY min(id) LIMIT %s
+"""
 IDS = {"postgresql": "string_agg(id::text, ',')", "sqlite": "group_concat(id)"}
 COMPARED_COLUMNS = ("isbn13", "title_folded", "author_folded")
 
@@ -52,17 +53,19 @@ def count_pairs() -> dict[str, Any]:
     """
     distinct = set(DistinctBooks.objects.values_list("first_id", "second_id"))
     pairs: set[Pair] = set()
-    for key in ("isbn13", compile_match_key(connection.vendor, "title_folded", "author_folded")):
-        found = (pair for pair in iter_pairs(read_groups(key)) if pair not in distinct)
+    # Loosely folded texts: other accents and signs make no other work.
+    match_key = compile_match_key(connection.vendor, "title", "author")
+    for table, pk, key in (("books_book", "id", "isbn13"), ("books_searchtext", "book_id", match_key)):
+        found = (pair for pair in iter_pairs(read_groups(table, pk, key)) if pair not in distinct)
         pairs |= set(islice(found, MAX_PAIRS + 1))
     first_pairs = sorted(pairs)[: MAX_PAIRS + 1]
     versions = read_versions({pk for pair in first_pairs for pk in pair})
     return {"pairs": [[*pair, *(versions.get(pk) for pk in pair)] for pair in first_pairs]}
 
 
-def read_groups(key: str) -> list[list[int]]:
+def read_groups(table: str, pk: str, key: str) -> list[list[int]]:
     """Returns the ids of the books that share a key, the group with the oldest book first."""
-    sql = GROUPS_SQL.format(ids=IDS[connection.vendor], key=key)
+    sql = GROUPS_SQL.format(ids=IDS[connection.vendor], table=table, pk=pk, key=key)
     return [sorted(map(int, ids.split(",")))[:MAX_GROUP] for (ids,) in fetch_all(sql, [MAX_GROUPS])]
 
 

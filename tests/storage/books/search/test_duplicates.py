@@ -63,6 +63,14 @@ def test_pairs_are_counted_in_many_groups(monkeypatch: pytest.MonkeyPatch) -> No
     assert check_pairs(found) == [tuple(pair[:2]) for pair in found]
 
 
+def test_other_accents_and_signs_make_no_other_work() -> None:
+    pks = [
+        create_book(title=title, author=author).pk
+        for title, author in (("L’Étranger", "Sean O’Brien"), ("L'etranger", "O'Brien, Seán"))
+    ]
+    assert [tuple(pair[:2]) for pair in count_pairs()["pairs"]] == [tuple(pks)]
+
+
 def test_pairs_are_compared_again_once_their_books_change() -> None:
     books = [create_book(title="Emma") for _ in range(3)]
     pairs = count_pairs()["pairs"]
