@@ -21,6 +21,7 @@ from books.api.pagination import KeysetPage
 from books.history.actors import ActorRef, get_or_create_actor
 from books.models import Book
 from books.read_model import BookEncoder, Column, compile_serializer, has_only_conditions
+from books.search.texts import READS_INDEX
 from books.writing import changes
 from library_site.api.compiled_path import CompiledRequest, CompiledResponse, CompiledRoute
 from library_site.api.conditions import NO_CONDITIONS, Conditions
@@ -237,12 +238,12 @@ def fetch_page(page: Any, representation: BookEncoder) -> list[Row]:
 def build_page_statement(
     representation: BookEncoder, order_by: tuple[Any, ...], extra: tuple[Column, ...], condition: str
 ) -> PreparedStatement:
-    """PostgreSQL plans the condition for each request: a plan that is fast for one text is slow for another."""
+    """PostgreSQL plans most conditions for each request: a plan that is fast for one text is slow for another."""
     rows = Book.objects.order_by(*order_by).values_list(*representation.columns, *extra)
     select_sql, _, order_sql = rows.query.sql_with_params()[0].partition(" ORDER BY ")
     sql = f"{select_sql}{condition} ORDER BY {order_sql} LIMIT %s OFFSET %s"
     # Clients can choose thousands of combinations of fields, too many for PostgreSQL to keep plans for.
-    return PreparedStatement(sql, reuse_plan=representation.is_whole and not condition)
+    return PreparedStatement(sql, reuse_plan=representation.is_whole and (not condition or READS_INDEX in condition))
 
 
 @lru_cache(CACHED_STATEMENTS)

@@ -15,10 +15,11 @@ from rest_framework import serializers
 from rest_framework.exceptions import ErrorDetail, ValidationError
 
 from books.isbn import normalize_isbn
-from books.models import FOLDED_COLUMNS, Book
+from books.loose_folding import fold_loosely, split_words
+from books.models import Book
 from books.operations.selections import register_selection
 from books.search.lent_books import AVAILABILITY_CONDITIONS
-from books.search.texts import MAX_SEARCH_LENGTH, MAX_SEARCH_WORDS, filter_containing
+from books.search.texts import MAX_SEARCH_LENGTH, MAX_SEARCH_WORDS, find_strictly, find_words
 from library_site.api.query import BOOLEANS, INVALID_BOOLEAN, INVALID_INTEGER
 from library_site.api.serializers import NO_NUL_SCHEMA, StrictBooleanField, StrictIntegerField, StringField
 from library_site.api.shipped import remember
@@ -51,7 +52,14 @@ class ContainsFilter(TextFilter):
     r"""Finds the text anywhere in the field, ignoring case. `%`, `_` and `\` match themselves."""
 
     def filter(self, qs: QuerySet[Book], value: str) -> QuerySet[Book]:
-        return filter_containing(qs, value, self.field_name) if value else qs
+        return qs.filter(find_strictly(value, self.field_name)) if value else qs
+
+
+class LooseFilter(TextFilter):
+    """Finds the text anywhere in the field, as people type it."""
+
+    def filter(self, qs: QuerySet[Book], value: str) -> QuerySet[Book]:
+        return qs.filter(find_words([fold_loosely(value)], self.field_name)) if value else qs
 
 
 @remember
@@ -117,8 +125,8 @@ class QueryFilterSet(FilterSet):
 
 @remember
 class BookFilter(QueryFilterSet):
-    author = ContainsFilter("author", help_text="Case-insensitive partial match on the author.")
-    genre = ContainsFilter("genre", help_text="Case-insensitive partial match on the genre.")
+    author: Filter = ContainsFilter("author", help_text="Case-insensitive partial match on the author.")
+    genre: Filter = ContainsFilter("genre", help_text="Case-insensitive partial match on the genre.")
 
 
 class StrictField(forms.CharField):
@@ -173,12 +181,10 @@ class ISBNFilter(TextFilter):
 
 
 class WordsFilter(TextFilter):
-    """Finds books that contain every word of the text in title, author or genre."""
+    """Finds books that contain every word of the text in the field, or in title, author or genre for the field ""."""
 
     def filter(self, qs: QuerySet[Book], value: str) -> QuerySet[Book]:
-        for word in value.split():
-            qs = filter_containing(qs, word, *FOLDED_COLUMNS)
-        return qs
+        return qs.filter(find_words(split_words(value), self.field_name)) if value else qs
 
 
 def validate_word_count(text: str) -> None:
@@ -188,12 +194,14 @@ def validate_word_count(text: str) -> None:
 
 @remember
 class BookSearchFilter(BookFilter):
-    title = ContainsFilter("title", help_text="Case-insensitive partial match on the title.")
+    title = LooseFilter("title", help_text="A part of the title. Case, accents and kinds of signs do not count.")
+    author = WordsFilter("author", help_text="Every word somewhere in the author.")
+    genre = LooseFilter("genre", help_text="A part of the genre.")
     isbn = ISBNFilter("isbn", help_text="The ISBN in any usual writing, with ten digits or thirteen.")
     available = AvailableFilter(help_text="Whether the book is available.")
     year_min = YearFilter("gte", help_text="From this year on.")
     year_max = YearFilter("lte", help_text="Up to this year.")
-    q = WordsFilter(validators=[validate_word_count], help_text="Every word somewhere in title, author or genre.")
+    q = WordsFilter("", validators=[validate_word_count], help_text="Every word somewhere in title, author or genre.")
 
 
 @cache

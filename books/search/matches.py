@@ -9,15 +9,15 @@ from django.db.models.functions import Collate, Left
 from django.db.models.lookups import Exact, GreaterThanOrEqual, LessThan
 
 from books.fields import fold
+from books.loose_folding import split_words
 from books.models import FOLDED_COLUMNS, SORT_PREFIX_LENGTH, Book, sort_expression
 from books.search.scans import Scan, ScanKind
 from books.search.sections import Section, read_sections
 from books.search.texts import (
     MAX_SEARCH_LENGTH,
     MAX_SEARCH_WORDS,
-    contains_condition,
+    find_words,
     isbn_prefix_condition,
-    narrow_to_words,
 )
 from library_site.db.integers import BIGINT_MAX
 from library_site.db.keyset import Start
@@ -95,11 +95,18 @@ def search_words(text: str) -> Search:
 def has_words(text: str) -> Q:
     """Every word occurs in title, author or genre, or at the start of the ISBN."""
     words = text[:MAX_SEARCH_LENGTH].split()[:MAX_SEARCH_WORDS]
-    isbn_conditions = [isbn_prefix_condition(word) for word in words]
-    condition = narrow_to_words(words, isbn_conditions)
-    for word, begins_isbn in zip(words, isbn_conditions, strict=True):
-        condition &= contains_condition(word, *FOLDED_COLUMNS) | begins_isbn
+    begins = {word: begins_isbn for word in words if (begins_isbn := find_isbns(word))}
+    # Many books may have each single word, so the others are one condition.
+    condition = find_words([part for word in words if word not in begins for part in split_words(word)])
+    for word, begins_isbn in begins.items():
+        condition &= find_words(split_words(word)) | begins_isbn
     return condition
+
+
+def find_isbns(word: str) -> Q | None:
+    """Returns the condition of the books whose isbn begins with the word, if there are any."""
+    condition = isbn_prefix_condition(word)
+    return condition if Book.objects.filter(condition).exists() else None
 
 
 def is_equal(field: str, folded_text: str) -> Q:

@@ -1,4 +1,4 @@
-"""Finds titles and authors that are similar to a search without matches: "Did you mean …?"
+"""Finds titles and authors that are similar to a search with few matches or none: "Did you mean …?"
 
 A misspelled word nearly always has one half that is right, or both ends, so the trigram indexes find books with these
 and with another word of the search. Python compares their words by trigrams, as PostgreSQL's pg_trgm does: comparing
@@ -8,13 +8,9 @@ whole texts by its index takes seconds in a large library.
 import re
 from collections.abc import Iterator
 
-from django.db import connection
-from django.db.models import Q
-from django.db.models.expressions import RawSQL
-
-from books.fields import fold
-from books.models import FOLDED_COLUMNS, Book
-from books.search.texts import match_by_index, trigram_query
+from books.loose_folding import fold_loosely, split_words
+from books.models import Book
+from books.search.texts import find_by_index
 
 SEARCHED_FIELDS = ("title", "author")
 WORD = re.compile(r"[^\W_]+")
@@ -24,23 +20,28 @@ MAX_TEXT, MAX_WORDS = 100, 3
 # So many books are compared for each half of a word.
 MAX_COMPARED = 60
 # How similar each word is to one of a suggestion. Two letters that changed places in a short word leave a quarter.
-MIN_SIMILARITY = 0.25
+MIN_SIMILARITY, MIN_SIMILARITY_OF_LONG, LONG = 0.25, 0.3, 6
 MAX_SUGGESTIONS = 2
 
 
 def find_similar_texts(text: str) -> list[str]:
-    """Returns the titles and authors that are most similar to a search, as books write them."""
-    searched = fold(text[:MAX_TEXT])
+    """Returns titles and authors that a search does not find and that are most similar to it, as books write them."""
+    searched = fold_loosely(text[:MAX_TEXT])
     words = [list_trigrams(word) for word in WORD.findall(searched) if len(word) >= MIN_WORD]
     scores: dict[tuple[float, float, str], str] = {}
     for found in set(iter_candidates(searched)):
-        folded_text = fold(found)
+        folded_text = fold_loosely(found)
         others = [list_trigrams(word) for word in WORD.findall(folded_text)]
         similarities = [max(compare(word, other) for other in others) for word in words]
-        if min(similarities, default=0) >= MIN_SIMILARITY:
+        is_near = all(map(is_similar, words, similarities)) and bool(words)
+        if is_near and not all(word in folded_text for word in split_words(text)):
             whole = compare(set().union(*words), set().union(*others))
             scores[-sum(similarities), -whole, folded_text] = found
     return [scores[key] for key in sorted(scores)[:MAX_SUGGESTIONS]]
+
+
+def is_similar(trigrams: set[str], similarity: float) -> bool:
+    return similarity >= (MIN_SIMILARITY_OF_LONG if len(trigrams) > LONG else MIN_SIMILARITY)
 
 
 def compare(first: set[str], second: set[str]) -> float:
@@ -67,17 +68,8 @@ def iter_half_matches(word: str, *others: str) -> Iterator[str]:
     half, end = (max(MIN_HALF, length) for length in ((len(word) + 1) // 2, len(word) // 2 - 1))
     for field in SEARCHED_FIELDS:
         for parts in ([word[:half]], [word[-half:]], [word[:end], word[-end:]]):
-            condition = contains_all(FOLDED_COLUMNS[field], *parts, *others)
-            yield from Book.objects.filter(condition).values_list(field, flat=True)[:MAX_COMPARED]
-
-
-def contains_all(column: str, *texts: str) -> Q:
-    """Returns the condition of books that the trigram index finds. On SQLite the trigrams may be in any order."""
-    if connection.vendor == "postgresql":
-        return Q(*(match_by_index([column], text) for text in texts))
-    query = f"{{{column}}}: ({' AND '.join(map(trigram_query, texts))})"
-    matches = "SELECT rowid FROM books_trigrams WHERE books_trigrams MATCH %s LIMIT %s"
-    return Q(pk__in=RawSQL(matches, (query, MAX_COMPARED)))
+            condition = find_by_index([*parts, *others], field, MAX_COMPARED)
+            yield from Book.objects.filter(condition).values_list(field, flat=True)
 
 
 def list_trigrams(text: str) -> set[str]:

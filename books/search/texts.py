@@ -1,16 +1,20 @@
-"""Conditions that find a text in the fields of books, ignoring case, and with an index where that is faster."""
+"""Conditions that find texts in books, as people type them or strictly, and with an index where that is faster."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from copy import copy
 from functools import cache
+from time import monotonic
+from typing import Any, NamedTuple
 
 from django.db import connection
-from django.db.models import BooleanField, F, Func, Q, QuerySet, Value
+from django.db.models import BooleanField, Q
 from django.db.models.expressions import RawSQL
-from django.db.models.functions import Left, StrIndex
-from django.db.models.lookups import Contains, Exact, GreaterThan
+from django.db.models.functions import Left
+from django.db.models.lookups import Exact
 
 from books.fields import fold
+from books.loose_folding import fold_loosely
 from books.models import FOLDED_COLUMNS, Book
 from library_site.db.sql import PreparedStatement, thread_connection
 
@@ -21,138 +25,190 @@ TRIGRAM_PATTERN = re.compile(r"[^\W_]{3}|[^\W_]{2}[\W_]|[\W_][^\W_]")
 # a long text: more trigrams take time and exclude few books.
 TRIGRAM_LENGTH = 3
 MAX_INDEXED_TEXT = 64
-# With more matches, it is faster to read the books in list order than to sort the matches.
 MAX_INDEX_MATCHES = 5_000
-INDEX_SQL = """
-    SELECT count(*), json_group_array(rowid)
-    FROM (SELECT rowid FROM books_trigrams WHERE books_trigrams MATCH %s LIMIT %s)
+STRICT_MATCHES = "SELECT rowid FROM books_trigrams WHERE books_trigrams MATCH %s"
+LOOSE_MATCHES = f"""
+    {STRICT_MATCHES} UNION ALL SELECT rowid FROM books_trigrams_loose WHERE books_trigrams_loose MATCH %s
 """
+# All texts of a book, as in the index of PostgreSQL.
+ALL_TEXTS = "(title || '\n' || author || '\n' || genre || '\n' || strict)"
+COUNT_SQL = "SELECT count(*), json_group_array(rowid) FROM ({} LIMIT %s)"
+# For books that PostgreSQL finds by the index. The array is read first, so the order of the list does not matter. Of
+# the parameter of a subquery PostgreSQL expects nothing, so the plan is always the same, and may be kept.
+READS_INDEX = " = ANY(ARRAY("
+BY_INDEX = f"{{{{0}}}}.id{READS_INDEX}SELECT book_id FROM books_searchtext WHERE {{}} LIMIT {{}}))"
+LIKE = f"{ALL_TEXTS} LIKE (SELECT %s::text)"
+# For reading books in list order. PostgreSQL joins the tables by their ids, as it expects half of the books to match.
+POSTGRESQL_ORDER = "{{0}}.id IN (SELECT book_id FROM books_searchtext WHERE COALESCE({}, false))"
+SQLITE_ORDER = "(SELECT {} FROM books_searchtext WHERE book_id = {{0}}.id)"
 # PostgreSQL reads either all matches by the index, or the books in list order until enough match. Both take
 # equally long where the share of the books that match, squared, times all books is about this (measured).
 RARE_LIMIT = 20
 SAMPLE_STRIPES, STRIPE_BOOKS = 20, 25
-SAMPLE_SQL = """
-    SELECT count(*), max(last_id)
-    FROM (SELECT max(id) AS last_id FROM books_book) AS ids
-    CROSS JOIN generate_series(0, {stripes} - 1) AS stripe
+SAMPLE_STATEMENT = PreparedStatement(f"""
+    SELECT last_id, title, author, genre
+    FROM (SELECT max(book_id) AS last_id FROM books_searchtext) AS ids
+    CROSS JOIN generate_series(0, {SAMPLE_STRIPES} - 1) AS stripe
     CROSS JOIN LATERAL (
-        SELECT {columns} FROM books_book WHERE id >= last_id / {stripes} * stripe
-        ORDER BY id LIMIT {stripe_books}
+        SELECT title, author, genre FROM books_searchtext
+        WHERE book_id >= last_id / {SAMPLE_STRIPES} * stripe ORDER BY book_id LIMIT {STRIPE_BOOKS}
     ) AS sample
-    WHERE {condition}
-"""
+""")
+# A small table may just be filled by an import.
+SAMPLE_SECONDS, SMALL_SAMPLE_SECONDS = 60, 2
 MAX_SEARCH_LENGTH = 500
 MAX_SEARCH_WORDS = 20
 
 
-def filter_containing(books: QuerySet[Book], text: str, *fields: str) -> QuerySet[Book]:
-    r"""Returns the books with this folded text in one of these fields.
+class TextCondition(RawSQL):
+    """A condition in SQL, with the alias of the books in braces. Django would take longer to build it from lookups."""
+
+    alias = Book._meta.db_table
+
+    def __init__(self, sql: str, parameters: Sequence[str]) -> None:
+        super().__init__(sql, parameters, BooleanField())
+
+    def relabeled_clone(self, change_map: Mapping[str, str]) -> "TextCondition":
+        clone = copy(self)
+        clone.alias = change_map.get(self.alias, self.alias)
+        return clone
+
+    def as_sql(self, compiler: Any, connection: Any) -> tuple[str, tuple[Any, ...]]:
+        return self.sql.format(self.alias), tuple(self.params)
+
+
+def find_words(words: Sequence[str], field: str = "") -> Q:
+    r"""Returns the condition of the books with all of these loosely folded texts in the field, or anywhere.
 
     `%`, `_` and `\` match themselves, and an empty text matches every book. Callers must reject NUL. Do not keep the
-    queryset for later requests: on SQLite it may contain the ids of the books that match now.
+    condition for later requests: on SQLite it may contain the ids of the books that match now.
     """
-    if connection.vendor == "postgresql" and len(fields) == 1:
-        # Django takes longer to compile the condition than PostgreSQL to find the books.
-        sql, parameter = contains_sql(text, fields[0])
-        return books.filter(RawSQL(sql, (parameter,), BooleanField()))
-    return books.filter(contains_condition(text, *fields))
+    words = [word for word in words if word]
+    if not words:
+        return Q()
+    if is_sqlite():
+        narrow, ids = narrow_by_index(LOOSE_MATCHES, *build_loose_queries(words, field))
+        return Q(TextCondition(narrow + SQLITE_ORDER.format(build_matches(words, field)), [*ids, *words]))
+    if list_patterns(words) and is_rare(words, field):
+        return find_by_index(words, field)
+    return Q(TextCondition(POSTGRESQL_ORDER.format(build_matches(words, field)), words))
 
 
-def contains_sql(text: str, field: str) -> tuple[str, str]:
-    """Returns the condition of `filter_containing` as SQL and its parameter. Only for PostgreSQL: SQLite reads an
-    index.
+def find_strictly(text: str, field: str) -> Q:
+    """Returns the condition of the books with this text in the field, ignoring case alone. See `find_words`."""
+    text = fold(text)
+    if not text:
+        return Q()
+    if is_sqlite():
+        narrow, parameters = narrow_by_index(STRICT_MATCHES, build_query([text], FOLDED_COLUMNS[field]))
+    else:
+        patterns = list_patterns([text])
+        parameters = patterns if patterns and is_rare([fold_loosely(text)], field) else []
+        narrow = f"{BY_INDEX.format(LIKE, 'ALL')} AND " if parameters else ""
+    return Q(TextCondition(f"{narrow}{contains(f'{{0}}.{FOLDED_COLUMNS[field]}')}", [*parameters, text]))
+
+
+def find_by_index(words: Sequence[str], field: str, limit: int | None = None) -> Q:
+    """Returns the condition of the books that an index finds for `find_words`, at most so many.
+
+    On SQLite the books have all trigrams of the words, which may be in another order.
     """
-    folded_text, column = fold(text), FOLDED_COLUMNS[field]
-    by_index = is_rare((column,), folded_text)
-    return compile_contains(column, by_index), build_pattern(folded_text) if by_index else folded_text
+    if is_sqlite():
+        narrow = f"{{0}}.id IN (SELECT rowid FROM ({LOOSE_MATCHES} LIMIT {limit or -1}))"
+        return Q(TextCondition(narrow, build_loose_queries(words, field)))
+    patterns = list_patterns(words)
+    conditions = " AND ".join([*[LIKE] * len(patterns), build_matches(words, field)])
+    return Q(TextCondition(BY_INDEX.format(conditions, limit or "ALL"), [*patterns, *words]))
 
 
 @cache
-def compile_contains(column: str, by_index: bool) -> str:
-    condition = match_by_index([column], "") if by_index else match_in_order([column], "")
-    where = Book.objects.filter(condition).query.where
-    sql, _ = where.as_sql(Book.objects.all().query.get_compiler(connection=connection), connection)
-    return sql
+def is_sqlite() -> bool:
+    return connection.vendor == "sqlite"
 
 
-def build_pattern(folded_text: str) -> str:
-    """Returns the LIKE pattern that Django's lookup builds from a text."""
-    return Contains.param_pattern % thread_connection.database.ops.prep_for_like_query(folded_text)
+def contains(column: str) -> str:
+    return f"INSTR({column}, %s) > 0" if is_sqlite() else f"STRPOS({column}, %s) > 0"
 
 
-def contains_condition(text: str, *fields: str) -> Q:
-    """Returns the condition of `filter_containing`, to combine it with others."""
-    folded_text, columns = fold(text), [FOLDED_COLUMNS[field] for field in fields]
-    if connection.vendor == "sqlite":
-        return match_in_order(columns, folded_text) & narrow_by_index(columns, folded_text)
-    if is_rare(tuple(columns), folded_text):
-        return match_by_index(columns, folded_text)
-    return match_in_order(columns, folded_text)
+def build_matches(words: Sequence[str], field: str) -> str:
+    return " AND ".join([contains(field or ALL_TEXTS)] * len(words))
 
 
-def match_in_order(columns: Sequence[str], folded_text: str) -> Q:
-    """For reading books in list order. It uses no index, and PostgreSQL expects a third of them to match.
+def list_patterns(words: Sequence[str]) -> list[str]:
+    """Returns the patterns of LIKE for the words that the index of PostgreSQL finds: it has trigrams."""
+    escape = thread_connection.database.ops.prep_for_like_query
+    return [f"%{escape(word)}%" for word in words if TRIGRAM_PATTERN.search(word)]
 
-    StrIndex compares bytes. SQLite's LIKE treats some characters as equal (U+FFFF and U+FFFD).
+
+def is_rare(words: Sequence[str], field: str) -> bool:
+    """Whether PostgreSQL finds the words faster by the index than by reading the books in list order.
+
+    PostgreSQL would estimate this from the random sample of the last ANALYZE.
     """
-    matches = (GreaterThan(StrIndex(column, Value(folded_text)), RawSQL("0", ())) for column in columns)
-    return Q(*matches, _connector=Q.OR)
+    sample = get_sample()
+    matches = sample.count_books(words, field)
+    return not matches or matches * sample.count_books(words, "") / sample.size**2 * sample.books <= RARE_LIMIT
 
 
-def match_by_index(columns: Sequence[str], folded_text: str) -> Q:
-    """For books that PostgreSQL finds by the trigram index.
+class Sample(NamedTuple):
+    """The loosely folded texts of some books in each part of the table, by field; those of "" are of all fields."""
 
-    Every book meets the last two conditions. PostgreSQL estimates that one in 200 does, so it never expects enough
-    matches among the first books of a list.
-    """
-    matches = Q(*(Contains(F(column), folded_text) for column in columns), _connector=Q.OR)
-    template = "MOD(%(expressions)s, 1) = 0"
-    return matches & Q(*(Func(F(name), template=template, output_field=BooleanField()) for name in ("id", "version")))
+    read_at: float
+    books: int
+    size: int
+    texts: Mapping[str, str]
 
+    def is_old(self) -> bool:
+        is_small = self.size < SAMPLE_STRIPES * STRIPE_BOOKS
+        return monotonic() - self.read_at > (SMALL_SAMPLE_SECONDS if is_small else SAMPLE_SECONDS)
 
-def is_rare(columns: tuple[str, ...], folded_text: str) -> bool:
-    """Whether PostgreSQL finds a text faster by the trigram index than by reading the books in list order.
-
-    PostgreSQL would estimate this from the random sample of the last ANALYZE. This reads some books in each part of the
-    table, always the same ones. For a text without a trigram, the whole index would be read.
-    """
-    if not TRIGRAM_PATTERN.search(folded_text):
-        return False
-    [(count, books)] = prepare_sample(columns).fetch_all([build_pattern(folded_text)] * len(columns))
-    return not count or (count / SAMPLE_STRIPES / STRIPE_BOOKS) ** 2 * books <= RARE_LIMIT
+    def count_books(self, words: Sequence[str], field: str) -> int:
+        """Returns the number of books with all of the words. With a single one, a book may count twice."""
+        texts = self.texts[field]
+        if len(words) == 1:
+            return texts.count(words[0])
+        return sum(all(word in text for word in words) for text in texts.split("\0"))
 
 
-@cache
-def prepare_sample(columns: tuple[str, ...]) -> PreparedStatement:
-    condition = " OR ".join(f"{column} LIKE %s" for column in columns)
-    sql = SAMPLE_SQL.format(
-        columns=", ".join(columns), condition=condition, stripes=SAMPLE_STRIPES, stripe_books=STRIPE_BOOKS
+_sample: Sample | None = None
+
+
+def get_sample() -> Sample:
+    """Returns the sample of this process. It decides how books are found, never which."""
+    global _sample
+    if _sample is None or _sample.is_old():
+        rows = SAMPLE_STATEMENT.fetch_all()
+        texts = {field: "\0".join(row[number] for row in rows) for number, field in enumerate(FOLDED_COLUMNS, 1)}
+        texts[""] = "\0".join("\n".join(row[1:]) for row in rows)
+        _sample = Sample(monotonic(), rows[0][0] if rows else 0, len(rows), texts)
+    return _sample
+
+
+def build_loose_queries(words: Sequence[str], field: str) -> list[str]:
+    """Returns the parameters of LOOSE_MATCHES."""
+    return (
+        [build_query(words, column) for column in (FOLDED_COLUMNS[field], field)] if field else [build_query(words)] * 2
     )
-    return PreparedStatement(sql)
 
 
-def narrow_to_words(words: Sequence[str], isbn_conditions: Sequence[Q]) -> Q:
-    """On SQLite, returns the books with all of the words if they are few, because many books may have each single word.
+def build_query(words: Sequence[str], column: str = "") -> str:
+    """Returns a query for FTS5; "" if there is none, because it needs three characters."""
+    queries = [trigram_query(word[:MAX_INDEXED_TEXT]) for word in words if len(word) >= TRIGRAM_LENGTH]
+    query = " AND ".join(queries)
+    return f"{{{column}}}: ({query})" if query and column else query
 
-    If an ISBN begins with a word (`isbn_prefix_condition`), the word is skipped: a book can match there.
+
+def narrow_by_index(matches: str, *queries: str) -> tuple[str, list[str]]:
+    """Returns a condition with the ids that SQLite's index finds, and its parameter.
+
+    It is empty if they are many: then it is faster to read the books in list order than to sort the matches.
     """
-    if connection.vendor != "sqlite" or len(words) < 2:
-        return Q()
-    pairs = zip(words, isbn_conditions, strict=True)
-    texts = [fold(word) for word, begins_isbn in pairs if not Book.objects.filter(begins_isbn).exists()]
-    return narrow_by_index(list(FOLDED_COLUMNS.values()), *texts) if len(texts) > 1 else Q()
-
-
-def narrow_by_index(columns: Sequence[str], *folded_texts: str) -> Q:
-    """Returns the ids that SQLite's index finds, if they are few, so that a list need not read every book."""
-    texts = [text[:MAX_INDEXED_TEXT] for text in folded_texts if len(text) >= TRIGRAM_LENGTH]
-    if not texts:
-        return Q()
+    if not all(queries):
+        return "", []
     with connection.cursor() as cursor:
-        query = " AND ".join(f"{{{' '.join(columns)}}}: ({trigram_query(text)})" for text in texts)
-        cursor.execute(INDEX_SQL, [query, MAX_INDEX_MATCHES + 1])
+        cursor.execute(COUNT_SQL.format(matches), [*queries, MAX_INDEX_MATCHES + 1])
         count, ids = cursor.fetchone()
-    return Q() if count > MAX_INDEX_MATCHES else Q(pk__in=RawSQL("SELECT value FROM json_each(%s)", [ids]))
+    return ("", []) if count > MAX_INDEX_MATCHES else ("{0}.id IN (SELECT value FROM json_each(%s)) AND ", [ids])
 
 
 def trigram_query(text: str) -> str:

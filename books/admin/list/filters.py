@@ -17,6 +17,7 @@ from django.utils.translation import gettext_lazy as _
 from books.admin.descriptions import AVAILABLE, STATES
 from books.book_fields import MAX_LENGTHS
 from books.fields import fold
+from books.loose_folding import split_words
 from books.models import YEAR_RANGE, Book, Change
 from books.operations.selections import register_selection
 from books.operations.tasks import OperationFailed
@@ -24,7 +25,7 @@ from books.search.lent_books import AVAILABILITY_CONDITIONS
 from books.search.matches import build_search, is_equal
 from books.search.quality import NO_GENRE, QUALITIES, build_quality_condition, is_blank_genre
 from books.search.scans import read_scan
-from books.search.texts import MAX_SEARCH_WORDS, contains_condition
+from books.search.texts import MAX_SEARCH_WORDS, find_words
 from library_site.db.integers import BIGINT_MAX, parse_integer
 
 # The name under which operations store the filters of the list.
@@ -99,7 +100,7 @@ class ListFilterForm(forms.Form):
     def build_condition(self) -> Q:
         """Needs a valid form."""
         conditions: dict[str, Callable[[Any], Q]] = {
-            "author": lambda text: Q(*(contains_condition(word, "author") for word in text.split()[:MAX_SEARCH_WORDS])),
+            "author": lambda text: find_words(split_words(text)[:MAX_SEARCH_WORDS], "author"),
             "genre": has_genre,
             "genres": lambda text: Q(*map(has_genre, read_genre_names(text)), _connector=Q.OR),
             "year_from": lambda year: Q(year__gte=year),

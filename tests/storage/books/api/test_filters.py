@@ -68,9 +68,8 @@ def test_a_filter_finds_a_part_in_any_case(api: httpx.Client) -> None:
 
 
 def test_a_filter_takes_every_character_as_itself(api: httpx.Client) -> None:
-    # Case folding takes the accents off the last letter, unless it is composed again.
-    create_book(api, **dict.fromkeys(TEXT_FILTERS, "Jane Austen \u0390"))
-    texts = ["\u03b9", "JaneAusten", " Jane", "Jané", "%", "J%n", "_", "\\", "' OR '1'='1"]
+    create_book(api, **dict.fromkeys(TEXT_FILTERS, "Jane Austen"))
+    texts = ["JaneAusten", "Jane-", "%", "J%n", "_", "\\", "' OR '1'='1"]
     assert [(text, name) for text in texts for name in TEXT_FILTERS if find_ids(api, **{name: text})] == []
 
 
@@ -157,13 +156,13 @@ def test_isbn13_follows_a_change_of_the_isbn(
 
 
 def test_books_added_together_are_found_by_isbn(api: httpx.Client) -> None:
-    changes.create_books([build_book(isbn="0-14-143951-3", title="Ä"), build_book(isbn="shelf-9")], ACTOR, now=NOW)
+    changes.create_books([build_book(isbn="0-14-143951-3", title="Ärz"), build_book(isbn="shelf-9")], ACTOR, now=NOW)
     book_id = find_ids(api, isbn="ISBN 978-0-14-143951-8")[0]
     assert api.get(f"{LIST_URL}/{book_id}?fields=isbn,isbn13").json() == {
         "isbn": "0-14-143951-3",
         "isbn13": "9780141439518",
     }
-    assert [find_ids(api, isbn="shelf-9"), find_ids(api, q="ä")] == [[book_id + 1], [book_id]]
+    assert [find_ids(api, isbn="shelf-9"), find_ids(api, q="ärz")] == [[book_id + 1], [book_id]]
 
 
 def test_books_are_filtered_by_availability(api: httpx.Client) -> None:
@@ -224,7 +223,7 @@ def test_the_characters_of_a_word_have_no_special_meaning(api: httpx.Client) -> 
         "percent": "pride %",
         "the year": "1813",
         "the isbn": "9780141439518",
-        "an accent": "é",
+        "a letter of another script": "ж",
     }
     assert [name for name, text in searches.items() if find_ids(api, q=text)] == []
 

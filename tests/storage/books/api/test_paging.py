@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pytest_django import DjangoAssertNumQueries
 
 from books.writing import changes
-from tests.support.books import ACTOR, build_book
+from tests.support.books import ACTOR, EMPTY_SAMPLE, build_book
 from tests.support.pages import LIST_URL, SORT_ORDERS, list_ids, sort_books, walk_pages
 from tests.support.strategies import hypothesis_settings
 
@@ -154,13 +154,14 @@ def test_a_cursor_outlives_a_change_of_its_book(api: httpx.Client, ids_by_letter
 
 
 def test_a_page_of_any_length_takes_the_same_number_of_queries(
-    api: httpx.Client, django_assert_num_queries: DjangoAssertNumQueries
+    api: httpx.Client, django_assert_num_queries: DjangoAssertNumQueries, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On SQLite, a query for each word first checks whether few books match."""
+    """On SQLite, a query for each search first checks whether few books match."""
+    monkeypatch.setattr("books.search.texts._sample", EMPTY_SAMPLE)
     for number in (0, 20):
         changes.create_books([build_book() for _ in range(number)], ACTOR, now=NOON)
-        for query, words in (("", 0), ("&sort=-title&fields=id,title", 0), ("&q=jane+novel&year_min=0", 2)):
-            with django_assert_num_queries(1 + words):
+        for query in ("", "&sort=-title&fields=id,title", "&q=jane+novel&year_min=0"):
+            with django_assert_num_queries(1 + (connection.vendor == "sqlite" and "q=" in query)):
                 response = api.get(f"{LIST_URL}?limit=500{query}")
             assert len(list_ids(response)) == number
 

@@ -10,19 +10,20 @@ from pytest_django import DjangoAssertNumQueries
 
 from books.models import Book, sort_expression
 from books.writing import changes
-from tests.support.books import ACTOR, build_book
+from tests.support.books import ACTOR, EMPTY_SAMPLE, build_book
 from tests.support.endpoints import create_owner
 from tests.support.oauth_flows import create_key_header
 
 
 def test_a_list_of_any_length_is_one_query(
-    api: httpx.Client, django_assert_num_queries: DjangoAssertNumQueries
+    api: httpx.Client, django_assert_num_queries: DjangoAssertNumQueries, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A query for each text first checks whether few books match."""
+    """On SQLite, a query for each text first checks whether few books match."""
+    monkeypatch.setattr("books.search.texts._sample", EMPTY_SAMPLE)
     for count in (0, 20):
         changes.create_books([build_book() for _ in range(count)], ACTOR, now=datetime.now(UTC))
-        for query, texts in (("", 0), ("&skip=1", 0), ("&author=austen&genre=novel", 2)):
-            with django_assert_num_queries(1 + texts):
+        for query, filters in (("", 0), ("&skip=1", 0), ("&author=austen&genre=novel", 2)):
+            with django_assert_num_queries(1 + (filters if connection.vendor == "sqlite" else 0)):
                 response = api.get(f"/api/books?limit=500{query}")
             assert len(response.json()) == max(count - query.count("skip"), 0)
 

@@ -25,7 +25,7 @@ SEARCHES = {
     "jane austin": ["Jane Austen"],
     "jaen austen": ["Jane Austen"],
     "predjudice": ["Pride and Prejudice"],
-    "Emmile": ["Emma", "Émile"],
+    "Emmile": ["Émile", "Émile Zola"],
     # No half is right, and the words of another title have most of it together.
     "Middelmarch": ["Middlemarch"],
     # The more similar word comes first, not the shorter text.
@@ -35,6 +35,11 @@ SEARCHES = {
     "zola tolkien": [],
     # "jane" is not "james" misspelled.
     "james austen": [],
+    # The search finds these.
+    "austen jane": [],
+    "emile": [],
+    # Only the beginning is the same.
+    "hobbyhorse": [],
     "xyzxyz": [],
     "emm": [],
     "": [],
