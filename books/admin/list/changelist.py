@@ -44,6 +44,8 @@ AVAILABILITY_SECTIONS = [Section(AVAILABILITY_CONDITIONS[False]), Section(AVAILA
 MAX_PAGE_NUMBER = 10_000_000
 # A filtered list counts at most so many books.
 MAX_LISTED_COUNT = 1_000
+# A search that finds so many books may be misspelled.
+MAX_FEW = 3
 
 
 class Header(NamedTuple):
@@ -118,8 +120,9 @@ class BookList(ChangeList):
 
     @property
     def similar_searches(self) -> list[Link]:
-        """Other searches, if this one has no matches in the whole library."""
-        return [] if self.has_active_filters else list_similar_searches(self.scan)
+        """Other searches, if this one has few matches or none in the whole library."""
+        has_many = self.has_active_filters or self.result_count > MAX_FEW
+        return [] if has_many else list_similar_searches(self.scan)
 
     @property
     def is_narrowed(self) -> bool:

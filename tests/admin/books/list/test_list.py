@@ -69,8 +69,13 @@ def test_lists_are_filtered_and_sorted_by_their_address(librarian: Client) -> No
     assert list_titles(librarian, sort="-title")[:3] == ["émile", "Zadig", "Nana"]
 
 
-def test_a_search_without_matches_proposes_others(librarian: Client) -> None:
+def test_a_search_with_few_matches_or_none_proposes_others(librarian: Client) -> None:
     create_book(title="<b>Emmanuelle</b>")
+    for title in ("Jane Austin", "Jane Austen"):
+        create_book(title=title)
+    page = librarian.get(f"{LIST}?q=jane+austin")
+    found = follow_link(librarian, page, "Jane Austen")
+    assert "Jane Austen" in [book.title for book in found.context["cl"].result_list]
     for address in (f"{LIST}?q=emanuelle", f"{LIST}scan/?code=emanuelle"):
         page = librarian.get(address)
         assert "Did you mean" in read_words(page)
