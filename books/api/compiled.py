@@ -21,7 +21,7 @@ from books.api.pagination import KeysetPage
 from books.history.actors import ActorRef, get_or_create_actor
 from books.models import Book
 from books.read_model import BookEncoder, Column, compile_serializer, has_only_conditions
-from books.search.texts import READS_INDEX
+from books.search.texts import TextCondition
 from books.writing import changes
 from library_site.api.compiled_path import CompiledRequest, CompiledResponse, CompiledRoute
 from library_site.api.conditions import NO_CONDITIONS, Conditions
@@ -47,6 +47,8 @@ PATHS = {"books": re.compile("/books"), "books/<str:book_id>": re.compile(r"/boo
 JSON_ACCEPTS = {"", "*/*", "application/json"}
 # Clients can cause many different statements. The cache keeps so many.
 CACHED_STATEMENTS = 1_000
+# Lists of these lengths keep their plans; those with cursors read one row more.
+KEPT_LIMITS = frozenset((10, 20, 25, 50, 100, 500))
 METHODS = {"list": "GET", "retrieve": "GET", "create": "POST", "update": "PUT", "partial_update": "PATCH"}
 
 
@@ -227,23 +229,37 @@ def fetch_page(page: Any, representation: BookEncoder) -> list[Row]:
         try:
             condition, parameters = compile_condition(books)
             skip, end = books.query.low_mark, books.query.high_mark or 0
-            statement = build_page_statement(representation, books.query.order_by, extra, condition)
-            rows = statement.fetch_all((*parameters, end - skip, skip))
+            limit = end - skip if is_plan_kept(books, representation) else None
+            statement = build_page_statement(representation, books.query.order_by, extra, condition, limit)
+            rows = statement.fetch_all(parameters if limit else (*parameters, end - skip, skip))
         except EmptyResultSet:
             rows = []
     return keyset.cut(rows) if keyset else rows
 
 
+def is_plan_kept(books: QuerySet[Book], representation: BookEncoder) -> bool:
+    """Whether PostgreSQL keeps the plan. Clients can choose too many combinations of fields and limits, and a plan that
+    is fast for one year is slow for another.
+    """
+    query, conditions = books.query, cast("list[Any]", books.query.where.children)
+    has_usual_limit = not query.low_mark and not KEPT_LIMITS.isdisjoint({query.high_mark, (query.high_mark or 0) - 1})
+    has_only_texts = all(isinstance(getattr(one, "lhs", None), TextCondition) for one in conditions)
+    return representation.is_whole and has_usual_limit and has_only_texts
+
+
 @lru_cache(CACHED_STATEMENTS)
 def build_page_statement(
-    representation: BookEncoder, order_by: tuple[Any, ...], extra: tuple[Column, ...], condition: str
+    representation: BookEncoder,
+    order_by: tuple[Any, ...],
+    extra: tuple[Column, ...],
+    condition: str,
+    limit: int | None,
 ) -> PreparedStatement:
-    """PostgreSQL plans most conditions for each request: a plan that is fast for one text is slow for another."""
+    """With a limit, its plan is kept. For a limit that is a parameter, PostgreSQL would plan each time."""
     rows = Book.objects.order_by(*order_by).values_list(*representation.columns, *extra)
     select_sql, _, order_sql = rows.query.sql_with_params()[0].partition(" ORDER BY ")
-    sql = f"{select_sql}{condition} ORDER BY {order_sql} LIMIT %s OFFSET %s"
-    # Clients can choose thousands of combinations of fields, too many for PostgreSQL to keep plans for.
-    return PreparedStatement(sql, reuse_plan=representation.is_whole and (not condition or READS_INDEX in condition))
+    page_sql = "LIMIT %s OFFSET %s" if limit is None else f"LIMIT {limit}"
+    return PreparedStatement(f"{select_sql}{condition} ORDER BY {order_sql} {page_sql}", reuse_plan=limit is not None)
 
 
 @lru_cache(CACHED_STATEMENTS)

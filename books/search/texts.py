@@ -35,8 +35,7 @@ ALL_TEXTS = "(title || '\n' || author || '\n' || genre || '\n' || strict)"
 COUNT_SQL = "SELECT count(*), json_group_array(rowid) FROM ({} LIMIT %s)"
 # For books that PostgreSQL finds by the index. The array is read first, so the order of the list does not matter. Of
 # the parameter of a subquery PostgreSQL expects nothing, so the plan is always the same, and may be kept.
-READS_INDEX = " = ANY(ARRAY("
-BY_INDEX = f"{{{{0}}}}.id{READS_INDEX}SELECT book_id FROM books_searchtext WHERE {{}} LIMIT {{}}))"
+BY_INDEX = "{{0}}.id = ANY(ARRAY(SELECT book_id FROM books_searchtext WHERE {} LIMIT {}))"
 LIKE = f"{ALL_TEXTS} LIKE (SELECT %s::text)"
 # For reading books in list order. PostgreSQL joins the tables by their ids, as it expects half of the books to match.
 POSTGRESQL_ORDER = "{{0}}.id IN (SELECT book_id FROM books_searchtext WHERE COALESCE({}, false))"

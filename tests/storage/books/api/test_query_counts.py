@@ -8,8 +8,13 @@ import pytest
 from django.db import connection
 from pytest_django import DjangoAssertNumQueries
 
+from books.api.compiled import fetch_page
 from books.models import Book, sort_expression
+from books.read_model import make_encoder
+from books.search.texts import find_words
+from books.serializers import BookSerializer
 from books.writing import changes
+from library_site.db.sql import fetch_all
 from tests.support.books import ACTOR, EMPTY_SAMPLE, build_book
 from tests.support.endpoints import create_owner
 from tests.support.oauth_flows import create_key_header
@@ -65,3 +70,14 @@ def test_a_sorted_list_uses_its_index(field: str) -> None:
         # With so few books the planner prefers to sort.
         connection.cursor().execute("SET LOCAL enable_sort = off")
     assert f"book_by_{field}" in Book.objects.order_by(sort_expression(field), "pk")[:1].explain()
+
+
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite plans in microseconds")
+def test_the_plan_of_a_list_is_kept_also_for_a_text(transactional_db: None) -> None:
+    """PostgreSQL plans five times for parameters, and then only if another plan would be faster."""
+    encoder = make_encoder(BookSerializer)
+    for _ in range(7):
+        for books in (Book.objects.all(), Book.objects.filter(find_words(["smith"], "author"))):
+            fetch_page(books.order_by("pk")[:10], encoder)
+    statement = "SELECT generic_plans > 0 FROM pg_prepared_statements WHERE statement LIKE '%%LIMIT 10'"
+    assert fetch_all(statement) == [(True,), (True,)]
