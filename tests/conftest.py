@@ -25,7 +25,7 @@ from oauth.server.docs_client import sync_docs_client
 from oauth.tokens import revocations
 from tests.support import book_audit
 from tests.support.books import build_book
-from tests.support.readers import start_reader_thread
+from tests.support.readers import run_reader_here
 from tests.support.server import Service, keep_migrated_database, serve_library
 
 # They need what the recipes add (`tests/served/library_site/test_recipes.py`).
@@ -123,9 +123,9 @@ def delete_rows(tables: list[str]) -> None:
 
 
 @pytest.fixture(autouse=True)
-def readers_are_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process takes a quarter of a second to start. `tests/served/books/test_sandbox.py` starts some."""
-    monkeypatch.setattr("books.files.sandbox.client.start_reader", start_reader_thread)
+def files_are_read_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process takes a quarter of a second to start. `tests/served/books/test_reader.py` starts some."""
+    monkeypatch.setattr("books.files.reader.client.start_reader", run_reader_here)
 
 
 @pytest.fixture(autouse=True)

@@ -3,5 +3,5 @@
 An import turns a record into a book in three steps: `formats` reads the record, `parsing` takes the values of a book
 from it (`columns` knows the tables of other programs), and `matching` compares it with the library and writes it.
 `import_tasks` and `export_tasks` run in a worker, `import_operations` starts them, and `exports` sends files.
-`sandbox` reads untrusted files.
+`reader` reads untrusted files.
 """

@@ -18,8 +18,8 @@ from books.files.formats.encodings import show_storable
 from books.files.formats.records import MAX_SHOWN_TEXT, UnreadableFile
 from books.files.matching import REJECTED_VERDICTS, Outcome, Verdict, decide_records, read_books, write_outcomes
 from books.files.parsing import ImportRules, ParsedRecord, parse_records
+from books.files.reader.client import FilePreview, StoredFile, iter_file_records, read_preview, read_size
 from books.files.reasons import add_reasons
-from books.files.sandbox.client import FilePreview, StoredFile, iter_file_records, read_preview, read_size
 from books.files.seen_records import SeenRecords
 from books.files.uploads import build_source
 from books.history.actors import ActorRef

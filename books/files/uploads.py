@@ -17,7 +17,7 @@ from django.utils.translation import gettext as _
 from books.files.columns.tables import guess_mapping
 from books.files.formats.encodings import show_storable
 from books.files.formats.records import UnreadableFile, format_count
-from books.files.sandbox.client import StoredFile
+from books.files.reader.client import StoredFile
 from books.models import ColumnMapping, ImportChunk, ImportFile
 from library_site.jobs.expiry import delete_by_kind
 from library_site.jobs.worker import CONNECTION_ERRORS
@@ -134,7 +134,7 @@ def read_chunk(file: ImportFile, number: int) -> bytes:
 
 
 def build_source(file: ImportFile, encoding: str, **options: Any) -> StoredFile:
-    return StoredFile(file.size, PART_BYTES, encoding, partial(read_chunk, file), name=file.name, **options)
+    return StoredFile(file.size, encoding, partial(read_chunk, file), name=file.name, **options)
 
 
 def hash_header(columns: Sequence[str], user_pk: int | None) -> str:

@@ -13,7 +13,7 @@ from books.files import uploads
 from books.files.columns.tables import guess_mapping
 from books.files.import_operations import begin_check
 from books.files.parsing import ImportRules
-from books.files.sandbox.client import read_preview
+from books.files.reader.client import read_preview
 from books.history.actors import get_or_create_actor
 from books.models import Actor, ImportFile, Operation
 from tests.support.books_admin import LIST

@@ -1,31 +1,17 @@
-"""A reader of files in a thread of the tests: the same messages, without a process and its limits."""
+"""The command that reads files, in the process of the tests and without its limits."""
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from socket import socket, socketpair
-from threading import Thread
+from contextlib import contextmanager
+from tempfile import TemporaryFile
+from typing import IO
 
-from books.files.sandbox import messages
-from books.files.sandbox.client import TICK
-from books.files.sandbox.tasks import serve
+from books.files.reader.tasks import write_results
 
 
 @contextmanager
-def start_reader_thread() -> Iterator[socket]:
-    ours, theirs = socketpair()
-    thread = Thread(target=serve_job, args=(theirs,))
-    thread.start()
-    try:
-        with ours:
-            ours.settimeout(TICK)
-            yield ours
-    finally:
-        thread.join()
-
-
-def serve_job(connection: socket) -> None:
-    with connection, suppress(OSError, EOFError):
-        _kind, content = messages.receive(connection)
-        messages.send(connection, messages.READY)
-        serve(connection, json.loads(content))
+def run_reader_here(job: str, file: IO[bytes], *_files: IO[str]) -> Iterator[IO[bytes]]:
+    with TemporaryFile() as output, open(file.fileno(), "rb", closefd=False) as stream:
+        write_results(json.loads(job), stream, output)
+        output.seek(0)
+        yield output

@@ -43,8 +43,8 @@ from books.files.import_operations import (
 )
 from books.files.import_tasks import CHECK, find_preview, get_check_id, get_counts, get_left_out
 from books.files.matching import REJECTED_VERDICTS, Verdict
+from books.files.reader.client import FilePreview
 from books.files.rejected_records import iter_rejected_file
-from books.files.sandbox.client import FilePreview
 from books.files.uploads import (
     KEPT_DAYS,
     PART_BYTES,

@@ -1,6 +1,6 @@
 """Reads workbooks of spreadsheet programs: XLSX, XLS and ODS.
 
-A small file may need much memory or time, so the process that reads it has limits for both (`books.files.sandbox`).
+A small file may need much memory or time, so the process that reads it has limits for both (`books.files.reader`).
 """
 
 import re

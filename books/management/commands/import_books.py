@@ -32,9 +32,9 @@ from books.files.import_tasks import (
 from books.files.matching import REJECTED_VERDICTS, Verdict
 from books.files.parsing import ImportRules, MissingColumns, require_mapped_fields
 from books.files.progress import show_progress_bar
+from books.files.reader.client import FilePreview, ReaderFailed, read_preview
 from books.files.reasons import ABSENT, list_groups, name_place
 from books.files.rejected_records import iter_rejected_file, iter_rejected_rows
-from books.files.sandbox.client import FilePreview, ReaderFailed, read_preview
 from books.files.uploads import build_source, store_stream
 from books.history.actors import get_or_create_actor
 from books.models import Actor, ImportFile, Operation

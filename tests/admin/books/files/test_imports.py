@@ -1,8 +1,7 @@
 """Files that head librarians import in the admin."""
 
 from datetime import timedelta
-from functools import partial
-from typing import Any, BinaryIO
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group, User
@@ -25,8 +24,8 @@ from books.files.import_operations import (
 )
 from books.files.import_tasks import get_counts
 from books.files.parsing import ImportRules
-from books.files.sandbox.streams import open_chunks
-from books.files.uploads import KEPT_DAYS, PART_BYTES, begin_upload, iter_expired, read_chunk
+from books.files.reader.client import copy_file
+from books.files.uploads import KEPT_DAYS, PART_BYTES, begin_upload, build_source, iter_expired
 from books.history.actors import get_or_create_actor
 from books.models import Actor, Book, Change, ImportChunk, ImportCorrection, ImportFile, ImportFinding, Operation
 from books.operations import worker
@@ -59,12 +58,10 @@ HEADER = "Titel;Verfasser;Jahr;ISBN;Gattung\n"
 LALKA = f"{HEADER}Lalka;Bolesław Prus;1890;9780306406157;Novel\n".encode()
 
 
-def open_content(file: ImportFile) -> BinaryIO:
-    return open_chunks(file.size, PART_BYTES, partial(read_chunk, file))
-
-
 def read_content(file: ImportFile) -> bytes:
-    return open_content(file).read()
+    with copy_file(build_source(file, "")) as copy:
+        copy.seek(0)
+        return copy.read()
 
 
 def send_part(browser: Client, file: ImportFile, number: str, content: bytes) -> Any:
@@ -301,7 +298,7 @@ def test_another_encoding_ends_the_look_before_and_leaves_a_check_alone(head: Cl
 
 def test_a_file_that_no_reader_survives_fails_in_words(head: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     file, _shown = check(head, f"{HEADER}Lalka;;1890;9780306406157;Novel\n".encode())
-    monkeypatch.setattr("books.files.sandbox.tasks.require_storable_columns", raise_memory_error)
+    monkeypatch.setattr("books.files.reader.tasks.require_storable_columns", raise_memory_error)
     head.post(page(file, "mapping"), {"encoding": ""})
     run_operations()
     reason = "The file takes too much time or memory to be read."
@@ -512,10 +509,7 @@ def test_a_large_file_comes_in_parts_and_goes_on_where_it_was(head: Client, astr
     assert head.get(response["mapping_address"], follow=True).redirect_chain == [(IMPORT, 302)]
     last = SimpleUploadedFile("chunk", content[2 * PART_BYTES :])
     assert head.post(response["chunk_address"], {"number": "2", "chunk": last}).json() == {"next": 3}
-    stream = open_content(file)
-    assert stream.read() == content
-    assert stream.seek(-10, 2) == len(content) - 10
-    assert stream.read() == content[-10:]
+    assert read_content(file) == content
     assert ImportFile.objects.count() == 1
     # The same file of another person is a file of its own.
     assert begin_upload(astrid.pk, "books.csv", len(content), begin["fingerprint"], timezone.now()) != file

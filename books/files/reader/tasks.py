@@ -1,11 +1,10 @@
-"""What a reader does with an untrusted file. It requests the parts of the file, and has no other access."""
+"""What the command does with a file: each task yields its results."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain, islice
-from socket import socket
-from typing import Any
+from typing import IO, Any, BinaryIO
 
 from django.utils import translation
 from django.utils.translation import gettext as _
@@ -16,6 +15,7 @@ from books.files.columns.tables import guess_mapping
 from books.files.formats.encodings import ENCODINGS, TEXT_ENCODINGS, show_storable, show_undecodable
 from books.files.formats.records import (
     MAX_SHOWN_TEXT,
+    NumberText,
     Record,
     Table,
     UnreadableFile,
@@ -24,70 +24,46 @@ from books.files.formats.records import (
     name_field,
 )
 from books.files.formats.registry import FORMATS, REJECTED_WRITERS, Format, find_format, propose_encodings
-from books.files.sandbox import messages
-from books.files.sandbox.streams import open_chunks
 
 # The records that a preview shows, and those of which it counts how many have no ISBN.
 SHOWN_RECORDS, COUNTED_RECORDS = 5, 10_000
 # Columns are stored and shown, so their number and the total length of their names are limited.
 MAX_COLUMNS, MAX_COLUMN_CHARACTERS = 1_000, 100_000
-# The limits of an operation and of a record. A character of a text in a message has up to twelve bytes.
+# The limits of an operation and of a record.
 MAX_RECORDS, MAX_RECORD_CHARACTERS = 10_000_000, 2**20
-BATCH_RECORDS, BATCH_CHARACTERS = 200, 2**18
 Job = dict[str, Any]
 
 
-def serve(connection: socket, job: Job) -> None:
-    """Runs the job, and sends how it ended. The client may be gone by then."""
-    with suppress(OSError, EOFError):
-        kind, content = do_job(connection, job)
-        messages.send(connection, kind, content)
-
-
-def do_job(connection: socket, job: Job) -> tuple[bytes, bytes]:
+def write_results(job: Job, stream: BinaryIO, output: IO[bytes]) -> None:
+    """Writes a line for the start, each result, and the end, which also says why a file cannot be read."""
+    output.write(encode_line("started"))
+    output.flush()
     try:
         with translation.override(job["language"]):
-            for content in READER_TASKS[job["task"]](PartSource(connection, job)):
-                messages.send(connection, messages.RESULT, content)
+            for result in READER_TASKS[job["task"]](job, stream):
+                output.write(encode_line("result", result))
+        line = encode_line("end")
     except UnreadableFile as error:
-        return messages.REFUSED, show_undecodable(str(error)).encode()
+        line = encode_line("refused", show_undecodable(str(error)))
     except (MemoryError, RecursionError):
-        return messages.REFUSED, b""
-    except (OSError, EOFError):
-        raise
+        line = encode_line("refused")
     # Catches whatever a parser raises. The client shows it to the user.
     except Exception as error:
-        return messages.FAILED, f"{type(error).__name__}: {error}".encode(errors="replace")
-    return messages.END, b""
+        line = encode_line("failed", f"{type(error).__name__}: {error}")
+    output.write(line)
 
 
-class PartSource:
-    """The file. Each part is requested when it is needed."""
+def encode_line(kind: str, value: Any = "") -> bytes:
+    """Python's own JSON module keeps lone surrogates and long integers."""
+    return b"%b\n" % json.dumps([kind, value]).encode()
 
-    def __init__(self, connection: socket, job: Job) -> None:
-        self.connection, self.encoding = connection, job["encoding"]
-        self.name, self.format = job["name"], job["format"]
-        self.stream = open_chunks(job["size"], job["chunk_bytes"], self.read_chunk)
 
-    def ask(self, kind: bytes, number: int) -> bytes:
-        messages.send(self.connection, kind, str(number).encode())
-        return messages.receive(self.connection)[1]
-
-    def read_chunk(self, number: int) -> bytes:
-        return self.ask(messages.NEED_CHUNK, number)
-
-    def iter_reasons(self) -> Iterator[tuple[int, str]]:
-        position = 0
-        while rows := json.loads(self.ask(messages.NEED_REASONS, position)):
-            yield from rows
-            position = rows[-1][0]
-
-    def read_table(self) -> tuple[Format, Table]:
-        """Raises UnreadableFile."""
-        format = FORMATS[self.format] if self.format else find_format(self.stream, self.name)
-        table = format.read(self.stream, self.encoding)
-        require_storable_columns(table)
-        return format, table
+def read_table(job: Job, stream: BinaryIO) -> tuple[Format, Table]:
+    """Raises UnreadableFile."""
+    format = FORMATS[job["format"]] if job["format"] else find_format(stream, job["name"])
+    table = format.read(stream, job["encoding"])
+    require_storable_columns(table)
+    return format, table
 
 
 def require_storable_columns(table: Table) -> None:
@@ -100,15 +76,15 @@ def require_storable_columns(table: Table) -> None:
         raise UnreadableFile(_("The names of the columns are too long."))
 
 
-def send_preview(source: PartSource) -> Iterator[bytes]:
-    format, table = source.read_table()
+def read_preview(job: Job, stream: BinaryIO) -> Iterator[Any]:
+    format, table = read_table(job, stream)
     records = list(islice(table.records, SHOWN_RECORDS))
     if not records:
         raise UnreadableFile(
             _("No record was found in the file. It was read as %(kind)s.") % {"kind": table.description}
         )
-    is_offered = table.warning and format.encodings == TEXT_ENCODINGS and not source.encoding
-    proposed = propose_encodings(source.stream) if is_offered else []
+    is_offered = table.warning and format.encodings == TEXT_ENCODINGS and not job["encoding"]
+    proposed = propose_encodings(stream) if is_offered else []
     head = {
         "format": format.name,
         "columns": [*table.columns],
@@ -118,7 +94,7 @@ def send_preview(source: PartSource) -> Iterator[bytes]:
         "notes": [*table.notes, *describe_without_isbn(table.columns, chain(records, table.records))],
         "rows": [[show_cell(record.values.get(column)) for column in table.columns] for record in records],
     }
-    yield json.dumps({**head, "left_out": show_left_out(table)}).encode()
+    yield {**head, "left_out": show_left_out(table)}
 
 
 def show_left_out(table: Table) -> str:
@@ -152,32 +128,31 @@ def show_cell(value: Any) -> str:
     return "" if value is None else show_storable(str(value)[:MAX_SHOWN_TEXT])
 
 
-def send_count(source: PartSource) -> Iterator[bytes]:
-    _format, table = source.read_table()
-    count = sum(1 for _record in table.records)
-    if count > MAX_RECORDS:
-        raise UnreadableFile(_("The file has more than %(count)s records.") % {"count": format_count(MAX_RECORDS)})
-    yield json.dumps({"count": count, "left_out": show_left_out(table)}).encode()
+def count_records(job: Job, stream: BinaryIO) -> Iterator[Any]:
+    """Yields the number so far now and then: a command whose client is gone ends when it writes."""
+    _format, table = read_table(job, stream)
+    number = 0
+    for number, _record in enumerate(table.records, 1):
+        if number > MAX_RECORDS:
+            limit = {"count": format_count(MAX_RECORDS)}
+            raise UnreadableFile(_("The file has more than %(count)s records.") % limit)
+        if number % COUNTED_RECORDS == 0:
+            yield number
+    yield {"count": number, "left_out": show_left_out(table)}
 
 
-def read_records(source: PartSource) -> Iterator[bytes]:
-    _format, table = source.read_table()
-    batch: list[Record] = []
-    characters = 0
+def read_records(job: Job, stream: BinaryIO) -> Iterator[Any]:
+    """Yields the records without their raw form."""
+    _format, table = read_table(job, stream)
     for record in table.records:
-        length = sum(len(name) + measure(value) for name, value in record.values.items())
-        if length > MAX_RECORD_CHARACTERS:
-            record, length = reject_long_record(record), 0
-        batch.append(record)
-        characters += length
-        if len(batch) == BATCH_RECORDS or characters > BATCH_CHARACTERS:
-            yield messages.encode_records(batch)
-            batch, characters = [], 0
-    yield messages.encode_records(batch)
+        if sum(len(name) + measure(value) for name, value in record.values.items()) > MAX_RECORD_CHARACTERS:
+            record = reject_long_record(record)
+        numbers = [name for name, value in record.values.items() if type(value) is NumberText]
+        yield record.line, record.values, numbers, record.problem, record.warnings, record.number
 
 
 def measure(value: Any) -> int:
-    """Returns the approximate number of characters of the value in a message."""
+    """Returns the approximate number of characters of a value in JSON."""
     if isinstance(value, str):
         return len(value)
     return len(json.dumps(value)) if isinstance(value, dict | list) else 0
@@ -188,26 +163,28 @@ def reject_long_record(record: Record) -> Record:
     return record._replace(values={}, problem=name_field("record", _("It has more than %(count)s characters.") % limit))
 
 
-def write_rejected(source: PartSource) -> Iterator[bytes]:
-    """Yields the name of the format, then the parts of a file with the rejected records, in order."""
-    format, table = source.read_table()
+def write_rejected(job: Job, stream: BinaryIO) -> Iterator[Any]:
+    """Yields the name of the format, then the parts of a file with the rejected records, in order. Bytes that are not
+    UTF-8 become surrogates.
+    """
+    format, table = read_table(job, stream)
     name = format.name if format.name in REJECTED_WRITERS else "csv"
-    yield name.encode()
-    yield from REJECTED_WRITERS[name](table, iter_rejected(source, table))
+    yield name
+    for content in REJECTED_WRITERS[name](table, iter_rejected(job, table)):
+        yield content.decode("utf-8", "surrogateescape")
 
 
-def iter_rejected(source: PartSource, table: Table) -> Iterator[tuple[Record, str]]:
+def iter_rejected(job: Job, table: Table) -> Iterator[tuple[Record, str]]:
     records = enumerate(table.records, 1)
-    for wanted, reason in source.iter_reasons():
-        for position, record in records:
-            if position == wanted:
-                yield record, reason
-                break
+    [reasons] = job["files"]
+    with open(reasons, closefd=False) as lines:
+        for wanted, reason in map(json.loads, lines):
+            yield next(record for position, record in records if position == wanted), reason
 
 
-READER_TASKS: dict[str, Callable[[PartSource], Iterator[bytes]]] = {
-    "head": send_preview,
-    "count": send_count,
+READER_TASKS: dict[str, Callable[[Job, BinaryIO], Iterator[Any]]] = {
+    "preview": read_preview,
+    "count": count_records,
     "records": read_records,
     "rejected": write_rejected,
 }

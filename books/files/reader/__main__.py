@@ -1,37 +1,29 @@
-"""The process that reads an untrusted file: `python -m books.files.sandbox.reader`, with a socket as standard input.
-
-It has no models and no settings of the library. If it exceeds its limits, it dies.
-"""
+"""The command. Its argument is a job in JSON (`books.files.reader.client`). If it exceeds its limits, it dies."""
 
 import json
 import resource
-from socket import socket
+import signal
+import sys
 from typing import Any
 
 from django.apps import apps
 from django.conf import settings
 
-from books.files.sandbox import messages
-
 MAX_OPEN_FILES = 64
 
 
 def main() -> None:
-    connection = socket(fileno=0)
-    _kind, content = messages.receive(connection)
-    job = json.loads(content)
-    configure_django(job)
-    # Some formats translate texts when they are imported.
-    from books.files.sandbox.tasks import serve
-
-    messages.send(connection, messages.READY)
-    limit_resources(job["cpu_seconds"], job["memory_bytes"])
-    serve(connection, job)
-
-
-def configure_django(job: dict[str, Any]) -> None:
+    # Nobody reads the output if the client is gone.
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    job: dict[str, Any] = json.loads(sys.argv[1])
     settings.configure(LANGUAGE_CODE=job["language"], LOCALE_PATHS=job["locale_paths"])
     apps.populate(())
+    # Some formats translate texts when they are imported.
+    from books.files.reader.tasks import write_results
+
+    limit_resources(job["cpu_seconds"], job["memory_bytes"])
+    with open(0, "rb") as stream, open(1, "wb") as output:
+        write_results(job, stream, output)
 
 
 def limit_resources(cpu_seconds: int, memory_bytes: int) -> None:
