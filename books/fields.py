@@ -18,6 +18,11 @@ def fold(text: str) -> str:
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
 
 
+def clean_white_space(text: str) -> str:
+    """Returns the text without white space at its ends, and with one space for each run of it."""
+    return text if text.isalnum() else " ".join(text.replace("\ufeff", " ").split())
+
+
 class DerivedField(models.Field):
     """A value that is computed from the field `source` whenever that is written."""
 

@@ -2,13 +2,15 @@
 version 2 and events show of it.
 """
 
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from books.book_fields import FIELDS, REQUIRED_FIELDS
 from books.book_values import BookValues
+from books.fields import clean_white_space
 from books.models import FOLDED_COLUMNS, Book
 from books.read_model import BookListSerializer, ReadSerializer, compiled
 from library_site.api.serializers import NonBlankField, StrictModelSerializer, StringField, UTCDateTimeField
@@ -24,8 +26,20 @@ class NewBookSerializer(StrictModelSerializer):
         extra_kwargs: dict[str, dict[str, Any]] = {"isbn": {"validators": []}}
 
 
+class CleanTextField(NonBlankField):
+    """A text that is not blank. Its white space is cleaned."""
+
+    # Other texts are left to REST framework.
+    json_type = Annotated[str, msgspec.Meta(pattern=r"\A[^\s\ufeff]+(?: [^\s\ufeff]+)*\Z")]
+
+    def run_validation(self, data: Any = serializers.empty) -> Any:
+        return super().run_validation(clean_white_space(data) if isinstance(data, str) else data)
+
+
 class NonBlankBookSerializer(NewBookSerializer):
     """All fields except `available`: a new book is available. Texts may be blank only where the model allows it."""
+
+    text_field: type[StringField] = NonBlankField
 
     class Meta(NewBookSerializer.Meta):
         fields = tuple(name for name in FIELDS if name != "available")
@@ -33,7 +47,7 @@ class NonBlankBookSerializer(NewBookSerializer):
     def build_standard_field(self, field_name: str, model_field: Any) -> Any:
         field_class, options = super().build_standard_field(field_name, model_field)
         is_text = issubclass(field_class, StringField)
-        return NonBlankField if is_text and not model_field.blank else field_class, options
+        return self.text_field if is_text and not model_field.blank else field_class, options
 
 
 @extend_schema_field({"type": "string", "pattern": "^97[89][0-9]{10}$"})

@@ -15,6 +15,8 @@ from django.utils.translation import gettext as _
 
 from books.admin.book.warnings import BookWarning, find_warnings
 from books.admin.descriptions import ValueLine, compare_fields, format_value
+from books.book_fields import MAX_LENGTHS
+from books.fields import clean_white_space
 from books.history.change_pages import NAME_COLUMNS
 from books.isbn import hyphenate_isbn, normalize_isbn
 from books.models import Actor, Book, Change
@@ -70,6 +72,7 @@ class BookForm(forms.ModelForm):
 
     def clean(self) -> dict[str, Any]:
         values = super().clean() or self.cleaned_data
+        values |= {name: clean_white_space(values[name]) for name in values.keys() & MAX_LENGTHS}
         self.conflicts = self.list_conflicting_names() if self.instance.pk else []
         for name in self.conflicts:
             self.add_error(name, forms.ValidationError(self.describe_conflict(name), code="conflict"))

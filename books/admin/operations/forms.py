@@ -7,6 +7,7 @@ from django.utils.translation import gettext_lazy as _
 
 from books.admin.descriptions import AVAILABLE, LABELS, STATES
 from books.book_fields import FIELDS, MAX_LENGTHS
+from books.fields import clean_white_space
 from books.models import YEAR_RANGE
 from books.operations.edits import Edit
 from books.operations.selection_tasks import DeleteTask, EditTask, SelectionTask
@@ -18,14 +19,15 @@ REPLACED_FIELDS = sorted(MAX_LENGTHS, key=lambda name: name == "isbn")
 
 
 class TextField(forms.CharField):
-    """A text that keeps its spaces and must not be blank."""
+    """A text that must not be blank. Its white space is cleaned."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(required=False, strip=False, **options)
 
     def clean(self, value: Any) -> str:
-        text: str = super().clean(value)
-        if text and not text.strip():
+        given: str = super().clean(value)
+        text = clean_white_space(given)
+        if given and not text:
             raise forms.ValidationError(_("Write something besides blanks."), "blank")
         return text
 

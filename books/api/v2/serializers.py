@@ -7,7 +7,7 @@ from rest_framework import serializers
 from books.api.filters import BookSearchFilter, build_fields
 from books.book_fields import FIELDS, MAX_LENGTHS
 from books.models import Actor, Change, Operation
-from books.serializers import BookSerializer, NonBlankBookSerializer
+from books.serializers import BookSerializer, CleanTextField, NonBlankBookSerializer
 from library_site.api.serializers import (
     RejectUnknownMixin,
     RFC3339Field,
@@ -24,6 +24,8 @@ from library_site.api.shipped import remember
 @remember
 class BookCreateSerializer(RejectUnknownMixin, NonBlankBookSerializer):
     """The members of a new book, which is available."""
+
+    text_field = CleanTextField
 
     # Clients may send back all fields of a response.
     ignored_fields = frozenset(BookSerializer.Meta.fields)

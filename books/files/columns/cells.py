@@ -8,8 +8,9 @@ from django.utils.translation import gettext as _
 from stdnum import issn
 
 from books import isbn as isbns
+from books.fields import clean_white_space
 from books.files.columns.tables import FIELDS_BY_PLACE, SEVERAL_VALUES_COLUMNS
-from books.files.columns.texts import clean_white_space, is_nothing, mend_text
+from books.files.columns.texts import is_nothing, mend_text
 from books.files.formats.headers import simplify_name
 from books.files.formats.records import SURE_SEPARATORS, SURE_YEAR, NumberText, name_field, split_values
 from books.isbn import normalize_isbn

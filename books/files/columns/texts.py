@@ -33,11 +33,6 @@ def is_nothing(text: str) -> bool:
     return len(text) < 16 and text.strip().lower() in NOTHING
 
 
-def clean_white_space(text: str) -> str:
-    """Returns the text without white space at its ends, and with one space for each run of it."""
-    return text if text.isalnum() else " ".join(text.replace("\ufeff", " ").split())
-
-
 def mend_text(text: str) -> tuple[str, str]:
     """Returns the text as it probably was in another program, and a warning if it is not certain."""
     if text.isascii() and "&" not in text and "<" not in text:

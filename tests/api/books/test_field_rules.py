@@ -105,7 +105,9 @@ def test_a_request_keeps_the_rules(api: httpx.Client, book: dict[str, Any], door
     assert api.get("/api/books").json() == [book]
     accepted = [rule for rule in RULES if not get_problem(door, rule)]
     assert not list_differences(
-        accepted, lambda rule: read_stored(api, door, rule, book["id"]), lambda rule: ascii(rule.value)
+        accepted,
+        lambda rule: read_stored(api, door, rule, book["id"]),
+        lambda rule: ascii(rule.value if door.is_v1 else rule.clean_value),
     )
     assert Book.objects.count() == 1 + len(accepted) * door.makes_books
 
@@ -178,8 +180,9 @@ def test_a_decoder_reads_what_is_right_and_nothing_else(version: type[Any], acti
 
     def get_expected(rule: Rule) -> str:
         problem = rule.lenient_problem if version is BookViewSetV1 else rule.problem
-        # The serializer reads years with a point or an exponent.
+        # The serializer reads years with a point or an exponent, and cleans white space.
         is_left = problem or (rule.member == "year" and not rule.literal.lstrip("-").isdigit())
+        is_left = is_left or (version is BookViewSetV2 and rule.value != rule.clean_value)
         return "" if is_left else ascii({**book, rule.member: rule.value})
 
     assert not list_differences(RULES, read_value, get_expected)
@@ -197,13 +200,8 @@ IMPORT_REASONS = {
 }
 
 
-# Texts that an import changes.
-CLEAN_TEXTS = {
-    "  around \n": "around",
-    "\ufeff": "",
-    "\u0001\u001f\u007f\u0085a": "\x01 \x7f a",
-    "<b>&amp;'\"\\/%_": "&'\"\\/%_",
-}
+# Texts of other programs that an import mends.
+MENDED_TEXTS = {"<b>&amp;'\"\\/%_": "&'\"\\/%_"}
 
 
 def test_an_import_keeps_the_rules() -> None:
@@ -213,8 +211,7 @@ def test_an_import_keeps_the_rules() -> None:
 
     def get_expected(rule: Rule) -> str:
         if not rule.problem:
-            value = rule.value if rule.member == "isbn" else CLEAN_TEXTS.get(rule.value, rule.value)
-            return f"{rule.member}: {IMPORT_REASONS[BLANK]}" if value == "" else ascii(value)
+            return ascii(rule.value if rule.member == "isbn" else MENDED_TEXTS.get(rule.value, rule.clean_value))
         if rule.problem.type == "string_too_long":
             return f"{rule.member}: It is longer than {MAX_LENGTHS[rule.member]:,} characters."
         return f"{rule.member}: {IMPORT_REASONS[rule.problem]}"
@@ -273,7 +270,7 @@ def test_the_form_of_a_book_keeps_the_rules(db: None) -> None:
         return ascii(form.cleaned_data[field]) if form.is_valid() else read_form_error(form, field)
 
     def get_expected(rule: Rule) -> str:
-        return describe_form_error(rule, "This field is required.") or ascii(rule.value.strip())
+        return describe_form_error(rule, "This field is required.") or ascii(rule.clean_value)
 
     assert not list_differences(FORM_RULES, lambda rule: submit(rule.member, rule.value), get_expected)
     assert {text: submit("year", text) for text in YEAR_TEXTS} == YEAR_VERDICTS
@@ -297,7 +294,7 @@ def test_a_bulk_edit_keeps_the_rules() -> None:
         return ascii(form.cleaned_data[field]) if form.is_valid() else read_form_error(form, field)
 
     def get_expected(rule: Rule) -> str:
-        return describe_form_error(rule, "Write something besides blanks.") or ascii(rule.value)
+        return describe_form_error(rule, "Write something besides blanks.") or ascii(rule.clean_value)
 
     # Where nothing is written, the field stays as it is. Nobody gives many books one isbn.
     rules = [rule for rule in FORM_RULES if rule.member != "isbn" and rule.value]

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest_django import Settings
 
+from books.fields import clean_white_space
 from tests.support.books import build_book
 from tests.support.pages import LIST_URL
 from tests.support.strategies import hypothesis_settings
@@ -16,7 +17,7 @@ from tests.support.strategies import hypothesis_settings
 DIFFERENT_ISBNS = [
     ("080442957x", "080442957X"),
     ("0804429573", "080-442-957-3"),
-    ("0804429575", "0804429575 "),
+    ("0804429575", "0804 429575"),
     ("\u00e9", "e\u0301"),
     ("1", "١"),
     ("0-14-143951-3", "9780141439518"),
@@ -76,11 +77,13 @@ books = st.fixed_dictionaries({"title": texts, "author": texts, "year": years, "
 @pytest.mark.parametrize("method", ["POST", "PUT"])
 @hypothesis_settings
 @given(body=books)
-def test_accepted_values_are_stored_unchanged(
+def test_accepted_values_are_stored_with_clean_white_space(
     api: httpx.Client, address: str, method: str, body: dict[str, Any]
 ) -> None:
     response = api.request(method, LIST_URL if method == "POST" else address, json=body)
     assert response.status_code in (200, 201, 409, 422)
     if response.is_success:
         stored = api.get(f"{LIST_URL}/{response.json()['id']}").json()
-        assert {name: stored[name] for name in body} == body
+        assert {name: stored[name] for name in body} == {
+            name: clean_white_space(value) if isinstance(value, str) else value for name, value in body.items()
+        }
