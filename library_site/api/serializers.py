@@ -20,6 +20,18 @@ RFC3339_PATTERN = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d
 
 
 @extend_schema_field({"type": "string", **NO_NUL_SCHEMA})
+class SurrogateValidator(ProhibitSurrogateCharactersValidator):
+    """REST framework's looks at each character, and its message repeats the input."""
+
+    message = "Surrogate characters are not allowed."
+
+    def __call__(self, value: Any) -> None:
+        try:
+            str(value).encode()
+        except UnicodeEncodeError as error:
+            raise serializers.ValidationError(self.message, self.code) from error
+
+
 class StringField(serializers.CharField):
     """A JSON string, stored exactly as sent."""
 
@@ -29,10 +41,8 @@ class StringField(serializers.CharField):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"trim_whitespace": False, "allow_blank": True, **options})
-        for validator in self.validators:
-            if isinstance(validator, ProhibitSurrogateCharactersValidator):
-                # REST framework's message repeats the input.
-                validator.message = "Surrogate characters are not allowed."
+        others = [rule for rule in self.validators if not isinstance(rule, ProhibitSurrogateCharactersValidator)]
+        self.validators = [*others, SurrogateValidator()]
 
     def run_validation(self, data: Any = serializers.empty) -> Any:
         if data is not serializers.empty and not isinstance(data, str):

@@ -14,7 +14,7 @@ from rest_framework.exceptions import ValidationError
 
 from books.files.catalogues.catalogue_records import CatalogueFailed
 from books.files.columns.cells import read_year
-from books.files.formats.marc_fields import describe_other_kind, list_isbn13s, read_values
+from books.files.formats.marc_fields import describe_other_kind, group_fields, list_isbn13s, read_values
 from books.files.formats.marc_xml import NAMESPACE, build_pymarc_record, get_name, iter_xml_elements
 from books.files.formats.records import UnreadableFile
 from books.files.parsing import COMPLETED_FIELDS, parse_values
@@ -81,7 +81,7 @@ def iter_found(root: Element) -> Iterator[pymarc.Record]:
         # A record without fields is ignored.
         with suppress(ValueError):
             record = build_pymarc_record(element)
-            if not describe_other_kind(record, ANY_NUMBER):
+            if not describe_other_kind(record, group_fields(record), ANY_NUMBER):
                 yield record
 
 

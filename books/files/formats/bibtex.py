@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any, BinaryIO
 
 from django.utils.translation import gettext as _
@@ -64,7 +65,8 @@ def iter_records(lines: Iterable[str], left_out: Counter[str]) -> Iterator[Recor
             record_number = "" if CITATION_KEY_PATTERN.fullmatch(key) else build_record_number(key)
             problem, warning = describe_kind(kind)
             values, warnings, used = read_entry_values(key, fields)
-            left_out.update(() if problem else fields.keys() - used)
+            for name in () if problem else fields.keys() - used:
+                left_out[name] += 1
             yield Record(number, values, None, problem, (*filter(None, [warning]), *warnings), record_number)
 
 
@@ -176,9 +178,9 @@ def read_entry_values(key: str, fields: Mapping[str, str]) -> tuple[dict[str, An
     for field, texts in parts.items():
         decoded = [decode_tex(text) for text in texts]
         values[field] = SEPARATORS.get(field, "").join(text for text, _unknown in decoded)
-        sentence = _("The command “%(command)s” is not known.")
-        unknown = dict.fromkeys(command for _text, commands in decoded for command in commands)
-        warnings += [name_field(names[field], sentence % {"command": command}) for command in unknown]
+        for command in dict.fromkeys(chain.from_iterable(commands for _text, commands in decoded)):
+            sentence = _("The command “%(command)s” is not known.")
+            warnings.append(name_field(names[field], sentence % {"command": command}))
     values["available"] = AVAILABILITIES.get(values["available"], "")
     if match := CITATION_KEY_PATTERN.fullmatch(key):
         values["id"] = match[1]

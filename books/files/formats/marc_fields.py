@@ -125,12 +125,16 @@ def parse_record(
 ) -> Record:
     """Raises UnreadableFile."""
     fields = group_fields(record)
-    problem = describe_other_kind(record, number)
-    unread = fields.keys() - READ_TAGS | (fields.keys() & ADDED_TAGS if fields.keys() & MAIN_TAGS else set())
-    left_out.update(tag for tag in unread if not (problem or tag.startswith("00")))
+    problem = describe_other_kind(record, fields, number)
+    unread = fields.keys() - READ_TAGS | (set() if fields.keys().isdisjoint(MAIN_TAGS) else fields.keys() & ADDED_TAGS)
+    for tag in () if problem else unread:
+        if not tag.startswith("00"):
+            left_out[tag] += 1
     values, set_warnings = read_fields(record, fields)
     warnings = (*warnings, *list_unknown_kinds(record, fields), *set_warnings)
-    return Record(number, values, raw, problem, warnings, read_record_number(record))
+    # The control number with its source.
+    record_number = build_record_number(find_data(fields, "001"), find_data(fields, "003"))
+    return Record(number, values, raw, problem, warnings, record_number)
 
 
 def group_fields(record: MarcRecord) -> dict[str, list[Field]]:
@@ -142,7 +146,7 @@ def group_fields(record: MarcRecord) -> dict[str, list[Field]]:
     return fields
 
 
-def describe_other_kind(record: MarcRecord, number: int) -> str:
+def describe_other_kind(record: MarcRecord, fields: Fields, number: int) -> str:
     """Returns the error for a record that is not about a book, or in UNIMARC, empty for one in MARC 21, which must have
     field 245 and has no field 200. Raises UnreadableFile for the first record of a file.
     """
@@ -153,13 +157,12 @@ def describe_other_kind(record: MarcRecord, number: int) -> str:
             )
         return name_field("record", _("It is one of %(kind)s, not a book.") % {"kind": _(kind)})
     # Alma names a deleted record in a field of its own.
-    is_deleted = any(field.get("a") == "Y" for field in record.get_fields("DEL"))
+    is_deleted = any(field.get("a") == "Y" for field in fields.get("DEL", ()))
     for position, _books, others in LEADER_CODES:
         if other := DELETED if is_deleted else others.get(record.leader[position]):
             return describe_no_book(other)
-    fixed_texts = [field.get("a") or "" for field in record.get_fields("100")]
-    is_unimarc = record.get_fields("200") or any(map(UNIMARC_FIELD_100.match, fixed_texts[:1]))
-    if record.get_fields("245") or not is_unimarc:
+    fixed_texts = [field.get("a") or "" for field in fields.get("100", ())]
+    if "245" in fields or not ("200" in fields or any(map(UNIMARC_FIELD_100.match, fixed_texts[:1]))):
         return ""
     advice = _("Where it comes from, choose MARC 21, CSV or RIS instead.")
     if number == 1:
@@ -185,7 +188,7 @@ def read_fields(record: MarcRecord, fields: Fields) -> tuple[dict[str, Any], lis
     is_exact = record.leader[18] in EXACT_FORMS
     isbn, is_of_set = choose_isbn(fields, is_exact=is_exact)
     values: dict[str, Any] = {
-        "id": find_data(record, "001"),
+        "id": find_data(fields, "001"),
         "title": find_text(fields, TITLES, is_exact=is_exact),
         "author": find_text(fields, AUTHORS, is_exact=is_exact),
         "year": find_year(fields),
@@ -206,14 +209,9 @@ def has_part(fields: Fields) -> bool:
     return any(field.get("n") for field in fields.get("245", ()))
 
 
-def read_record_number(record: MarcRecord) -> str:
-    """Returns the control number with its source."""
-    return build_record_number(find_data(record, "001"), find_data(record, "003"))
-
-
-def find_data(record: MarcRecord, tag: str) -> str:
+def find_data(fields: Fields, tag: str) -> str:
     """Returns the content of a control field."""
-    return next((field.data or "" for field in record.get_fields(tag)), "")
+    return next((field.data or "" for field in fields.get(tag, ())), "")
 
 
 def find_text(fields: Fields, sources: Sequence[Source], *, is_exact: bool) -> str:
@@ -261,12 +259,10 @@ def find_year(fields: Fields) -> str:
     """Returns the first certain year of publication, else the year of field 008 if it says so and no text says another,
     else a text, which makes the record doubtful. The year of copyright counts where there is no other.
     """
-    published, copyrights, later = (
-        [text.strip() for text in list_texts(fields, sources, is_exact=True)]
-        for sources in (PUBLICATIONS, COPYRIGHTS, LATER_DATES)
-    )
+    published = list_dates(fields, PUBLICATIONS)
     if year := next(filter(None, map(find_certain_year, published)), ""):
         return year
+    copyrights, later = list_dates(fields, COPYRIGHTS), list_dates(fields, LATER_DATES)
     dated = list(filter(YEAR_PATTERN.search, published))
     uncertain = list(filter(UNCERTAIN_YEAR.search, published))
     coded, is_sure = read_coded_year(fields)
@@ -280,6 +276,10 @@ def find_year(fields: Fields) -> str:
     )
 
 
+def list_dates(fields: Fields, sources: Sequence[Source]) -> list[str]:
+    return [text.strip() for text in list_texts(fields, sources, is_exact=True)]
+
+
 def find_certain_year(text: str) -> str:
     if INTEGER_PATTERN.fullmatch(text):
         return text
@@ -289,7 +289,7 @@ def find_certain_year(text: str) -> str:
 
 def read_coded_year(fields: Fields) -> tuple[str, bool]:
     """Returns the year of field 008 and whether it is sure; the text of its two dates if it is not."""
-    data = next((field.data or "" for field in fields.get("008", ())), "")
+    data = find_data(fields, "008")
     kind, first, second = data[6:7], data[7:11], data[11:15]
     if not YEAR_PATTERN.fullmatch(first):
         return "", False
@@ -327,9 +327,8 @@ def choose_isbn(fields: Fields, *, is_exact: bool) -> tuple[str, bool]:
 
 
 def has_electronic_form(fields: Fields) -> bool:
-    fixed_field = next((field.data or "" for field in fields.get("008", ())), "")
     media = (field.get(MEDIUM) or "" for field in fields.get("245", ()))
-    return fixed_field[23:24] in (*ELECTRONIC_FORMS,) or any(map(ELECTRONIC.search, media))
+    return find_data(fields, "008")[23:24] in (*ELECTRONIC_FORMS,) or any(map(ELECTRONIC.search, media))
 
 
 def cut_qualifier(text: str) -> str:

@@ -2,8 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator
-from functools import partial
+from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO
 
 from django.utils.translation import gettext as _
@@ -69,13 +68,14 @@ def get_tag(line: str) -> str:
 def parse_piece(number: int, lines: list[str], left_out: Counter[str]) -> Record:
     if get_tag(lines[0]) != BEGIN:
         return Record(number, {}, problem=name_field("record", _("It does not begin with a line TY.")))
-    if not any(get_tag(line) == END_TAG for line in lines):
-        return Record(number, {}, problem=name_field("record", _("It does not end with a line ER.")))
     fields = read_tags(lines)
+    if END_TAG not in fields:
+        return Record(number, {}, problem=name_field("record", _("It does not end with a line ER.")))
     problem, warning = describe_kind(fields[BEGIN][0])
-    values = read_tag_values(fields)
-    if not problem:
-        left_out.update(fields.keys() - {BEGIN, END_TAG, *map(partial(find_tag, fields), FIELD_TAGS.values())})
+    used = {field: next((tag for tag in tags if tag in fields), "") for field, tags in FIELD_TAGS.items()}
+    values = read_tag_values({field: fields.get(tag, [""]) for field, tag in used.items()})
+    for tag in () if problem else fields.keys() - {BEGIN, END_TAG, *used.values()}:
+        left_out[tag] += 1
     warnings = (warning,) if warning else ()
     return Record(number, values, None, problem, warnings, build_record_number(values.get("id", "")))
 
@@ -96,8 +96,7 @@ def read_tags(lines: list[str]) -> dict[str, list[str]]:
     return {tag: [" ".join(value) for value in values] for tag, values in fields.items()}
 
 
-def read_tag_values(fields: dict[str, list[str]]) -> dict[str, Any]:
-    found = {field: fields.get(find_tag(fields, tags), [""]) for field, tags in FIELD_TAGS.items()}
+def read_tag_values(found: dict[str, list[str]]) -> dict[str, Any]:
     values: dict[str, Any] = {field: unescape_characters(texts[0]) for field, texts in found.items()}
     values["isbn"] = next(filter(None, map(find_isbn, map(unescape_characters, found["isbn"]))), values["isbn"])
     values["author"] = "; ".join(map(unescape_characters, found["author"]))
@@ -105,11 +104,6 @@ def read_tag_values(fields: dict[str, list[str]]) -> dict[str, Any]:
     values["year"] = match[1] if match else values["year"]
     values["available"] = AVAILABILITIES.get(values["available"], "")
     return {field: value for field, value in values.items() if value != ""}
-
-
-def find_tag(fields: Container[str], tags: Iterable[str]) -> str:
-    """Returns the first of the tags that the record has."""
-    return next((tag for tag in tags if tag in fields), "")
 
 
 def write_ris(pages: Pages) -> Iterator[bytes]:
