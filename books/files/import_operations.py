@@ -20,7 +20,7 @@ from books.files.import_tasks import (
     CHECK,
     IMPORT,
     PREVIEW,
-    WRITTEN_KINDS,
+    WRITTEN_VERDICTS,
     FileParameters,
     get_check_id,
     get_counts,
@@ -178,7 +178,7 @@ def count_writable(file: ImportFile, shown: Operation, *, take_doubtful: bool) -
         return 0
     counts = get_counts(shown)
     doubtful_count = counts[Verdict.DOUBTFUL] if take_doubtful else list_accepted(file).count()
-    return sum(counts[kind] for kind in WRITTEN_KINDS) + doubtful_count
+    return sum(counts[verdict] for verdict in WRITTEN_VERDICTS) + doubtful_count
 
 
 def cancel_under_way(operation: Operation | None) -> None:

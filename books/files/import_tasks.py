@@ -38,12 +38,12 @@ from books.writing.changes import lock_books
 from library_site.jobs.leases import renew_lease
 
 PREVIEW, CHECK, IMPORT = "import preview", "import check", "import"
-# At most so many records of each kind are shown. All rejected records are stored.
+# At most so many records with each verdict are shown. All rejected records are stored.
 MAX_SHOWN_RECORDS = 100
 # The number of records in a batch when a worker repeats outcomes to continue with a file.
 DECIDED_AGAIN = 500
-WRITTEN_KINDS = (Verdict.NEW, Verdict.CHANGED)
-UNCHANGED_KINDS = (Verdict.SAME, Verdict.LEFT, Verdict.WITHOUT_ISBN)
+WRITTEN_VERDICTS = (Verdict.NEW, Verdict.CHANGED)
+UNCHANGED_VERDICTS = (Verdict.SAME, Verdict.LEFT, Verdict.WITHOUT_ISBN)
 UNCHANGED_SENTENCE = ngettext_lazy(
     "%(count)s record that changes nothing", "%(count)s records that change nothing", "number"
 )
@@ -71,7 +71,7 @@ class RecordTask(Task):
     """
 
     # The verdicts of the books that it changes.
-    changed_kinds: ClassVar[Sequence[Verdict]] = ()
+    changed_verdicts: ClassVar[Sequence[Verdict]] = ()
     earlier: SeenRecords
     records: Iterator[ParsedRecord] | None = None
 
@@ -115,7 +115,7 @@ class RecordTask(Task):
         store_findings(file, operation, outcomes)
         ask_for_corrections(file, get_check_id(operation), outcomes)
         Operation.objects.filter(pk=operation.pk).update(result=add_counts(operation, outcomes))
-        changed = sum(counts[kind] for kind in self.changed_kinds)
+        changed = sum(counts[verdict] for verdict in self.changed_verdicts)
         rejected = sum(counts[verdict] for verdict in REJECTED_VERDICTS)
         return BatchCounts(changed, len(outcomes) - changed - rejected, rejected)
 
@@ -130,8 +130,8 @@ class RecordTask(Task):
         numbers, counts = super().read_numbers(operation), get_counts(operation)
         if not counts:
             return numbers
-        written = {kind.value: counts[kind] for kind in WRITTEN_KINDS}
-        unchanged_count = sum(counts[kind] for kind in UNCHANGED_KINDS)
+        written = {verdict.value: counts[verdict] for verdict in WRITTEN_VERDICTS}
+        unchanged_count = sum(counts[verdict] for verdict in UNCHANGED_VERDICTS)
         return {**numbers, **written, "numbered": count_numbered(operation), "unchanged": unchanged_count}
 
     def require_complete(self, operation: Operation) -> None:
@@ -172,7 +172,7 @@ class ImportTask(RecordTask):
         "unchanged": UNCHANGED_SENTENCE,
         "refused": NOT_IMPORTED_SENTENCE,
     }
-    changed_kinds = WRITTEN_KINDS
+    changed_verdicts = WRITTEN_VERDICTS
 
     def decide(
         self, operation: Operation, records: Sequence[ParsedRecord], actor: ActorRef, now: datetime
@@ -266,14 +266,14 @@ def get_counts(operation: Operation) -> Counter[str]:
 def add_counts(operation: Operation, outcomes: Sequence[Outcome]) -> dict[str, Any]:
     counts = get_counts(operation) + Counter(str(outcome.verdict) for outcome in outcomes)
     reasons = {
-        str(kind): add_reasons(
-            get_reasons(operation, kind),
+        str(verdict): add_reasons(
+            get_reasons(operation, verdict),
             # A file may contain texts that a database cannot store.
-            [show_storable(outcome.reason) for outcome in outcomes if outcome.verdict == kind],
+            [show_storable(outcome.reason) for outcome in outcomes if outcome.verdict == verdict],
         )
-        for kind in REJECTED_VERDICTS
+        for verdict in REJECTED_VERDICTS
     }
-    written = (outcome for outcome in outcomes if outcome.verdict in WRITTEN_KINDS)
+    written = (outcome for outcome in outcomes if outcome.verdict in WRITTEN_VERDICTS)
     numbered = count_numbered(operation) + sum(outcome.record.has_number for outcome in written)
     return {**(operation.result or {}), "counts": dict(counts), "reasons": reasons, "numbered": numbered}
 
@@ -288,9 +288,9 @@ def count_numbered(operation: Operation) -> int:
     return int((operation.result or {}).get("numbered", 0))
 
 
-def get_reasons(operation: Operation, kind: str) -> Counter[str]:
-    """Returns the numbers of reasons of one kind so far, by group."""
-    return Counter((operation.result or {}).get("reasons", {}).get(kind, {}))
+def get_reasons(operation: Operation, verdict: str) -> Counter[str]:
+    """Returns the numbers of reasons for one verdict so far, by group."""
+    return Counter((operation.result or {}).get("reasons", {}).get(verdict, {}))
 
 
 def store_findings(file: ImportFile, operation: Operation, outcomes: Sequence[Outcome]) -> None:

@@ -169,7 +169,7 @@ class Command(CheckedCommand):
         counts = get_counts(operation)
         self.stdout.write(f"{counts[Verdict.NEW]} books {'would be added' if is_check else 'added'}.")
         numbered = [f"{number} by the number of their record"] if (number := count_numbered(operation)) else []
-        others = [*(f"{counts[kind]} {text}" for kind, text in COUNTED.items() if counts[kind]), *numbered]
+        others = [*(f"{counts[verdict]} {text}" for verdict, text in COUNTED.items() if counts[verdict]), *numbered]
         if others:
             self.stdout.write(f"{', '.join(others)}.")
         if rejected_count := count_rejected(operation):
@@ -190,7 +190,7 @@ class Command(CheckedCommand):
                 write_note(self.stderr, f"{place_in_file}: {reason}", "WARNING")
         else:
             place = f": see {write_rejected_file(stored_file, operation, file, failed)}"
-        reasons = sum((get_reasons(operation, kind) for kind in REJECTED_VERDICTS), Counter())
+        reasons = sum((get_reasons(operation, verdict) for verdict in REJECTED_VERDICTS), Counter())
         for count, reason in list_groups(reasons)[:MAX_SHOWN_GROUPS]:
             write_note(self.stderr, f"{count} × {reason}", "WARNING")
         if any(ABSENT in reason for reason in reasons):
@@ -258,7 +258,7 @@ def iter_batches(runner: OperationRunner) -> Iterator[Sequence[int]]:
 
 def count_rejected(operation: Operation) -> int:
     counts = get_counts(operation)
-    return sum(counts[kind] for kind in REJECTED_VERDICTS)
+    return sum(counts[verdict] for verdict in REJECTED_VERDICTS)
 
 
 def write_rejected_file(stored_file: ImportFile, operation: Operation, file: Path, failed: Path | None) -> Path:
