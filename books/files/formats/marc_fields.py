@@ -15,6 +15,7 @@ from pymarc import Field, Indicators, Subfield
 from pymarc import Record as MarcRecord
 
 from books.book_fields import BOOK_FIELDS
+from books.files.formats.encodings import AMBIGUOUS, escape_characters, unescape_characters
 from books.files.formats.record_kinds import describe_no_book, describe_unknown_kind
 from books.files.formats.records import (
     AVAILABILITIES,
@@ -25,7 +26,6 @@ from books.files.formats.records import (
     iter_texts,
     name_field,
 )
-from books.files.formats.references import AMBIGUOUS, escape_characters, unescape_characters
 from books.isbn import build_record_number, find_isbn, normalize_isbn, split_record_number
 
 # The fields of a record by tag; those in another script (880) follow the field that they are linked to.

@@ -113,8 +113,6 @@ FORMATS = {
 }
 # Takes the pages and a stream: a workbook cannot be streamed.
 write_xlsx = import_later("xlsx_files", "write_xlsx")
-# Takes a stream of a text that is not UTF-8.
-propose_encodings = import_later("encoding_proposals", "propose_encodings")
 # Rejected records of these formats are returned in the same format, all others as CSV.
 REJECTED_WRITERS: dict[str, Callable[[Table, Rejected], Iterator[bytes]]] = {
     "csv": write_rejected_csv,

@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 from django.utils.translation import gettext as _
 
 from books.book_fields import BOOK_FIELDS
-from books.files.formats.encodings import find_encoding, iter_lines
+from books.files.formats.encodings import AMBIGUOUS, escape_characters, find_encoding, iter_lines, unescape_characters
 from books.files.formats.record_kinds import describe_kind
 from books.files.formats.records import (
     AVAILABILITIES,
@@ -20,7 +20,6 @@ from books.files.formats.records import (
     iter_texts,
     name_field,
 )
-from books.files.formats.references import AMBIGUOUS, escape_characters, unescape_characters
 from books.isbn import build_record_number, find_isbn, split_record_number
 
 # Some programs write one space after the tag.

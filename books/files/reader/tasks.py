@@ -12,7 +12,7 @@ from django.utils.translation import ngettext
 
 from books.files.columns.cells import has_no_isbn, list_sources, read_field
 from books.files.columns.tables import guess_mapping
-from books.files.formats.encodings import ENCODINGS, TEXT_ENCODINGS, show_storable, show_undecodable
+from books.files.formats.encodings import ENCODINGS, TEXT_ENCODINGS, propose_encodings, show_storable, show_undecodable
 from books.files.formats.records import (
     MAX_SHOWN_TEXT,
     NumberText,
@@ -23,7 +23,7 @@ from books.files.formats.records import (
     format_count,
     name_field,
 )
-from books.files.formats.registry import FORMATS, REJECTED_WRITERS, Format, find_format, propose_encodings
+from books.files.formats.registry import FORMATS, REJECTED_WRITERS, Format, find_format
 
 # The records that a preview shows, and those of which it counts how many have no ISBN.
 SHOWN_RECORDS, COUNTED_RECORDS = 5, 10_000
