@@ -16,7 +16,7 @@ from books.models import sort_expression
 from books.search.scans import ScanKind, read_scan
 
 # The first printed books are from about 1450; some libraries have older ones.
-MIN_PROBABLE_YEAR = 1400
+MIN_PROBABLE_YEAR, FIRST_PRINTED_YEAR = 1400, 1450
 HAS_NO_ISBN = Q(isbn13=None)
 NO_GENRE = "no_genre"
 QUALITIES = {"no_isbn": _("no valid ISBN"), "year": _("improbable year"), NO_GENRE: _("no genre")}
@@ -29,6 +29,7 @@ EXPLANATIONS = {
 }
 PLACEHOLDER = _("This number stands where no ISBN is known.")
 IMPROBABLE_YEAR = _("This year is improbable for a book.")
+OTHER_CALENDAR = _("This may be a year of another calendar: few books are older than 1450.")
 
 
 def build_quality_condition(name: str, today: date) -> Q:
@@ -63,4 +64,7 @@ def warn_isbn(isbn: str) -> str:
 
 def warn_year(year: int, today: date) -> str:
     """Returns why the year is improbable; empty if it is probable."""
-    return "" if is_probable_year(year, today) else str(IMPROBABLE_YEAR)
+    if is_probable_year(year, today):
+        # The years since 1980 of the Islamic calendars.
+        return str(OTHER_CALENDAR) if year < FIRST_PRINTED_YEAR else ""
+    return str(IMPROBABLE_YEAR)

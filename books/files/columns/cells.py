@@ -43,6 +43,8 @@ YEAR_OF_SERIAL_NUMBERS = 1905
 SURE_NUMBER = re.compile("[1-9][0-9]{2,3}")
 NUMBERS, DATE_NUMBERS = re.compile("[0-9]+"), 3
 FOUR_DIGITS = re.compile("(?<![0-9])[0-9]{4}(?![0-9])")
+# Beside the year of another calendar, catalogues write that of ours: `1402 [2023]`, `2567 (2024)`.
+USUAL_YEAR = re.compile("1[5-9][0-9]{2}|20[0-9]{2}")
 
 ISBN_10_LENGTH, ISBN_13_LENGTH = 10, 13
 # A shorter number is not an ISBN that lost leading zeros: a group and a publisher begin with at most four zeros.
@@ -220,14 +222,15 @@ def read_year(cell: Any) -> Reading:
 
 
 def read_date(text: str) -> Reading:
-    """Returns the year of a date. For other texts it returns the first number of four digits, with a warning."""
+    """Returns the year of a date. For other texts it returns the first usual number of four digits, with a warning."""
     if len(text) <= MAX_DATE_LENGTH:
         for pattern in DATE_PATTERNS:
             if match := pattern.fullmatch(text):
                 return int(match["year"]), warn_date(text, int(match["year"])), True
-    if match := FOUR_DIGITS.search(text):
+    if years := FOUR_DIGITS.findall(text):
+        year = next(filter(USUAL_YEAR.fullmatch, years), years[0])
         warning = _("The text is “%(text)s”, which may mean %(year)s.")
-        return int(match[0]), warning % {"text": text[:MAX_DATE_LENGTH], "year": match[0]}, True
+        return int(year), warning % {"text": text[:MAX_DATE_LENGTH], "year": year}, True
     return text, "", False
 
 

@@ -88,6 +88,8 @@ UNCERTAIN_YEAR = re.compile(
     r"|vermutlich|or|oder)\b",
     re.IGNORECASE,
 )
+# Years of other calendars differ by more from the year in field 008.
+MAX_DIFFERENCE = 100
 # Field 008/06 whose first date is the year of publication: one date, and with another one of copyright, the original,
 # production, or a day. With all others the dates are a range or questionable.
 SURE_DATES = "strpe"
@@ -259,13 +261,13 @@ def find_year(fields: Fields) -> str:
     """Returns the first certain year of publication, else the year of field 008 if it says so and no text says another,
     else a text, which makes the record doubtful. The year of copyright counts where there is no other.
     """
-    published = list_dates(fields, PUBLICATIONS)
+    published, (coded, is_sure) = list_dates(fields, PUBLICATIONS), read_coded_year(fields)
     if year := next(filter(None, map(find_certain_year, published)), ""):
-        return year
+        is_other = is_sure and abs(int(year) - int(coded)) > MAX_DIFFERENCE
+        return f"{year} (008: {coded})" if is_other else year
     copyrights, later = list_dates(fields, COPYRIGHTS), list_dates(fields, LATER_DATES)
     dated = list(filter(YEAR_PATTERN.search, published))
     uncertain = list(filter(UNCERTAIN_YEAR.search, published))
-    coded, is_sure = read_coded_year(fields)
     if is_sure and not uncertain and (not dated or coded in dated[0]):
         return coded
     copyright_year = next(filter(None, map(find_certain_year, copyrights)), "")

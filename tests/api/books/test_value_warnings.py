@@ -28,8 +28,11 @@ def test_what_is_no_valid_isbn_is_doubtful() -> None:
 
 
 def test_a_year_before_printed_books_or_after_the_next_one_is_doubtful() -> None:
-    improbable = {year: bool(warn_year(year, TODAY)) for year in (-44, 0, 1399, 1400, 2027, 2028)}
-    assert improbable == {-44: True, 0: True, 1399: True, 1400: False, 2027: False, 2028: True}
+    improbable = {
+        year: bool(warn_year(year, TODAY)) for year in (-44, 0, 1399, 1402, 1447, 1450, 2027, 2028, 2567, 5784)
+    }
+    assert [year for year, is_improbable in improbable.items() if not is_improbable] == [1450, 2027]
+    assert "another calendar" in warn_year(1447, TODAY)
 
 
 @pytest.mark.usefixtures("db")

@@ -113,6 +113,9 @@ def test_the_year_of_field_008_is_read_where_no_other_is() -> None:
     fixed_field = pymarc.Field("008", data="760403s1962    nyu           000 0 eng  ")
     assert read_one(write_record(fixed_field)).values == {"year": "1962"}
     assert read_one(write_record(fixed_field, build_field("264", c="1901"))).values == {"year": "1901"}
+    # In the calendars of Iran and of Thailand.
+    for text in ("1341", "2505"):
+        assert read_one(write_record(fixed_field, build_field("264", c=text))).values == {"year": f"{text} (008: 1962)"}
 
 
 @pytest.mark.parametrize(
