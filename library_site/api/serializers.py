@@ -19,7 +19,6 @@ NO_NUL_SCHEMA = {"not": {"pattern": "\\u0000"}}
 RFC3339_PATTERN = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)
 
 
-@extend_schema_field({"type": "string", **NO_NUL_SCHEMA})
 class SurrogateValidator(ProhibitSurrogateCharactersValidator):
     """REST framework's looks at each character, and its message repeats the input."""
 
@@ -32,6 +31,7 @@ class SurrogateValidator(ProhibitSurrogateCharactersValidator):
             raise serializers.ValidationError(self.message, self.code) from error
 
 
+@extend_schema_field({"type": "string", **NO_NUL_SCHEMA})
 class StringField(serializers.CharField):
     """A JSON string, stored exactly as sent."""
 
