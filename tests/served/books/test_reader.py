@@ -38,7 +38,7 @@ STARTED = b'["started", ""]\n'
 @pytest.fixture
 def processes(monkeypatch: pytest.MonkeyPatch) -> "list[subprocess.Popen[bytes]]":
     """Files are read by processes, as in production. Returns those that were started."""
-    started = []
+    started: list[subprocess.Popen[bytes]] = []
 
     class RememberedProcess(subprocess.Popen[bytes]):
         def __init__(self, *args: Any, **options: Any) -> None:

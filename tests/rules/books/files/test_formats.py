@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from openpyxl import load_workbook
 
 from books.files.formats import xlsx_files
-from books.files.formats.encodings import has_other_signs
+from books.files.formats.encodings import has_other_signs, propose_encodings
 from books.files.formats.records import CHUNK_BYTES, ExportedBook, NumberText, UnreadableFile
-from books.files.formats.registry import FORMATS, find_format, propose_encodings
+from books.files.formats.registry import FORMATS, find_format
 from tests.support.book_files import (
     FIELDS,
     build_exported_book,
