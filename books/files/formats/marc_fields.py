@@ -263,7 +263,7 @@ def find_year(fields: Fields) -> str:
     """
     published, (coded, is_sure) = list_dates(fields, PUBLICATIONS), read_coded_year(fields)
     if year := next(filter(None, map(find_certain_year, published)), ""):
-        is_other = is_sure and abs(int(year) - int(coded)) > MAX_DIFFERENCE
+        is_other = is_sure and len(year) == len(coded) and abs(int(year) - int(coded)) > MAX_DIFFERENCE
         return f"{year} (008: {coded})" if is_other else year
     copyrights, later = list_dates(fields, COPYRIGHTS), list_dates(fields, LATER_DATES)
     dated = list(filter(YEAR_PATTERN.search, published))
