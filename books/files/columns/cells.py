@@ -22,7 +22,8 @@ Reading = tuple[Any, str, bool]
 MAX_DATE_LENGTH = 64
 
 DAY, MONTH = "[0-9]{1,2}", "(?:0?[0-9]|1[0-2])"
-MONTH_NAME = r"(?:jan|feb|mar|mär|mrz|apr|may|mai|jun|jul|aug|sep|oct|okt|nov|dec|dez)[^\W\d_]*\.?"
+SHORT_MONTH = "(?:jan|feb|mar|mär|mrz|apr|may|mai|jun|jul|aug|sep|oct|okt|nov|dec|dez)"
+MONTH_NAME = rf"{SHORT_MONTH}[^\W\d_]*\.?"
 TIME = r"(?:[T ][0-9]{1,2}:[0-9:.,]+ ?(?:[AP]M)?(?:Z|UTC|[+-][0-9]{2}:?[0-9]{2})?)?"
 DATE_PATTERNS = [
     SURE_YEAR,
@@ -41,6 +42,11 @@ UNKNOWN_DATE = re.compile("(?:0101-01-01|0100-12-31)(?![0-9]).*", re.DOTALL)
 YEAR_OF_SERIAL_NUMBERS = 1905
 # A number that a spreadsheet did not make of another text: its text has no zero, exponent, date or fraction to lose.
 SURE_NUMBER = re.compile("[1-9][0-9]{2,3}")
+# What a spreadsheet makes of `1-2` or `1/2005`, of a long number, and of what a column is too narrow for.
+SPREADSHEET_TEXT = re.compile(
+    rf"[0-9]{{1,2}}(?:-|\. ?){SHORT_MONTH}|{SHORT_MONTH}[- ][0-9]{{2}}|[0-9](?:[.,][0-9]+)?E\+[0-9]{{2,3}}|##+",
+    re.IGNORECASE,
+)
 NUMBERS, DATE_NUMBERS = re.compile("[0-9]+"), 3
 FOUR_DIGITS = re.compile("(?<![0-9])[0-9]{4}(?![0-9])")
 # Beside the year of another calendar, catalogues write that of ours: `1402 [2023]`, `2567 (2024)`.
@@ -159,6 +165,8 @@ def read_mended_text(cell: Any) -> Reading:
         return "", "", False
     text, warning = mend_text(cell)
     text = clean_white_space(text)
+    if SPREADSHEET_TEXT.fullmatch(text):
+        warning = warn_number(NumberText(text))
     return text, warning, bool(text)
 
 

@@ -85,6 +85,14 @@ def test_what_a_spreadsheet_made_of_a_text_is_doubtful() -> None:
     assert records[0].warnings == ("genre: A spreadsheet has made it “1963-11-22”, which may have been another text.",)
 
 
+def test_what_a_spreadsheet_made_of_a_text_is_doubtful_in_csv_too() -> None:
+    made = ["5-Mar", "05. Mrz", "Mar-05", "1.5E+10", "2E+05", "####"]
+    sure = ["March 5", "May", "5 March", "Mars-05", "1-2", "1E"]
+    rows = "".join(f"{text}\n" for text in (*made, *sure))
+    records = parse_table("csv", f"genre\n{rows}".encode())
+    assert [record.warnings != () for record in records] == [True] * len(made) + [False] * len(sure)
+
+
 def test_a_year_that_a_spreadsheet_shows_as_a_day_is_doubtful() -> None:
     made = [date(1905, 6, 27), "27.06.1905", "6/27/1905"]
     sure = [date(1963, 6, 27), "1905", "1905-06", 1905]
