@@ -1,8 +1,6 @@
 """The web server: a parent process loads the library, and its workers share that memory."""
 
-import ctypes
 import multiprocessing
-import os
 import signal
 from collections.abc import Callable
 from contextlib import suppress
@@ -22,14 +20,9 @@ from library_site.monitoring.shutdown import end_with_parent, watch_for_stop
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
-# glibc returns blocks above this size to the system when they are freed. By default, the first large block raises this
-# threshold, and glibc keeps the memory of later blocks.
-MMAP_THRESHOLD = 1024 * 1024
 # Seconds, about 68 years: threads live as long as their process. The connection of an ended thread would stay open
 # until the garbage collector runs, and its finalizer can crash the process.
 THREAD_IDLE_TIMEOUT = 2**31
-# The parameter's number in <malloc.h>, and the variable with which an operator sets it.
-M_MMAP_THRESHOLD, MMAP_VARIABLE = -3, "MALLOC_MMAP_THRESHOLD_"
 
 
 def build_server(start: Callable[[], None]) -> MPServer:
@@ -62,7 +55,6 @@ def build_server(start: Callable[[], None]) -> MPServer:
 
 def prepare_workers() -> None:
     """Call it after everything is loaded, and before the server forks its workers from this process."""
-    return_freed_blocks()
     # A file that is no database ends the start. One that is missing or in use may be there later.
     if connection.vendor == "sqlite" and Path(connection.settings_dict["NAME"]).exists():
         with suppress(OperationalError):
@@ -70,13 +62,6 @@ def prepare_workers() -> None:
     # Two processes cannot share a connection.
     connections.close_all()
     multiprocessing.set_start_method("fork", force=True)
-
-
-def return_freed_blocks() -> None:
-    """Limits the memory that glibc keeps after large bodies. It does nothing with another C library."""
-    set_option = getattr(ctypes.CDLL(None), "mallopt", None)
-    if set_option and MMAP_VARIABLE not in os.environ:
-        set_option(M_MMAP_THRESHOLD, MMAP_THRESHOLD)
 
 
 def load_application() -> "WSGIApplication":

@@ -29,7 +29,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from library_site.api.documents.errors import ErrorDocument
-from library_site.api.viewsets import lock_large_body
 from library_site.http.api_errors import APIError, ErrorContent
 from library_site.http.callers import get_caller_key, hash_name, is_anonymous
 
@@ -127,8 +126,7 @@ def find_parse_error(view: Any, request: Request) -> ParseError | None:
     This happens before the transaction, so that other requests do not wait for a slow body.
     """
     try:
-        with lock_large_body(request):
-            view.read_json(request)
+        view.read_json(request)
     except ParseError as error:
         return error
     return None

@@ -1,9 +1,7 @@
 """The base classes of all viewsets: the order of errors, the parsing of bodies, and conditional requests."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from io import BytesIO
-from threading import Lock
 from typing import Any, ClassVar, cast
 
 from django.db import transaction
@@ -23,9 +21,6 @@ from library_site.api.query import Query, check_parameters
 from library_site.api.responses import make_empty_response
 from library_site.http.api_errors import APIError
 from library_site.http.origins import require_own_origin
-
-LARGE_BODY_BYTES = 64 * 1024
-LARGE_BODY_LOCK = Lock()
 
 
 class APIViewSet(GenericViewSet[Any]):
@@ -119,8 +114,7 @@ class APIViewSet(GenericViewSet[Any]):
 
         `arguments` are arguments for `get_serializer`, such as the instance to change.
         """
-        with lock_large_body(request):
-            serializer = self.validate_json(request, *arguments)
+        serializer = self.validate_json(request, *arguments)
         serializer.is_valid(raise_exception=True)
         return serializer
 
@@ -267,8 +261,3 @@ class ResourceViewSet(APIViewSet, ModelViewSet[Any]):
     def has_state(self) -> bool:
         """Whether the URL is of one row, which can have an ETag."""
         return bool(self.kwargs)
-
-
-def lock_large_body(request: Request) -> AbstractContextManager[object]:
-    """Lets a process parse only one large body at a time: the parsed objects may take fifty times its memory."""
-    return LARGE_BODY_LOCK if len(request.body) > LARGE_BODY_BYTES else nullcontext()

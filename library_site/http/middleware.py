@@ -3,7 +3,6 @@
 The compiled path calls the same functions.
 """
 
-import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -22,8 +21,6 @@ from library_site.http.versioning import API_PREFIX, accept_vendor_type, add_ver
 from library_site.http.versions import DEFAULT_VERSION, PROGRAM_PREFIXES, get_versions
 
 GetResponse = Callable[[HttpRequest], Any]
-# A process runs the garbage collector after this many bytes of bodies.
-COLLECTION_SIZE = 4 * 1024 * 1024
 
 
 class CompressionMiddleware:
@@ -73,12 +70,11 @@ class VersionMiddleware:
 class BodyMiddleware:
     """Reads the body of a request, before anything answers it: so the client keeps its connection.
 
-    Requests, views, serializers and exceptions refer to each other, so only the garbage collector frees their copies of
-    a body. It counts objects, not bytes. So this drops the body after the response, and counts the bytes.
+    Requests, views and exceptions refer to each other, so only the garbage collector frees them: the body goes before.
     """
 
     def __init__(self, get_response: GetResponse) -> None:
-        self.get_response, self.uncollected_size = get_response, 0
+        self.get_response = get_response
 
     def __call__(self, request: Any) -> Any:
         if request.method not in ("POST", "PUT", "PATCH"):
@@ -100,10 +96,6 @@ class BodyMiddleware:
         finally:
             request._stream.close()
             vars(request).pop("_body", None)
-            self.uncollected_size += size
-            if self.uncollected_size >= COLLECTION_SIZE:
-                self.uncollected_size = 0
-                gc.collect()
 
 
 class AddressMiddleware:

@@ -1,8 +1,7 @@
 """Closes connections that the server has closed or that cannot write, so that no request fails."""
 
-import ctypes
 import select
-from typing import Any, ClassVar
+from typing import Any
 
 from django.core.signals import request_started
 from django.dispatch import receiver
@@ -12,17 +11,6 @@ from library_site.db.sql import thread_connection
 
 # The server reports them by itself, PostgreSQL from version 14 on; a pooler may report none.
 READ_ONLY_PARAMETERS = (b"in_hot_standby", b"default_transaction_read_only")
-# `select.poll` releases the interpreter lock (GIL), and the request then waits to get it back. This one keeps it.
-poll = ctypes.PyDLL(None).poll
-
-
-class PollEntry(ctypes.Structure):
-    """`struct pollfd` of <poll.h>."""
-
-    _fields_: ClassVar = [("fd", ctypes.c_int), ("events", ctypes.c_short), ("revents", ctypes.c_short)]
-
-
-poll.argtypes = [ctypes.POINTER(PollEntry), ctypes.c_ulong, ctypes.c_int]
 
 
 @receiver(request_started)
@@ -44,8 +32,9 @@ def close_lost_connection(**_: Any) -> None:
 
 def is_readable(socket: int) -> bool:
     """Between two statements, a readable socket means that the server has closed the connection."""
-    entry = PollEntry(socket, select.POLLIN)
-    return bool(poll(ctypes.byref(entry), 1, 0) > 0)
+    poll = select.poll()
+    poll.register(socket, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def is_read_only_session(libpq: PGconn) -> bool:

@@ -4,14 +4,13 @@ import gc
 from collections.abc import Callable, Iterator
 from io import BytesIO
 from typing import Any
-from weakref import ref
 from wsgiref.util import setup_testing_defaults
 
 import pytest
 from django.http import HttpRequest
 
 from library_site.http.handlers import LibraryRequest
-from library_site.http.middleware import COLLECTION_SIZE, BodyMiddleware
+from library_site.http.middleware import BodyMiddleware
 from library_site.http.transfer.bodies import PART_SIZE
 
 Post = Callable[[bytes], "Response"]
@@ -80,12 +79,3 @@ def test_a_body_is_freed_after_its_answer(post: Post) -> None:
     response = post(b"{}")
     assert response.stream.closed
     assert "_body" not in vars(response.request)
-
-
-@pytest.mark.parametrize(("size", "is_collected"), [(COLLECTION_SIZE // 4 - 1, False), (COLLECTION_SIZE // 4, True)])
-def test_garbage_is_collected_after_so_many_bytes_of_bodies(post: Post, size: int, is_collected: bool) -> None:
-    response = ref(post(bytes(min(size, 2**20))))
-    for _ in range(3):
-        assert response()
-        post(bytes(size))
-    assert (response() is None) == is_collected

@@ -27,7 +27,6 @@ from tests.support.server import (
     Service,
     copy_seeded_database,
     reserve_port,
-    run_command,
     run_in_shell,
     serve_library,
     wait_for_port,
@@ -157,29 +156,6 @@ def test_a_burst_leaves_its_threads_and_their_connections(tmp_path: Path) -> Non
 
 def list_threads(process: int) -> set[Path]:
     return set(Path(f"/proc/{process}/task").iterdir())
-
-
-FREE_BLOCKS = """
-import ctypes
-from library_site.server import return_freed_blocks
-
-class Memory(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_size_t) for name in ("arena", "free", "fast", "blocks", "mapped", *"abcde")]
-
-libc = ctypes.CDLL(None)
-libc.mallinfo2.restype, libc.malloc.restype, libc.free.argtypes = Memory, ctypes.c_void_p, [ctypes.c_void_p]
-return_freed_blocks()
-libc.free(libc.malloc(4 * 1024 * 1024))
-before = libc.mallinfo2().mapped
-libc.malloc(4 * 1024 * 1024)
-print(libc.mallinfo2().mapped - before > 0)
-"""
-
-
-@pytest.mark.parametrize(("variables", "is_mapped"), [({}, "True"), ({"MALLOC_MMAP_THRESHOLD_": "8388608"}, "False")])
-def test_the_memory_of_large_bodies_is_returned_to_the_system(variables: dict[str, str], is_mapped: str) -> None:
-    """A block that is mapped for itself is returned when it is freed. The operator's variable comes first."""
-    assert run_command(os.environ | variables, "shell", "-v0", "-c", FREE_BLOCKS) == f"{is_mapped}\n"
 
 
 def test_the_workers_share_what_the_server_has_loaded(service: Service) -> None:
