@@ -10,7 +10,7 @@ from django.http import QueryDict
 from django.utils.translation import gettext as _
 
 from books.admin.descriptions import Link
-from library_site.api.cursors import IdCursor, InvalidCursor, PageCursor
+from library_site.api.cursors import ID_CURSOR, InvalidCursor, PageCursor
 from library_site.db.keyset import Key, Page, Start, read_page
 
 PAGE_SIZE = 50
@@ -23,12 +23,10 @@ class Pager:
 
     page: Page[Any] = Page([])
 
-    def __init__(
-        self, query: QueryDict, cursor_class: type[PageCursor] = IdCursor, *, is_newest_first: bool = False
-    ) -> None:
-        self.query, self.cursor_class, self.is_newest_first = query, cursor_class, is_newest_first
+    def __init__(self, query: QueryDict, cursor: PageCursor = ID_CURSOR, *, is_newest_first: bool = False) -> None:
+        self.query, self.cursor, self.is_newest_first = query, cursor, is_newest_first
         try:
-            self.start = cursor_class.decode(query.get("cursor", "")).to_start()
+            self.start = cursor.decode(query.get("cursor", ""))
         except InvalidCursor:
             self.start = Start()
 
@@ -67,5 +65,5 @@ class Pager:
 
     def build_address(self, key: Key | None = None, *, backward: bool = False) -> str:
         values = {name: value for name, value in self.query.items() if value and name != "cursor"}
-        cursor = {"cursor": self.cursor_class.build(key, backward=backward).encode()} if key else {}
+        cursor = {"cursor": self.cursor.encode(key, backward=backward)} if key else {}
         return f"?{urlencode({**values, **cursor})}"

@@ -25,17 +25,8 @@ NAME_COLUMNS = ("user_name", "app_name", "api_key_name", "source_name")
 BY_TIME, BY_VERSION, BY_ID = ("at", "id"), ("version",), ("id",)
 
 
-class VersionCursor(PageCursor):
-    """A position in the history of a book."""
-
-    version: CursorInteger
-
-
-class TimeCursor(PageCursor):
-    """A position in the changes of all books."""
-
-    at: CursorTime
-    id: CursorInteger
+# Of the changes of all books.
+TIME_CURSOR = PageCursor(CursorTime, CursorInteger)
 
 
 class ActorNames(NamedTuple):

@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from library_site.api.cursors import IdCursor, PageCursor
+from library_site.api.cursors import ID_CURSOR, PageCursor
 from library_site.api.documents.schema import LIMIT_SCHEMA, query_parameter
 from library_site.api.query import FieldErrors, Query, build_link, read_cursor, read_limit
 from library_site.api.responses import NO_STORE
@@ -21,7 +21,7 @@ from library_site.db.keyset import Key, Page, Start, link_pages, read_page
 class CursorPagination(BasePagination):
     """Paginates by `limit` and `cursor`, in the order of the ids. The response links to the next and previous page."""
 
-    cursor_class: ClassVar[type[PageCursor]] = IdCursor
+    cursor: ClassVar[PageCursor] = ID_CURSOR
     descending = False
     headers: ClassVar[Mapping[str, str]] = {}
     invalid_cursor_message = "It is no cursor of this list."
@@ -68,11 +68,11 @@ class CursorPagination(BasePagination):
         return build_link(self.query, cursor=self.encode(key, backward=backward)) if key else None
 
     def encode(self, key: Key, *, backward: bool) -> str:
-        return self.cursor_class.build(key, backward=backward).encode()
+        return self.cursor.encode(key, backward=backward)
 
     def decode(self, text: str) -> Start:
         """Raises ValueError."""
-        return self.cursor_class.decode(text).to_start()
+        return self.cursor.decode(text)
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
         url = {"type": ["string", "null"], "format": "uri"}

@@ -16,7 +16,7 @@ from books.admin.descriptions import Link, describe_entries, format_value, histo
 from books.admin.pager import PAGE_SIZE, Pager
 from books.admin.views import find_librarian, render_page, report_rejected
 from books.book_fields import FIELDS
-from books.history.change_pages import TimeCursor, read_deleted_page
+from books.history.change_pages import TIME_CURSOR, read_deleted_page
 from books.history.records import MERGED_INTO
 from books.models import Book, Change
 from books.permissions import ADD_BOOK, VIEW_HISTORY
@@ -27,7 +27,7 @@ RESTORE = "_restore"
 
 
 def show_deleted_books(request: HttpRequest) -> HttpResponse:
-    pager = Pager(request.GET, TimeCursor, is_newest_first=True)
+    pager = Pager(request.GET, TIME_CURSOR, is_newest_first=True)
     return render_page(
         request,
         "deleted_books",

@@ -27,7 +27,7 @@ from books.admin.descriptions import (
 from books.admin.pager import PAGE_SIZE, Pager
 from books.admin.views import SEE_BOOKS, has_any_permission, render_page
 from books.book_fields import FIELDS
-from books.history.change_pages import Entry, VersionCursor, read_book_page
+from books.history.change_pages import Entry, read_book_page
 from books.history.records import MERGED_INTO
 from books.history.states import (
     DELETIONS,
@@ -69,7 +69,7 @@ def show_history(request: HttpRequest, object_id: str) -> HttpResponse:
     book = find_known_book(object_id)
     if book is None:
         return redirect_unknown(request)
-    pager = Pager(request.GET, VersionCursor, is_newest_first=True)
+    pager = Pager(request.GET, is_newest_first=True)
     entries = pager.read(partial(read_book_page, book.pk), PAGE_SIZE)
     return render_page(
         request,

@@ -22,7 +22,7 @@ from books.admin.descriptions import (
 from books.admin.operations.descriptions import list_first_titles
 from books.admin.pager import PAGE_SIZE, Pager
 from books.admin.views import render_page
-from books.history.change_pages import CHANGE_KINDS, Entry, Filters, TimeCursor, read_recent_page
+from books.history.change_pages import CHANGE_KINDS, TIME_CURSOR, Entry, Filters, read_recent_page
 from books.history.feed import read_feed
 from books.history.loans import LENT, NO_LOAN, TAKEN_BACK
 from books.models import Actor, Change
@@ -97,7 +97,7 @@ class ChangeFilterForm(forms.Form):
 def show_recent_changes(request: HttpRequest) -> HttpResponse:
     """Shows an operation as one line, which leads to its page; the changes of one operation one by one."""
     form = ChangeFilterForm(request.GET, label_suffix="")
-    pager = Pager(request.GET, TimeCursor, is_newest_first=True)
+    pager = Pager(request.GET, TIME_CURSOR, is_newest_first=True)
     entries: Sequence[Entry] = []
     joins_operations = False
     if form.is_valid():

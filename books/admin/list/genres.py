@@ -28,11 +28,10 @@ GENRES_OF_A_PAGE = MAX_GENRES
 MAX_FOLDED_LENGTH = 4 * MAX_LENGTHS["genre"]
 
 
-class GenreCursor(PageCursor):
-    # Base64 of a text with four bytes a character.
-    max_length = 6 * MAX_FOLDED_LENGTH
-    # PostgreSQL cannot store NUL.
-    folded: Annotated[str, Meta(max_length=MAX_FOLDED_LENGTH, pattern="^[^\\0]+$")]
+# PostgreSQL cannot store NUL; base64 of a text with four bytes a character.
+GENRE_CURSOR = PageCursor(
+    Annotated[str, Meta(max_length=MAX_FOLDED_LENGTH, pattern="^[^\\0]+$")], max_length=6 * MAX_FOLDED_LENGTH
+)
 
 
 def show_genres(request: HttpRequest) -> HttpResponse:
@@ -45,7 +44,7 @@ def show_genres(request: HttpRequest) -> HttpResponse:
             address = f"{reverse('admin:bulk_edit')}?{urlencode({'genres': text})}"
             return HttpResponseRedirect(address, preserve_request=True)
         messages.error(request, _("Tick the genres to rename.") if is_short else _("Tick fewer genres at once."))
-    pager, now = Pager(request.GET, GenreCursor), timezone.now()
+    pager, now = Pager(request.GET, GENRE_CURSOR), timezone.now()
     summary = read_summary(BOOKS, now)
     counted = [GenreCount(*row) for row in summary.numbers.get("first_genres", ())]
     genres = join_blank_genres(pager.read(partial(read_genres, counted), GENRES_OF_A_PAGE))

@@ -32,11 +32,6 @@ UNDO = "undo"
 CELL_KINDS = {"year": "number", "isbn": "isbn"}
 
 
-class PairCursor(PageCursor):
-    first: CursorInteger
-    second: CursorInteger
-
-
 class MergeForm(forms.Form):
     """The book to keep, the versions that the page showed, and for each field the book whose value is taken."""
 
@@ -65,7 +60,7 @@ def show_duplicates(request: HttpRequest) -> HttpResponse:
             report_missing(request)
         return HttpResponseRedirect(request.get_full_path())
     duplicates = read_duplicates(timezone.now())
-    pager = Pager(request.GET, PairCursor)
+    pager = Pager(request.GET, PageCursor(CursorInteger, CursorInteger))
     shown = pager.read(partial(read_pairs, duplicates.pairs), PAIRS_OF_A_PAGE)
     books = Book.objects.in_bulk({pk for pair in shown for pk in pair})
     return render_page(

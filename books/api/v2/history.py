@@ -14,9 +14,8 @@ from books.api.v2.serializers import ChangeFilterSerializer
 from books.api.views import BookViewSet
 from books.history.change_pages import (
     CHANGE_KINDS,
+    TIME_CURSOR,
     Filters,
-    TimeCursor,
-    VersionCursor,
     read_book_page,
     read_recent_page,
 )
@@ -28,12 +27,8 @@ from library_site.api.viewsets import APIViewSet
 from oauth.permissions import HasViewScope
 
 
-class VersionPagination(NewestFirstPagination):
-    cursor_class = VersionCursor
-
-
 class TimePagination(NewestFirstPagination):
-    cursor_class = TimeCursor
+    cursor = TIME_CURSOR
 
 
 @document_history
@@ -64,7 +59,7 @@ class HistoryViewSet(APIViewSet):
 
     def retrieve(self, request: Request, book_id: str) -> Response:
         """Raises ValidationError for a malformed id, BookNotFound, and then ValidationError or UnknownParameter."""
-        paginator = VersionPagination()
+        paginator = NewestFirstPagination()
         try:
             check_parameters(request, paginator.parameters)
             paginator.check(request)
