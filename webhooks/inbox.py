@@ -19,7 +19,6 @@ from library_site.jobs.leases import POISONED_REASON, finish_rows, has_due, lock
 from library_site.jobs.retries import EVENT_RETRIES, retry_rows
 from webhooks.encryption import decrypt_secret, encrypt_secret, generate_secret
 from webhooks.models import Received, Source, SourceSecret
-from webhooks.outbox import notify_workers
 from webhooks.signing import is_usable_secret
 
 log = logging.getLogger(__name__)
@@ -86,7 +85,6 @@ def store_event(source: Source, event_id: str, kind: str, body: bytes) -> None:
     try:
         with transaction.atomic():
             Received.objects.bulk_create([event], ignore_conflicts=True)
-            notify_workers()
     except IntegrityError as error:
         # Conflicts are ignored, so the source was deleted after it was read.
         raise UnknownSource from error
@@ -150,7 +148,4 @@ def schedule_retry(event: Received, error: str, chance: float) -> None:
 def requeue_dead(events: QuerySet[Received]) -> int:
     """Makes dead events due again, as if they were new. Returns how many. Needs a transaction."""
     dead = events.filter(state=Received.State.DEAD)
-    count = dead.update(state=Received.State.WAITING, next_at=Now(), attempted=0, claimed=0, finished_at=None)
-    if count:
-        notify_workers()
-    return count
+    return dead.update(state=Received.State.WAITING, next_at=Now(), attempted=0, claimed=0, finished_at=None)

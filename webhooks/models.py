@@ -286,7 +286,7 @@ class Received(LeasedModel):
 class Clearing(models.Model):
     """A single row: when expired rows are deleted next, or when the lease of the worker that deletes them ends.
 
-    Only `webhooks.expiry_schedule` writes it.
+    Only `webhooks.expiry` writes it.
     """
 
     # By the database's clock, which all workers share.

@@ -8,21 +8,26 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import datetime
-from functools import cache, partial
-from itertools import chain
+from functools import partial
 from random import random
-from typing import Any, TypeVar
+from threading import Event
+from typing import TypeVar
 
 import psycopg
 from django.db import connection
-from django.db.models.functions import Now
 from django.utils import timezone
 
 from library_site.db import sql
 from library_site.db.connections import get_libpq_parameters
-from library_site.db.sql import execute, fetch_all
-from library_site.jobs.leases import select_due
-from library_site.jobs.worker import CONNECTION_ERRORS, RECONNECT_DELAY, STOP_SIGNALS, call_reconnecting
+from library_site.db.sql import execute
+from library_site.jobs.worker import (
+    CONNECTION_ERRORS,
+    RECONNECT_DELAY,
+    STOP_SIGNALS,
+    Queue,
+    call_reconnecting,
+    run_queue,
+)
 from oauth.accounts import mails
 from webhooks import inbox
 from webhooks.delivery import leases
@@ -30,8 +35,8 @@ from webhooks.delivery.attempts import AttemptResult, record_results
 from webhooks.delivery.leases import Backlog, LeasedDelivery, select_due_deliveries
 from webhooks.delivery.sending import DatabaseClock, Sender, open_sender, send_delivery
 from webhooks.endpoints import disable_ended, mail_owner
-from webhooks.expiry_schedule import delete_expired_if_due
-from webhooks.models import Endpoint, Received
+from webhooks.expiry import delete_expired_if_due
+from webhooks.models import Endpoint
 from webhooks.outbox import NOTIFY_CHANNEL, NOTIFY_INTERVAL
 
 log = logging.getLogger(__name__)
@@ -45,10 +50,13 @@ NOTIFIED_POLL_INTERVAL = 3.0
 BUSY_POLL_INTERVAL, BUSY_SECONDS = 0.02, 2 * NOTIFY_INTERVAL
 # Results are recorded in batches. A batch waits this many seconds for more results, unless BATCH_TARGET are there.
 BATCH_WAIT, BATCH_TARGET, MAX_BATCH = 0.01, 50, 500
-INBOX_BATCH = 20
-# Seconds between reads of the database's clock, between searches for endpoints whose access has ended, and between
-# checks whether the deletion of expired rows is due.
+INBOX_BATCH, INBOX_INTERVAL, MAIL_INTERVAL = 20, 0.5, 3.0
+# Seconds between reads of the database's clock, and between runs of CLEANING.
 REPEAT_INTERVAL = 60
+INBOX = Queue(lambda _: inbox.process_due(INBOX_BATCH, random), INBOX_INTERVAL)
+MAILS = Queue(lambda _: mails.send_due(timezone.now()), MAIL_INTERVAL)
+ENDED_ENDPOINTS = Queue(lambda _: disable_ended(), REPEAT_INTERVAL)
+CLEANING = Queue(lambda stop: clean(stop), REPEAT_INTERVAL)
 
 
 class Worker:
@@ -58,14 +66,11 @@ class Worker:
         self.concurrency = concurrency
         self.write_line = write_line
         # Each executor has one thread with its own connection: a slow statement delays no other executor.
-        # Mail has its own executor, because a mail server can be slow.
-        self.executors = [ThreadPoolExecutor(1) for _ in range(5)]
-        self.claim_executor, self.record_executor, self.inbox_executor, *others = self.executors
-        self.mail_executor, self.expiry_executor = others
-        self.is_stopping = False
-        # The executors of the queues, each with an event that wakes it.
-        queue_executors = self.claim_executor, self.inbox_executor, self.mail_executor
-        self.wake_events = {executor: asyncio.Event() for executor in queue_executors}
+        self.executors = [ThreadPoolExecutor(1) for _ in range(3)]
+        self.claim_executor, self.record_executor, self.other_executor = self.executors
+        self.stopped = Event()
+        # Wakes the search for deliveries.
+        self.wake_event = asyncio.Event()
         # Whether PostgreSQL's notifications arrive.
         self.is_notified = False
         self.busy_until = 0.0
@@ -88,12 +93,13 @@ class Worker:
                 self.listen(),
                 self.poll(),
                 self.report_regularly(clock),
-                self.repeat(self.claim_executor, lambda: clock.set(sql.get_database_time())),
-                self.repeat(self.inbox_executor, disable_ended),
-                *([] if once else [self.repeat(self.expiry_executor, self.delete_expired)]),
+                self.set_clock(clock),
             ]
             background_tasks = [group.create_task(loop) for loop in loops]
-            await asyncio.gather(self.deliver(sender, group, once), self.process_inbox(once), self.send_mails(once))
+            try:
+                await asyncio.gather(self.deliver(sender, group, once), *self.run_queues(once))
+            finally:
+                self.stopped.set()
             await self.report(clock)
             for task in background_tasks:
                 task.cancel()
@@ -104,19 +110,27 @@ class Worker:
 
     def stop(self) -> None:
         log.info("The worker stops: %d deliveries are under way.", self.in_flight.total())
-        self.is_stopping = True
-        for event in self.wake_events.values():
-            event.set()
+        self.stopped.set()
+        self.wake_event.set()
 
     def wake(self) -> None:
-        """Makes the worker look for deliveries and received events at once, and poll often for some time."""
+        """Makes the worker look for deliveries at once, and poll often for some time."""
         self.busy_until = time.monotonic() + BUSY_SECONDS
-        for executor in (self.claim_executor, self.inbox_executor):
-            self.wake_events[executor].set()
+        self.wake_event.set()
+
+    def run_queues(self, once: bool) -> list[asyncio.Future[None]]:
+        """Runs each queue in a thread of its own, because a mail server or a handler can be slow."""
+        loop, queues = asyncio.get_running_loop(), [INBOX, MAILS, ENDED_ENDPOINTS if once else CLEANING]
+        executors = [ThreadPoolExecutor(1) for _ in queues]
+        self.executors += executors
+        return [
+            loop.run_in_executor(executor, run_queue, queue, self.stopped, once)
+            for executor, queue in zip(executors, queues, strict=True)
+        ]
 
     async def deliver(self, sender: Sender, group: asyncio.TaskGroup, once: bool) -> None:
         """Returns when the results of all claimed deliveries are recorded."""
-        while not self.is_stopping:
+        while not self.stopped.is_set():
             was_idle = not self.in_flight
             deliveries = await self.claim(group)
             if deliveries:
@@ -127,9 +141,9 @@ class Worker:
             if once and was_idle and not deliveries:
                 return
             if len(deliveries) < leases.get_claim_limit(self.concurrency) or not self.has_capacity():
-                await self.wait_for_work(self.claim_executor, is_busy=bool(deliveries))
+                await self.wait_for_work(is_busy=bool(deliveries))
         while self.in_flight:
-            await self.wait_for_work(self.claim_executor, is_busy=True)
+            await self.wait_for_work(is_busy=True)
 
     async def claim(self, group: asyncio.TaskGroup) -> list[LeasedDelivery]:
         if self.in_flight.total() >= self.concurrency:
@@ -158,7 +172,7 @@ class Worker:
             self.in_flight -= Counter(result.delivery.endpoint_id for result in batch)
             self.counts.update(result.outcome for result in batch)
             if self.has_capacity():
-                self.wake_events[self.claim_executor].set()
+                self.wake_event.set()
 
     def has_capacity(self) -> bool:
         """Tells whether there is capacity for a full claim. A claim of one delivery would cost as much."""
@@ -166,41 +180,23 @@ class Worker:
 
     def mail_owners(self, disabled_endpoints: list[Endpoint], group: asyncio.TaskGroup) -> None:
         for endpoint in disabled_endpoints:
-            group.create_task(self.run_in_thread(self.inbox_executor, partial(mail_owner, endpoint)))
-
-    async def process_inbox(self, once: bool) -> None:
-        while not self.is_stopping:
-            count = await self.run_in_thread(self.inbox_executor, partial(inbox.process_due, INBOX_BATCH, random))
-            if once and not count:
-                return
-            await self.wait_for_work(self.inbox_executor, is_busy=bool(count))
-
-    async def send_mails(self, once: bool) -> None:
-        while not self.is_stopping:
-            count = await self.run_in_thread(self.mail_executor, lambda: mails.send_due(timezone.now()))
-            if once and not count:
-                return
-            if not count:
-                await self.wake_events[self.mail_executor].wait()
-            self.wake_events[self.mail_executor].clear()
+            group.create_task(self.run_in_thread(self.other_executor, partial(mail_owner, endpoint)))
 
     async def poll(self) -> None:
-        """Finds work that has no notification: retries, mails, and rows whose lease ended because their worker died."""
+        """Finds deliveries that have no notification: retries, and those whose lease ended because a worker died."""
         while True:
             await asyncio.sleep(NOTIFIED_POLL_INTERVAL if self.is_notified else POLL_INTERVAL[connection.vendor])
-            due_queues = await self.run_in_thread(self.claim_executor, find_due_queues)
-            for event, is_due in zip(self.wake_events.values(), due_queues, strict=True):
-                if is_due:
-                    event.set()
+            if await self.run_in_thread(self.claim_executor, select_due_deliveries().exists):
+                self.wake_event.set()
 
-    async def wait_for_work(self, executor: ThreadPoolExecutor, is_busy: bool) -> None:
-        """Waits until the executor's event is set. Soon after work was due, it waits for BUSY_POLL_INTERVAL at most."""
+    async def wait_for_work(self, *, is_busy: bool) -> None:
+        """Waits until the worker is woken. Soon after work was due, it waits for BUSY_POLL_INTERVAL at most."""
         if is_busy:
             self.busy_until = time.monotonic() + BUSY_SECONDS
         polls_often = time.monotonic() < self.busy_until and self.has_capacity()
         with suppress(TimeoutError):
-            await asyncio.wait_for(self.wake_events[executor].wait(), BUSY_POLL_INTERVAL if polls_often else None)
-        self.wake_events[executor].clear()
+            await asyncio.wait_for(self.wake_event.wait(), BUSY_POLL_INTERVAL if polls_often else None)
+        self.wake_event.clear()
 
     async def run_in_thread(self, executor: ThreadPoolExecutor, function: Callable[[], Result]) -> Result:
         """Runs a function that uses the database, and retries until the database answers.
@@ -211,7 +207,7 @@ class Worker:
             try:
                 return await asyncio.get_running_loop().run_in_executor(executor, call_reconnecting, function)
             except CONNECTION_ERRORS:
-                if self.is_stopping:
+                if self.stopped.is_set():
                     raise
                 await asyncio.sleep(RECONNECT_DELAY)
 
@@ -244,13 +240,10 @@ class Worker:
         finally:
             loop.remove_reader(socket)
 
-    async def repeat(self, executor: ThreadPoolExecutor, function: Callable[[], object]) -> None:
+    async def set_clock(self, clock: DatabaseClock) -> None:
         while True:
-            await self.run_in_thread(executor, function)
             await asyncio.sleep(REPEAT_INTERVAL)
-
-    def delete_expired(self) -> None:
-        delete_expired_if_due(lambda: self.is_stopping)
+            await self.run_in_thread(self.claim_executor, lambda: clock.set(sql.get_database_time()))
 
     async def report_regularly(self, clock: DatabaseClock) -> None:
         while True:
@@ -266,21 +259,8 @@ class Worker:
         async with self.report_lock:
             if self.counts or self.in_flight:
                 counts, self.counts = self.counts, Counter()
-                backlog = await self.run_in_thread(self.inbox_executor, leases.get_backlog)
+                backlog = await self.run_in_thread(self.other_executor, leases.get_backlog)
                 self.write_line(format_report(counts, backlog, clock.now()))
-
-
-def find_due_queues() -> tuple[bool, ...]:
-    """Returns whether deliveries, received events and mails are due, in this order, with one statement."""
-    return fetch_all(*due_queues_sql())[0]
-
-
-@cache
-def due_queues_sql() -> tuple[str, tuple[Any, ...]]:
-    due = (select_due_deliveries(), select_due(Received), mails.select_due_mails(Now()))
-    statements = [queue.order_by().values("pk").query.sql_with_params() for queue in due]
-    sql = ", ".join(f"EXISTS ({statement})" for statement, _ in statements)
-    return f"SELECT {sql}", tuple(chain.from_iterable(parameters for _, parameters in statements))
 
 
 def format_report(counts: Counter[str], backlog: Backlog, now: datetime) -> str:
@@ -288,6 +268,11 @@ def format_report(counts: Counter[str], backlog: Backlog, now: datetime) -> str:
     oldest = f"{max(0, (now - backlog.oldest).total_seconds()):.0f} s" if backlog.oldest else "-"
     suffix = "+" if backlog.waiting == leases.MAX_BACKLOG_COUNT else ""
     return f"{results}, waiting {backlog.waiting:,}{suffix}, oldest {oldest}"
+
+
+def clean(stop: Event) -> None:
+    disable_ended()
+    delete_expired_if_due(stop.is_set)
 
 
 def close_connection() -> None:

@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from threading import Event
-from typing import TypeVar
 
 from django.conf import settings
 from django.db import OperationalError, connection, transaction
@@ -51,12 +50,13 @@ from library_site.jobs.worker import (
     CONNECTION_ERRORS,
     RECONNECT_DELAY,
     STOP_SIGNALS,
+    Queue,
     call_reconnecting,
     drop_connection,
+    run_queue,
 )
 
 log = logging.getLogger(__name__)
-Result = TypeVar("Result")
 State = Operation.State
 
 # The number of books in a batch. Other writers wait for them.
@@ -85,28 +85,24 @@ def run(once: bool, write_line: Callable[[str], None]) -> None:
     stop = Event()
     for number in STOP_SIGNALS:
         signal.signal(number, lambda *_: stop.set())
-    next_summaries = time.monotonic()
-    while not stop.is_set():
-        operation = call_or_wait(claim_operation, stop)
+    run_queue(Queue(OperationQueue(write_line).process, POLL_INTERVAL), stop, once)
+
+
+class OperationQueue:
+    """The operations, and between them the summaries and the texts of searches."""
+
+    def __init__(self, write_line: Callable[[str], None]) -> None:
+        self.write_line, self.next_summaries = write_line, time.monotonic()
+
+    def process(self, stop: Event) -> bool:
+        operation = claim_operation()
         if operation:
-            run_operation(operation, stop, write_line)
-        elif once:
-            return
-        else:
-            stop.wait(POLL_INTERVAL)
-        if time.monotonic() >= next_summaries:
-            next_summaries = time.monotonic() + SUMMARY_INTERVAL
-            call_or_wait(lambda: refresh_summaries(timezone.now()), stop)
-            call_or_wait(fold_search_texts, stop)
-
-
-def call_or_wait(function: Callable[[], Result], stop: Event) -> Result | None:
-    """Calls the function. If the database is not available, waits and returns None."""
-    try:
-        return call_reconnecting(function)
-    except CONNECTION_ERRORS:
-        stop.wait(RECONNECT_DELAY)
-        return None
+            run_operation(operation, stop, self.write_line)
+        if time.monotonic() >= self.next_summaries:
+            self.next_summaries = time.monotonic() + SUMMARY_INTERVAL
+            refresh_summaries(timezone.now())
+            fold_search_texts()
+        return bool(operation)
 
 
 def claim_operation() -> Operation | None:

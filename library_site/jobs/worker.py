@@ -1,9 +1,11 @@
-"""How workers handle a database that fails, and the signals that stop workers."""
+"""The loop of a worker. It also handles a database that fails."""
 
 import logging
 import signal
 from collections.abc import Callable
-from typing import TypeVar
+from functools import partial
+from threading import Event
+from typing import NamedTuple, TypeVar
 
 from django.db import InterfaceError, InternalError, OperationalError, connection
 
@@ -17,6 +19,27 @@ STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 CONNECTION_ERRORS = (InterfaceError, InternalError, OperationalError)
 # Seconds before the next try after a database error.
 RECONNECT_DELAY = 1.0
+
+
+class Queue(NamedTuple):
+    """`process` does some of what is due, and returns whether anything was. `interval` is in seconds."""
+
+    process: Callable[[Event], object]
+    interval: float
+
+
+def run_queue(queue: Queue, stop: Event, once: bool) -> None:
+    """Runs until `stop` is set; with `once`, until nothing is due."""
+    while not stop.is_set():
+        try:
+            was_due = call_reconnecting(partial(queue.process, stop))
+        except CONNECTION_ERRORS:
+            stop.wait(RECONNECT_DELAY)
+            continue
+        if not was_due:
+            if once:
+                return
+            stop.wait(queue.interval)
 
 
 def call_reconnecting(function: Callable[[], Result]) -> Result:

@@ -11,8 +11,7 @@ from library_site.jobs.expiry import delete_by_kind
 from tests.support.concurrency import run_and_disconnect
 from tests.support.endpoints import claim_deliveries, create_endpoint, create_owner, publish_event
 from webhooks.delivery.attempts import AttemptResult, record_results
-from webhooks.expiry import iter_expired
-from webhooks.expiry_schedule import EXPIRY_INTERVAL, EXPIRY_LEASE_TIME, delete_expired_if_due, lease_expiry
+from webhooks.expiry import EXPIRY_INTERVAL, EXPIRY_LEASE_TIME, delete_expired_if_due, iter_expired, lease_expiry
 from webhooks.models import EVENT_RETENTION, Attempt, Clearing, Delivery, Endpoint, Event, Received, Source
 
 pytestmark = pytest.mark.usefixtures("db")

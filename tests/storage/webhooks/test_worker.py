@@ -22,11 +22,10 @@ from tests.support.books import ACTOR, build_book
 from tests.support.endpoints import SECRET, create_endpoint, create_owner, publish_event
 from tests.support.receivers import Receiver, respond_with, start_receiver
 from tests.support.server import is_sqlite
-from tests.support.sources import create_source, store_received
 from tests.support.waiting import POLL_INTERVAL
 from webhooks import endpoints, worker
 from webhooks.delivery.sending import DatabaseClock
-from webhooks.models import Attempt, Delivery, Endpoint, Received
+from webhooks.models import Attempt, Delivery, Endpoint
 from webhooks.signing import verify
 from webhooks.worker import Worker, close_connection
 
@@ -66,7 +65,7 @@ def test_the_last_report_waits_for_the_one_under_way() -> None:
         await asyncio.sleep(0)
         await worker.report(clock)
         regular.cancel()
-        worker.inbox_executor.submit(close_connection)
+        worker.other_executor.submit(close_connection)
 
     asyncio.run(report_twice())
     assert lines == ["sent 1, failed 0, dead 0, waiting 0, oldest -"]
@@ -209,16 +208,3 @@ def test_a_notification_wakes_a_worker_that_polls_no_more(later: Receiver) -> No
             await wait_until_true(lambda: not idle_worker.is_notified)
 
     run_worker_beside(publish_later, [])
-
-
-def test_each_queue_with_due_work_is_found(later: Receiver) -> None:
-    assert worker.find_due_queues() == (False, False, False)
-    make_due()
-    assert worker.find_due_queues() == (True, False, False)
-    Delivery.objects.update(next_at=None)
-    store_received(create_source())
-    assert worker.find_due_queues() == (False, True, False)
-    Received.objects.update(next_at=None)
-    User.objects.create_user("reader", "listener@library.example", "a password of theirs")
-    mails.request_reset("listener@library.example", "127.0.0.1", timezone.now())
-    assert worker.find_due_queues() == (False, False, True)

@@ -20,6 +20,7 @@ from books.models import Book, Change, ImportFile, Operation
 from books.operations import worker
 from books.operations.edits import Edit
 from books.operations.lifecycle import cancel_operation
+from library_site.jobs.worker import CONNECTION_ERRORS, call_reconnecting
 from tests.support import book_audit
 from tests.support.book_files import read_records
 from tests.support.books_admin import create_book
@@ -169,7 +170,10 @@ def run_with_faults(faults: ConnectionFaults, stop: Event) -> None:
         if not Operation.objects.filter(next_at__isnull=False).exists():
             return
         with inject_faults(faults), suppress(Killed):
-            if lease := worker.call_or_wait(worker.claim_operation, stop):
+            lease = None
+            with suppress(*CONNECTION_ERRORS):
+                lease = call_reconnecting(worker.claim_operation)
+            if lease:
                 worker.run_operation(lease, stop, lambda _: None)
                 continue
         connection.close()
