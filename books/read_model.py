@@ -23,7 +23,7 @@ Column = Expression | F | str
 # Clients choose the fields. The cache keeps so many combinations.
 CACHED_SETS = 100
 # Serializers whose fields show their columns unchanged.
-compiled_serializers: set[type] = set()
+encoded_serializers: set[type] = set()
 AnyReadSerializer = TypeVar("AnyReadSerializer", bound="ReadSerializer")
 
 
@@ -34,17 +34,17 @@ class BookEncoder:
         fields = serializer().fields
         self.serializer = serializer
         self.fields = {name: field for name, field in fields.items() if names is None or name in names}
-        self.members = list(self.fields)
+        self.names = list(self.fields)
         sources = [str(field.source) for field in self.fields.values()]
         # Returns the fields of a row.
         self.to_row: Callable[[Any], Row] = make_getter(sources)
         # Removes the extra columns of a row.
-        self.select_fields: Callable[[Row], Row] = itemgetter(slice(len(self.members)))
+        self.select_fields: Callable[[Row], Row] = itemgetter(slice(len(self.names)))
         self.columns = [select_column(field) for field in self.fields.values()]
         self.time_zones = {
             name: zone_suffix(field) for name, field in self.fields.items() if isinstance(field, DateTimeField)
         }
-        self.struct = msgspec.defstruct(serializer.__name__, self.members, gc=False)
+        self.struct = msgspec.defstruct(serializer.__name__, self.names, gc=False)
         self.is_whole = names is None
         self.make_partial = lru_cache(CACHED_SETS)(partial(BookEncoder, serializer))
 
@@ -98,7 +98,7 @@ class BookListSerializer(ListSerializer[Book]):
 class ReadSerializer(Serializer[Book]):
     """Serializes books with a BookEncoder. With `only`, it has only these fields.
 
-    REST framework serializes for classes that are not `compiled`.
+    REST framework serializes for classes without `use_encoder`.
     """
 
     def __init__(self, *arguments: Any, only: Collection[str] | None = None, **options: Any) -> None:
@@ -116,19 +116,19 @@ class ReadSerializer(Serializer[Book]):
         return msgspec.structs.asdict(representation.to_struct(instance))
 
     def find_representation(self) -> BookEncoder | None:
-        representation = compile_serializer(type(self))
+        representation = find_encoder(type(self))
         return representation.with_fields(self.only) if representation and self.only is not None else representation
 
 
-def compiled(serializer: type[AnyReadSerializer]) -> type[AnyReadSerializer]:
+def use_encoder(serializer: type[AnyReadSerializer]) -> type[AnyReadSerializer]:
     """Decorates a serializer whose fields show their columns unchanged: a BookEncoder shows its books."""
-    compiled_serializers.add(serializer)
+    encoded_serializers.add(serializer)
     return remember(serializer)
 
 
-def compile_serializer(serializer: type[Serializer[Book]]) -> BookEncoder | None:
+def find_encoder(serializer: type[Serializer[Book]]) -> BookEncoder | None:
     """Returns None for every other serializer, a subclass too: REST framework serializes."""
-    return make_encoder(serializer) if serializer in compiled_serializers else None
+    return make_encoder(serializer) if serializer in encoded_serializers else None
 
 
 @cache

@@ -12,7 +12,7 @@ from books.book_fields import FIELDS, REQUIRED_FIELDS
 from books.book_values import BookValues
 from books.fields import clean_white_space
 from books.models import FOLDED_COLUMNS, Book
-from books.read_model import BookListSerializer, ReadSerializer, compiled
+from books.read_model import BookListSerializer, ReadSerializer, use_encoder
 from library_site.api.serializers import NonBlankField, StrictModelSerializer, StringField, UTCDateTimeField
 
 
@@ -55,7 +55,7 @@ class ISBN13FilterField(serializers.CharField):
     """ISO 2108, without hyphens; null where the isbn is no ISBN."""
 
 
-@compiled
+@use_encoder
 class BookSerializer(ReadSerializer, StrictModelSerializer):
     """A book as every answer shows it."""
 

@@ -15,11 +15,11 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "library_site.settings")
 
 def build_application() -> "WSGIApplication":
     # These modules can be imported only after Django is set up.
-    from library_site.api.compiled_path import answer_compiled
+    from library_site.api.compiled_path import wrap_handler
     from library_site.http.handlers import LibraryHandler
 
     handler = LibraryHandler()
-    return answer_compiled(handler) if settings.COMPILED_PATH else handler
+    return wrap_handler(handler) if settings.COMPILED_PATH else handler
 
 
 django.setup(set_prefix=False)

@@ -20,7 +20,7 @@ from books.api.exports import choose_format
 from books.api.pagination import KeysetPage
 from books.history.actors import ActorRef, get_or_create_actor
 from books.models import Book
-from books.read_model import BookEncoder, Column, compile_serializer, has_only_conditions
+from books.read_model import BookEncoder, Column, find_encoder, has_only_conditions
 from books.search.texts import TextCondition
 from books.writing import changes
 from library_site.api.compiled_path import CompiledRequest, CompiledResponse, CompiledRoute
@@ -72,7 +72,7 @@ def compile_routes(patterns: Sequence[URLPattern]) -> list[CompiledRoute]:
 def declares_shipped_parts(view: Any) -> bool:
     """Whether no project gives all views other classes (REST_FRAMEWORK), and a BookEncoder shows the books."""
     return (
-        compile_serializer(view.serializer_class) is not None
+        find_encoder(view.serializer_class) is not None
         and [*view.authentication_classes] == [BearerAuthentication, APIKeyAuthentication]
         and [*view.permission_classes] == [LibraryAccess]
         and [*view.throttle_classes] == ([CallerThrottle] if cached_settings.API_RATE_LIMIT else [])
@@ -99,7 +99,7 @@ class CompiledBooks:
 
     def __init__(self, view: Any) -> None:
         self.view_class = view
-        self.representation = cast("BookEncoder", compile_serializer(view.serializer_class))
+        self.representation = cast("BookEncoder", find_encoder(view.serializer_class))
         self.filters = cast("Mapping[str, Any]", filters.get_filters(view.filterset_class))
         self.requirements = {action: build_requirement(view, action, method) for action, method in METHODS.items()}
         actions = {"create", "update", "partial_update"} & view.body_serializers.keys()

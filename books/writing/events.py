@@ -48,7 +48,7 @@ def created_data_parts(book: BookValues) -> tuple[bytes, bytes]:
 def updated_event(previous: BookValues, book: BookValues) -> EventData:
     """`previous` is the book before its change."""
     representation = get_event_representation()
-    rows = zip(representation.members, representation.to_row(previous), representation.to_row(book), strict=True)
+    rows = zip(representation.names, representation.to_row(previous), representation.to_row(book), strict=True)
     changed_fields = {name: old for name, old, new in rows if old != new and name not in ALWAYS_CHANGED}
     return make_event(BOOK_UPDATED, book, changed_fields)
 

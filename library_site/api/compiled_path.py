@@ -122,7 +122,7 @@ class CompiledRoute(NamedTuple):
     respond: Callable[[CompiledRequest], CompiledResponse | None]
 
 
-def answer_compiled(handler: "WSGIApplication") -> "WSGIApplication":
+def wrap_handler(handler: "WSGIApplication") -> "WSGIApplication":
     """Returns the handler itself if something is not as it ships and may need every request."""
     versions = get_versions()
     latest = versions[max(versions)]

@@ -87,7 +87,7 @@ def make_record(entry: ActiveRequest, status: int, seconds: float) -> logging.Lo
         "status": status,
         "duration_ms": round(seconds * 1000, 2),
     }
-    return log.makeRecord(log.name, logging.INFO, __file__, 0, LINE_FORMAT, (fields,), None, extra={"members": fields})
+    return log.makeRecord(log.name, logging.INFO, __file__, 0, LINE_FORMAT, (fields,), None, extra={"fields": fields})
 
 
 class ClosingBody:

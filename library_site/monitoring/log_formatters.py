@@ -54,7 +54,7 @@ class JSONFormatter(RequestFormatter):
             "message": self.format_message(record),
             "request_id": current_request_id.get(),
             **get_process_members(),
-            **getattr(record, "members", {}),
+            **getattr(record, "fields", {}),
         }
         if record.exc_info:
             fields["exception"] = self.formatException(record.exc_info)

@@ -33,6 +33,6 @@ def log_slower_than(milliseconds: int) -> RequestObserver:
             "statements": count,
             "statements_ms": round(statement_seconds * 1000, 2),
         }
-        log.warning(SLOW_LINE_FORMAT, fields, extra={"members": fields})
+        log.warning(SLOW_LINE_FORMAT, fields, extra={"fields": fields})
 
     return observe

@@ -8,7 +8,7 @@ from rest_framework import serializers
 
 from books.book_fields import REQUIRED_FIELDS
 from books.models import Book
-from books.read_model import BookListSerializer, ReadSerializer, compiled
+from books.read_model import BookListSerializer, ReadSerializer, use_encoder
 from books.serializers import NewBookSerializer
 from library_site.api.serializers import StrictModelSerializer, make_optional
 from library_site.api.shipped import remember
@@ -22,7 +22,7 @@ class NaiveUTCField(serializers.DateTimeField):
         super().__init__(**{"format": "%Y-%m-%dT%H:%M:%S.%f", "default_timezone": UTC, **options})
 
 
-@compiled
+@use_encoder
 class BookSerializer(ReadSerializer, StrictModelSerializer):
     """A book as every answer shows it."""
 

@@ -32,7 +32,7 @@ from books.api.v2.views import BookViewSetV2
 from books.api.views import BookViewSet
 from books.models import Book
 from books.serializers import BookSerializer as BookSerializerV2
-from library_site.api.compiled_path import answer_compiled
+from library_site.api.compiled_path import wrap_handler
 from library_site.api.parsers import JSONParser
 from library_site.api.renderers import JSONRenderer
 from library_site.http.versions import get_versions
@@ -309,7 +309,7 @@ def count_routes() -> int:
 def is_compiled() -> bool:
     """Whether an application that is built now has the compiled path."""
     handler: Any = object()
-    return answer_compiled(handler) is not handler
+    return wrap_handler(handler) is not handler
 
 
 def test_what_ships_is_compiled(application: Any) -> None:

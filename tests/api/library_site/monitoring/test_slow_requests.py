@@ -38,7 +38,7 @@ def test_a_slow_request_has_a_line_with_the_total_of_its_statements(
     for _ in range(2):
         client.get(f"{address}?")
     client.get("/?code=secret")
-    created, *reads, page = (record.__dict__["members"] for record in list_slow(caplog))
+    created, *reads, page = (record.__dict__["fields"] for record in list_slow(caplog))
     assert (page["path"], page["route"], page["statements"]) == ("/", "root", 0)
     assert (reads[0]["path"], reads[0]["route"], reads[0]["status"]) == (address, "book", 200)
     assert created["statements"] >= 1
