@@ -17,11 +17,11 @@ def scan(client: Client, code: str) -> Any:
     return client.get(SCAN, {"code": code})
 
 
-def test_the_box_is_focused_and_empty(librarian: Client) -> None:
+def test_the_box_is_focused_and_has_what_was_not_found(librarian: Client) -> None:
     page = read_text(scan(librarian, "nothing at all"))
     [box] = [line for line in page.splitlines() if 'name="code"' in line]
     assert "autofocus" in box
-    assert "value" not in box
+    assert 'value="nothing at all"' in box
 
 
 def test_the_only_match_opens(librarian: Client) -> None:
