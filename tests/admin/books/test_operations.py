@@ -63,6 +63,7 @@ def test_the_books_of_a_list_are_edited_after_a_preview(head: Client) -> None:
     assert list_badges(page) == ["done"]
     assert "Genre becomes “Fiction”" in read_text(page)
     assert "berta</a>" in read_text(page)
+    assert "Books (3)" in read_text(follow_link(head, page, "All of them in the list"))
 
 
 def test_a_text_is_replaced_and_what_cannot_be_is_counted(head: Client) -> None:

@@ -125,6 +125,8 @@ def test_what_was_not_imported_is_corrected_checked_and_imported_later(head: Cli
     shown = correct(head, file)
     assert shown.context["outcome"] == ["1 book to add", "1 record that changes nothing", "1 record not imported"]
     assert count_kinds(shown) == {"left": 1, "new": 1, "refused": 1}
+    left = head.get(f"{page(file, 'check')}?kind=left").content.decode()
+    assert ("The library has this book, and the rules leave it." in left, "<del>" in left) == (True, False)
     assert count_kinds(check_again(head, file, defaults={"genre": "Novel"})) == {"left": 1, "new": 2}
     shown = correct(head, file, "import")
     assert shown.context["outcome"] == ["2 books added", "1 record that changes nothing"]

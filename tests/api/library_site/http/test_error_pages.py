@@ -60,6 +60,7 @@ def test_a_page_without_permission_is_explained(client: Client, db: None) -> Non
     client.force_login(User.objects.create_user("astrid", is_staff=True))
     response = client.get("/admin/auth/user/", headers=AS_BROWSER)
     assert (response.status_code, read_title(response)) == (403, "You may not do this")
+    assert [f'class="{name}"' in response.content.decode() for name in ("bar", "languages")] == [True, True]
     assert client.get("/admin/auth/user/").json() == {"detail": "Forbidden"}
 
 
