@@ -5,6 +5,7 @@ Without arguments each test runs once, and those of `tests/storage/` on both dat
 
 import os
 import secrets
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -30,6 +31,8 @@ RUNS = [["tests/served"], DIFFERENT, ["tests/api"], ["tests/browser"], ["tests/a
 SQLITE, POSTGRESQL = "SQLite", "PostgreSQL"
 # It takes as long as all others of its folder, and runs in CI alone: a whole suite in a tree with the recipes.
 RECIPES = "tests/served/library_site/test_recipes.py"
+# Files here are in memory, and no commit waits for a disk.
+MEMORY, MIN_MEMORY_BYTES = Path("/dev/shm"), 2 * 2**30  # noqa: S108  # the folder in it is ours alone
 # The option with which all tests run on both.
 BOTH = "--both"
 # One output is printed at a time.
@@ -77,7 +80,11 @@ def provide_databases() -> Iterator[dict[str, str]]:
 
 def run_suites(urls: dict[str, str], arguments: list[str]) -> list[str]:
     """Runs pytest on all databases at the same time. Returns the runs that failed."""
-    with tempfile.TemporaryDirectory() as folder:
+    has_memory = MEMORY.exists() and shutil.disk_usage(MEMORY).free > MIN_MEMORY_BYTES
+    with tempfile.TemporaryDirectory(dir=MEMORY if has_memory else None) as folder:
+        # Others start PostgreSQL as another user.
+        Path(folder).chmod(0o755)
+        os.environ.setdefault("TMPDIR", folder)
         first, *_ = urls
         os.environ["OAUTH_JWKS_FILE"] = str(Path(folder) / "jwks.json")
         for command in (["rotate_signing_key"], ["collectstatic", "--noinput", "-v0"]):
