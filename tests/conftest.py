@@ -32,7 +32,7 @@ from tests.support.server import Service, keep_migrated_database, serve_library
 collect_ignore = [] if "RECIPES" in os.environ else ["recipes"]
 # They need the app of docs/extending.md (`tests/served/library_site/test_app_beside.py`).
 collect_ignore += [] if os.environ.get("DJANGO_SETTINGS_MODULE") == "tests.beside.settings" else ["beside"]
-pytest_plugins = ["tests.support.program_fixtures", "tests.support.time_limits", "tests.support.variant_fixtures"]
+pytest_plugins = ["tests.support.program_fixtures", "tests.support.variant_fixtures"]
 
 # No deadline: the time of an example depends on the machine.
 hypothesis.settings.register_profile("suite", deadline=None, max_examples=12)

@@ -35,8 +35,6 @@ class ForkedProcess:
     """A command of `manage.py` in this folder, which runs. It has no input, and is the first of a new process group."""
 
     def __init__(self, environment: Mapping[str, str], *command: str, output: int, errors: int) -> None:
-        # A copy is a process that starts, for those who look at these events.
-        sys.audit("subprocess.Popen", sys.executable, ["manage.py", *command], None, dict(environment))
         self.args = ["manage.py", *command]
         self.returncode: int | None = None
         request = json.dumps([dict(environment), str(Path.cwd()), command]).encode()

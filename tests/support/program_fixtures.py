@@ -1,113 +1,25 @@
-"""A fixture for each program of `programs.py`. A test that starts one without it fails, on every machine.
-
-A test finds on its PATH only the programs that it asks for, and its processes inherit that. What the test's own process
-starts is refused with a sentence, also where it is called by its path.
-"""
+"""A fixture for each program of `programs.py`. `.ci/run` tries the tests on a machine without the programs, too."""
 
 import os
-import shutil
-import sys
-import tempfile
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import TypeVar
 
 import pytest
 from django.db import connection
 
 from tests.__main__ import NODE_MODULES, NODE_PACKAGES
-from tests.support.programs import PROGRAMS, Program, find_command, link_commands, link_other_commands
+from tests.support.programs import PROGRAMS, Program, find_command
 
 Test = TypeVar("Test", bound=Callable[..., None])
-
-# Their tests start no process.
-FOLDERS_WITHOUT_PROCESSES = ("tests/rules", "tests/api", "tests/admin")
-# Every machine with the library has these.
-BASE_COMMANDS = {"cat", "echo", "sh", Path(sys.executable).name}
-# It runs another command, the first of its arguments that is no option.
-PREFIX_COMMAND = "setpriv"
-FIXTURES = {command: fixture for fixture, program in PROGRAMS.items() for command in program.commands}
-# Playwright's Node starts the browser.
-BROWSER_DRIVER = ("playwright", "driver", "node")
-
-
-class ProgramNotRequested(BaseException):
-    """A test starts a program without its fixture. No `except Exception` of the tested code hides it."""
-
-
-class ProcessStarted(BaseException):
-    """A test starts a process in a folder whose tests start none."""
-
-
-class ProgramGuard:
-    """Refuses the programs that the running test has not asked for, and every process in some folders."""
-
-    def __init__(self) -> None:
-        self.requested: set[str] = set()
-        self.may_start_processes = True
-        self.folder = Path(tempfile.mkdtemp(prefix="library-programs-"))
-        # PostgreSQL runs as another user where the suite is root's.
-        self.folder.chmod(0o755)
-        link_other_commands(self.folder / "others")
-        for fixture, program in PROGRAMS.items():
-            link_commands(self.folder / fixture, program.commands)
-
-    def allow(self, fixtures: set[str]) -> None:
-        self.requested = fixtures
-        os.environ["PATH"] = os.pathsep.join(str(self.folder / name) for name in [*sorted(fixtures), "others"])
-
-    def check(self, event: str, arguments: tuple[Any, ...]) -> None:
-        """An audit hook (PEP 578)."""
-        if event in ("subprocess.Popen", "os.exec", "os.posix_spawn"):
-            if not self.may_start_processes:
-                raise ProcessStarted("A test that starts a process lies in tests/served, or in tests/storage.")
-            self.check_call(os.fsdecode(arguments[0]), arguments[1])
-
-    def check_call(self, command: str, words: Sequence[str | bytes | Path]) -> None:
-        if Path(command).name == PREFIX_COMMAND:
-            command = next(word for word in map(os.fsdecode, words[1:]) if not word.startswith("-"))
-        fixture = find_fixture(command)
-        if fixture and fixture not in self.requested:
-            raise ProgramNotRequested(f"This test starts {command} without the fixture `{fixture}`.")
-        if not fixture and not self.may_always_start(command):
-            raise ProgramNotRequested(f"{command} is in neither PROGRAMS nor BASE_COMMANDS (tests/support).")
-
-    def may_always_start(self, command: str) -> bool:
-        """Tells whether every machine has the command, or a test has written it."""
-        path = Path(shutil.which(command) or command)
-        is_temporary = path.is_relative_to(tempfile.gettempdir()) and not path.is_relative_to(self.folder)
-        return path.name in BASE_COMMANDS or is_temporary
-
-
-def find_fixture(command: str) -> str | None:
-    path = Path(command)
-    return "chromium" if path.parts[-3:] == BROWSER_DRIVER else FIXTURES.get(path.name)
-
-
-def get_requested(item: pytest.Item) -> set[str]:
-    return PROGRAMS.keys() & set(getattr(item, "fixturenames", ()))
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Marks the modules in which a test asks for a program."""
-    modules = {item.path for item in items if get_requested(item)}
+    modules = {item.path for item in items if PROGRAMS.keys() & set(getattr(item, "fixturenames", ()))}
     for item in items:
         if item.path in modules:
             item.add_marker("program_module")
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    GUARD.allow(get_requested(item))
-    GUARD.may_start_processes = not item.nodeid.startswith(FOLDERS_WITHOUT_PROCESSES)
-    if "service" in getattr(item, "fixturenames", ()):
-        # It may have been started before.
-        sys.audit("subprocess.Popen", sys.executable, ["manage.py", "serve"])
-
-
-def pytest_unconfigure() -> None:
-    shutil.rmtree(GUARD.folder)
 
 
 def make_fixture(name: str) -> Callable[[], str]:
@@ -136,8 +48,6 @@ def skip(reason: str) -> None:
     (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)
 
 
-GUARD = ProgramGuard()
-sys.addaudithook(GUARD.check)
 globals().update({name: make_fixture(name) for name in PROGRAMS})
 
 

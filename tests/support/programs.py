@@ -8,7 +8,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -70,14 +69,6 @@ def find_debian_binary(command: str) -> str | None:
 
 def list_missing() -> list[Program]:
     return [program for program in PROGRAMS.values() if program.find_missing()]
-
-
-def link_commands(folder: Path, commands: Iterable[str]) -> None:
-    """Fills a new folder with links to these commands, those of them that this machine has."""
-    folder.mkdir()
-    for command in commands:
-        if path := find_command(command):
-            (folder / command).symlink_to(path)
 
 
 def link_other_commands(folder: Path) -> None:

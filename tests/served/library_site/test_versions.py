@@ -42,6 +42,8 @@ STRANGE_ADDRESSES = {
     "/api/v%31/books/1": (200, 1),
     "/api/v2/books%00": (404, 2),
     "/api/v2/books/%FF": (422, 2),
+    "/api/v2/books/%D9%A1": (422, 2),
+    "/api/books/%EF%BC%91": (422, 1),
     "/api/v1/books/%E6%97%A5": (422, 1),
     "/api/v2/%E6%97%A5%0D%0A": (404, 2),
     "/api/v1/" + "a" * 20_000: (404, 1),
