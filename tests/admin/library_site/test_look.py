@@ -1,5 +1,6 @@
 """The look of the admin: one style sheet after Django's own, no inline style or script, and links for people."""
 
+import html
 import re
 from datetime import UTC, datetime
 from typing import Any
@@ -213,3 +214,17 @@ def test_a_time_is_short_and_its_tooltip_has_the_zone() -> None:
     ):
         with timezone.override(zone):
             assert f'title="{title}">{text}</time>' in format_moment(moment)
+
+
+def test_each_link_of_a_filter_opens(root: Client) -> None:
+    """Django offers people without a group once there are groups."""
+    User.objects.create_user("astrid").groups.add(Group.objects.get(name="Librarians"))
+    statuses: dict[str, int] = {}
+    pages: Any = root.get("/admin/").context["available_apps"]
+    for address in [model["admin_url"] for app in pages for model in app["models"]]:
+        filters = read_text(root.get(address)).partition('class="facets"')[2].partition("</nav>")[0]
+        for query in re.findall(r'<a href="(\?[^"]+)"', filters):
+            link = address + html.unescape(query)
+            statuses[link] = root.get(link, follow=True).status_code
+    assert "/admin/auth/user/?groups__isnull=True" in statuses
+    assert {link: status for link, status in statuses.items() if status != 200} == {}

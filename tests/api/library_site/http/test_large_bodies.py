@@ -1,4 +1,4 @@
-"""Large bodies of any address: their values are gone with the response."""
+"""Bodies that are large, or not what their headers say: no failure, and nothing of them stays in memory."""
 
 import json
 from collections.abc import Iterator
@@ -36,3 +36,27 @@ def test_the_values_of_a_body_are_gone_with_its_answer(
         response = api.request(method, address, content=body)
     assert response.is_client_error
     assert memory.rest < 2**20
+
+
+MEDIA_TYPES = [
+    "application/json;x*=bogus''%41",
+    "multipart/form-data;charset*=utf-8''%00",
+    "text/plain;charset=hex",
+    "application/json;charset=utf-7",
+    "multipart/form-data;charset=undefined",
+    "multipart/form-data;=",
+    ';"',
+]
+REQUESTS = [("GET", "/api/books?author=+2AA-%41"), ("POST", "/api/books?%41"), ("POST", "/admin/login/?x=%41")]
+
+
+def test_strange_parameters_harm_nothing(api: httpx.Client) -> None:
+    for media_type in MEDIA_TYPES:
+        for method, address in REQUESTS:
+            response = api.request(method, address, headers={"Content-Type": media_type})
+            assert response.status_code < 500, (media_type, method, address)
+
+
+def test_a_body_cannot_say_it_is_larger_than_it_is(api: httpx.Client) -> None:
+    response = api.post("/api/books", json=build_book(), headers={"Content-Length": str(2**63)})
+    assert response.status_code == 413

@@ -1,10 +1,12 @@
-"""Rows that one worker at a time has: operations stand for all of them."""
+"""Rows that one worker at a time has, for which operations stand, and what workers do with a connection that failed."""
 
 from collections.abc import Callable
+from functools import partial
+from typing import NoReturn
 from uuid import uuid4
 
 import pytest
-from django.db import transaction
+from django.db import InterfaceError, InternalError, OperationalError, connection, transaction
 from django.db.models.functions import Now
 
 from books.models import Operation
@@ -20,6 +22,7 @@ from library_site.jobs.leases import (
     release_row,
     renew_lease,
 )
+from library_site.jobs.worker import call_reconnecting
 from tests.support.operations import begin_edit, create_head_librarian
 
 pytestmark = pytest.mark.django_db
@@ -75,3 +78,21 @@ def test_who_has_no_lease_neither_reads_nor_changes_the_row(first: Operation) ->
                 call(leased)
         assert not any(map(lock_leased, (first, leased)))
         assert Operation.objects.values().get(pk=leased.pk) == before
+
+
+@pytest.mark.django_db(transaction=True)
+def test_after_a_failure_of_the_connection_the_next_call_has_a_new_one(caplog: pytest.LogCaptureFixture) -> None:
+    for error in (InterfaceError(), InternalError(), OperationalError(), ZeroDivisionError()):
+        connection.ensure_connection()
+        before = connection.connection
+        with pytest.raises(type(error)):
+            call_reconnecting(partial(fail, error))
+        connection.ensure_connection()
+        assert (connection.connection is before) == isinstance(error, ZeroDivisionError)
+    assert caplog.messages == [
+        f"The database did not answer: {name}" for name in ("InterfaceError", "InternalError", "OperationalError")
+    ]
+
+
+def fail(error: Exception) -> NoReturn:
+    raise error

@@ -1,0 +1,346 @@
+"""One book of version 2: how it is read, added, changed and deleted, and under which conditions (RFC 9110, 13)."""
+
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pytest_django import Settings
+
+from books.fields import clean_white_space
+from tests.support.books import build_book
+from tests.support.pages import LIST_URL, list_ids, parse_error
+from tests.support.strategies import hypothesis_settings
+
+INTEGERS_OF_NO_BOOK = ["987654321", "0", "-0", 2**31, 2**63 - 1, 2**63, -(2**63), "9" * 5_000, "-" + "9" * 5_000]
+NO_INTEGERS = "abc +5 1.0 1_0 --1 - %201 1%0A %00 %C2%B2".split()
+BODIES = {"PUT": b"{", "PATCH": b'{"year": 2000}'}
+
+
+def test_a_book_is_answered_whole(api: httpx.Client) -> None:
+    before = datetime.now(UTC)
+    created = api.post(LIST_URL, json=build_book(isbn="0-14-143951-3")).json()
+    response = api.get(f"{LIST_URL}/{created['id']}")
+    assert (response.status_code, response.headers["Content-Type"]) == (200, "application/json")
+    assert response.json() == {
+        "id": created["id"],
+        "title": "Pride and Prejudice",
+        "author": "Jane Austen",
+        "year": 1813,
+        "isbn": "0-14-143951-3",
+        "isbn13": "9780141439518",
+        "genre": "Novel",
+        "available": True,
+        "created_at": created["created_at"],
+        "updated_at": created["created_at"],
+        "version": 1,
+    }
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", created["created_at"])
+    assert before <= datetime.fromisoformat(created["created_at"]) <= datetime.now(UTC)
+    of_version_1 = api.get(f"/api/books/{created['id']}").json()
+    assert f"{of_version_1['created_at']}Z" == created["created_at"]
+    assert response.json() == {**response.json(), **of_version_1, "created_at": created["created_at"]}
+
+
+def test_an_integer_that_names_no_book_is_not_found(api: httpx.Client, stored_book: dict[str, Any]) -> None:
+    for method in ("GET", "PUT", "PATCH", "DELETE"):
+        for book_id in INTEGERS_OF_NO_BOOK:
+            response = api.request(method, f"{LIST_URL}/{book_id}", content=BODIES.get(method))
+            assert parse_error(response) == (404, "NOT_FOUND", []), (method, book_id)
+    assert api.get(LIST_URL).json()["results"] == [stored_book]
+
+
+def test_an_id_that_is_no_integer_is_refused(api: httpx.Client) -> None:
+    for method in ("GET", "PUT", "PATCH", "DELETE"):
+        for book_id in NO_INTEGERS:
+            response = api.request(method, f"{LIST_URL}/{book_id}", content=BODIES.get(method))
+            assert (response.status_code, parse_error(response)[2][0]) == (422, "book_id"), (method, book_id)
+
+
+def test_leading_zeros_and_a_slash_at_the_end_change_nothing(
+    api: httpx.Client, stored_book: dict[str, Any], address: str
+) -> None:
+    for path in (f"00{stored_book['id']}", f"{'0' * 5_000}{stored_book['id']}", f"{stored_book['id']}/"):
+        assert api.get(f"{LIST_URL}/{path}").json() == stored_book
+    address = f"{LIST_URL}/00{stored_book['id']}"
+    assert api.patch(address, json={"year": 2000}).json()["year"] == 2000
+    assert api.delete(address).status_code == 204
+
+
+def test_a_client_may_select_fields(api: httpx.Client, address: str, stored_book: dict[str, Any]) -> None:
+    for names in ("title", "title,id", "version,isbn13,available,created_at", ",".join(stored_book)):
+        response = api.get(address, params={"fields": names})
+        assert response.json() == {name: stored_book[name] for name in names.split(",")}
+    assert api.get(f"{address}?fields=id,title,id").text == api.get(f"{address}?fields=id,title").text
+
+
+@pytest.mark.parametrize("array", ["fields[]=id&fields[]=title", "fields%5B0%5D=id&fields%5B1%5D=title"])
+def test_an_array_of_a_client_is_a_repeated_parameter(api: httpx.Client, address: str, array: str) -> None:
+    """As axios and PHP write one. A parameter of one value is no array."""
+    assert list(api.get(f"{address}?{array}").json()) == ["id", "title"]
+    assert list(api.get(f"{LIST_URL}?{array}&limit=1").json()["results"][0]) == ["id", "title"]
+    assert api.get(f"{LIST_URL}?{array.replace('fields', 'title')}").status_code == 400
+    assert api.get(f"{address}?{array.replace('fields', 'fields[x]')}").status_code == 400
+
+
+def test_only_existing_fields_may_be_selected(api: httpx.Client, address: str) -> None:
+    response = api.get(f"{address}?fields=id,tittle,created")
+    assert response.status_code == 422
+    assert response.json()["error"]["details"] == [
+        {"field": "fields", "message": '"tittle": It is not known here; the nearest name is title.'},
+        {"field": "fields", "message": '"created": It is not known here; the nearest name is created_at.'},
+    ]
+    for value in ("", "id,", "id,,title", "ID", "%20id", "%00", "*", "title_folded", "x" * 5_000):
+        status, code, fields = parse_error(api.get(f"{address}?fields={value}", headers={"If-Match": '"stale"'}))
+        assert (status, code, {*fields}) == (422, "VALIDATION_ERROR", {"fields"}), value
+
+
+def test_the_etag_is_the_same_whatever_fields_are_selected(api: httpx.Client, address: str, etag: str) -> None:
+    assert api.get(f"{address}?fields=title").headers["ETag"] == etag
+    assert api.get(f"{address}?fields=title", headers={"If-None-Match": etag}).status_code == 304
+
+
+# Pairs that differ in case, hyphens, spaces, composition and script.
+DIFFERENT_ISBNS = [
+    ("080442957x", "080442957X"),
+    ("0804429573", "080-442-957-3"),
+    ("0804429575", "0804 429575"),
+    ("\u00e9", "e\u0301"),
+    ("1", "١"),
+    ("0-14-143951-3", "9780141439518"),
+]
+ONLY_OF_THE_LIBRARY: list[dict[str, Any]] = [
+    {"id": 1, "available": False, "isbn13": "9780141439518", "created_at": "2000-01-01T00:00:00.000000Z", "version": 7},
+    dict.fromkeys(["id", "available", "isbn13", "created_at", "updated_at", "version"]),
+    {"id": "\0", "available": [1], "version": {"title": 1.5}},
+]
+ADDRESSES = [
+    (LIST_URL, "*/*"),
+    (f"{LIST_URL}/", "*/*"),
+    ("/api/books?version=2", "*/*"),
+    ("/api/books", "application/vnd.library+json"),
+]
+
+
+def test_a_created_book_is_answered_as_it_is_read_from_then_on(api: httpx.Client) -> None:
+    for address, accept in ADDRESSES:
+        body = build_book()
+        response = api.post(address, json=body, headers={"Accept": accept})
+        created = response.json()
+        assert (response.status_code, response.headers["Location"]) == (201, f"{LIST_URL}/{created['id']}")
+        assert created == {**created, **body, "available": True}
+        read = api.get(response.headers["Location"])
+        assert (read.json(), read.headers["ETag"]) == (created, response.headers["ETag"])
+
+
+def test_what_only_the_library_sets_is_ignored(api: httpx.Client, stored_book: dict[str, Any]) -> None:
+    for fields in ONLY_OF_THE_LIBRARY:
+        created = api.post(LIST_URL, json=build_book(**fields)).json()
+        assert (created["id"] > stored_book["id"], created["created_at"] > stored_book["created_at"]) == (True, True)
+        of_the_library = {"isbn13": None, "version": 1, "updated_at": created["created_at"], "available": True}
+        assert created == {**created, **of_the_library}
+        assert created.keys() == stored_book.keys()
+
+
+def test_isbns_that_differ_in_any_character_are_different(api: httpx.Client) -> None:
+    for pair in DIFFERENT_ISBNS:
+        responses = [api.post(LIST_URL, json=build_book(isbn=isbn)) for isbn in (*pair, *pair)]
+        assert (pair, [response.status_code for response in responses]) == (pair, [201, 201, 409, 409])
+
+
+def test_links_are_built_from_the_public_address(
+    api: httpx.Client, stored_book: dict[str, Any], settings: Settings
+) -> None:
+    settings.PUBLIC_URL = "https://library.example"
+    response = api.post(LIST_URL, json=build_book(isbn=stored_book["isbn"]), headers={"Host": "localhost"})
+    assert response.headers["Link"] == f'<https://library.example{LIST_URL}/{stored_book["id"]}>; rel="related"'
+
+
+texts = st.text(max_size=70)
+years = st.integers(-(2**31), 2**31 - 1) | st.integers(-800, 2100).map(float)
+books = st.fixed_dictionaries({"title": texts, "author": texts, "year": years, "isbn": texts, "genre": texts})
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT"])
+@hypothesis_settings
+@given(body=books)
+def test_accepted_values_are_stored_with_clean_white_space(
+    api: httpx.Client, address: str, method: str, body: dict[str, Any]
+) -> None:
+    response = api.request(method, LIST_URL if method == "POST" else address, json=body)
+    assert response.status_code in (200, 201, 409, 422)
+    if response.is_success:
+        stored = api.get(f"{LIST_URL}/{response.json()['id']}").json()
+        assert {name: stored[name] for name in body} == {
+            name: clean_white_space(value) if isinstance(value, str) else value for name, value in body.items()
+        }
+
+
+UNKNOWN = f"{LIST_URL}/987654321"
+STALE = '"of another time"'
+MIB = 2**20
+MERGE_PATCH = {"Content-Type": "application/merge-patch+json"}
+EMMA = {"title": "Emma", "author": "J. Austen", "year": 1815, "isbn": "0-14-143958-0", "genre": "Comedy"}
+
+each_method = pytest.mark.parametrize("method", ["PUT", "PATCH"])
+
+
+def require_change(api: httpx.Client, response: httpx.Response, before: dict[str, Any], **changes: Any) -> None:
+    """The response shows the book, with these changes of what was there before, and so does the address."""
+    isbn13 = {"isbn13": "9780141439587"} if changes.get("isbn") == EMMA["isbn"] else {}
+    expected = {**before, **changes, **isbn13, "version": before["version"] + 1}
+    assert response.json() == {**expected, "updated_at": response.json()["updated_at"]}
+    assert response.json()["updated_at"] > before["updated_at"]
+    read = api.get(f"{LIST_URL}/{before['id']}")
+    assert (read.json(), read.headers["ETag"]) == (response.json(), response.headers["ETag"])
+
+
+def test_a_changed_book_is_answered_whole_and_no_other_is_changed(
+    api: httpx.Client, stored_book: dict[str, Any], address: str
+) -> None:
+    other = api.post(LIST_URL, json=build_book()).json()
+    own_isbn = EMMA | {"isbn": stored_book["isbn"]}
+    first = api.put(address, json=own_isbn)
+    require_change(api, first, stored_book, **own_isbn)
+    require_change(api, api.put(address, json=EMMA), first.json(), **EMMA)
+    assert api.get(f"{LIST_URL}/{other['id']}").json() == other
+
+
+def test_a_merge_patch_changes_only_the_fields_present(
+    api: httpx.Client, stored_book: dict[str, Any], address: str
+) -> None:
+    before = stored_book
+    for name, value in {**EMMA, "available": False}.items():
+        response = api.patch(address, json={name: value}, headers=MERGE_PATCH)
+        require_change(api, response, before, **{name: value})
+        before = response.json()
+    for name in (*EMMA, "available"):
+        response = api.patch(address, json={name: None}, headers=MERGE_PATCH)
+        assert parse_error(response) == (422, "VALIDATION_ERROR", [name])
+
+
+def test_equal_values_are_no_change(api: httpx.Client, stored_book: dict[str, Any], address: str, etag: str) -> None:
+    # Other values of what only the library sets are ignored.
+    ignored = {"id": 77, "created_at": "2000", "isbn13": None, "version": 9, "updated_at": []}
+    own_values = {name: stored_book[name] for name in EMMA}
+    cases = [(method, body) for method in ("PUT", "PATCH") for body in (own_values, stored_book, own_values | ignored)]
+    parts: list[dict[str, Any]] = [{}, {"title": stored_book["title"]}, {"year": 1813.0}, ignored]
+    for method, body in [*cases, *(("PATCH", body) for body in parts)]:
+        response = api.request(method, address, json=body)
+        assert (response.json(), response.headers["ETag"]) == (stored_book, etag), (method, body)
+
+
+def test_a_replacement_names_each_missing_field_and_keeps_available_where_it_is_absent(
+    api: httpx.Client, address: str
+) -> None:
+    assert parse_error(api.put(address, json={"available": True})) == (422, "VALIDATION_ERROR", [*EMMA])
+    for available in (False, True):
+        assert api.put(address, json={**EMMA, "available": available}).json()["available"] is available
+        assert api.put(address, json=EMMA).json()["available"] is available
+
+
+@each_method
+def test_available_is_a_json_boolean(api: httpx.Client, stored_book: dict[str, Any], address: str, method: str) -> None:
+    values: list[object] = [None, 0, "true", []]
+    for value in values:
+        response = api.request(method, address, json={**EMMA, "available": value})
+        assert parse_error(response) == (422, "VALIDATION_ERROR", ["available"])
+    assert api.get(address).json() == stored_book
+
+
+@each_method
+def test_an_unknown_book_is_not_found_whatever_the_body(api: httpx.Client, address: str, method: str) -> None:
+    in_use = f'{{"isbn": "{api.get(address).json()["isbn"]}"}}'.encode()
+    for body in (b'{"year": 2000}', b'{"year": "1984"}', b"{", b"", b"[]", in_use):
+        response = api.request(method, UNKNOWN, content=body, headers={"If-Match": STALE})
+        assert parse_error(response) == (404, "NOT_FOUND", []), body
+
+
+def test_a_deleted_book_is_gone_and_no_other(api: httpx.Client, address: str) -> None:
+    other = api.post(LIST_URL, json=build_book()).json()
+    # The body is ignored.
+    response = api.request("DELETE", address, content=b"{", headers={"Content-Type": "text/plain"})
+    assert (response.status_code, response.content, "Content-Type" in response.headers) == (204, b"", False)
+    bodies = {"PUT": build_book(), "PATCH": {}}
+    responses = [api.request(method, address, json=bodies.get(method)) for method in ("GET", "PUT", "PATCH", "DELETE")]
+    responses.append(api.get(address.replace("/v2", "")))
+    assert [(response.status_code, "Book not found" in response.text) for response in responses] == [(404, True)] * 5
+    assert list_ids(api.get(LIST_URL)) == [other["id"]]
+
+
+def test_the_id_of_a_deleted_book_is_never_used_again_but_its_isbn_may_be(
+    api: httpx.Client, stored_book: dict[str, Any], address: str
+) -> None:
+    api.delete(address)
+    response = api.post(LIST_URL, json=build_book(isbn=stored_book["isbn"]))
+    assert (response.status_code, response.json()["id"] > stored_book["id"]) == (201, True)
+
+
+CHANGES = ("PUT", "PATCH")
+
+
+def test_every_response_with_a_book_has_its_strong_etag_which_is_never_used_again(api: httpx.Client) -> None:
+    creation = api.post(LIST_URL, json=build_book())
+    address = creation.headers["Location"]
+    tags = [creation.headers["ETag"]]
+    for method, body in (("PUT", EMMA), ("PATCH", {"year": 1}), ("PUT", EMMA), ("PATCH", {"year": 1})):
+        assert api.get(address).headers["ETag"] == tags[-1]
+        tags.append(api.request(method, address, json=body).headers["ETag"])
+    tags.append(api.post(LIST_URL, json=build_book()).headers["ETag"])
+    assert len(set(tags)) == 6
+    assert {tag[0] + tag[-1] for tag in tags} == {'""'}
+
+
+def test_the_book_a_client_has_is_not_sent_again(
+    api: httpx.Client, stored_book: dict[str, Any], address: str, etag: str
+) -> None:
+    for value in (etag, "*", f"{STALE}, {etag}", f"W/{etag}", f"W/{STALE}, W/{etag}", f"{etag},"):
+        response = api.get(address, headers={"If-None-Match": value})
+        assert (value, response.status_code, response.content, response.headers["ETag"]) == (value, 304, b"", etag)
+    for value in (STALE, f"W/{STALE}", "unquoted", ""):
+        response = api.get(address, headers={"If-None-Match": value})
+        assert (value, response.json(), response.headers["ETag"]) == (value, stored_book, etag)
+    # A change by the other version counts.
+    api.put(address.replace("/v2", ""), json={"title": "Emma"})
+    response = api.get(address, headers={"If-None-Match": etag})
+    assert (response.status_code, response.json()["title"], response.headers["ETag"] == etag) == (200, "Emma", False)
+
+
+@pytest.mark.parametrize("value", ["{etag}", "*", f"{STALE}, {{etag}}"])
+def test_a_book_in_the_state_asked_for_is_read_changed_and_deleted(api: httpx.Client, address: str, value: str) -> None:
+    for method in ("GET", *CHANGES, "DELETE"):
+        headers = {"If-Match": value.format(etag=api.get(address).headers["ETag"])}
+        body = {**EMMA, "genre": method} if method in CHANGES else None
+        response = api.request(method, address, json=body, headers=headers)
+        assert (method, response.status_code) == (method, 204 if method == "DELETE" else 200)
+    assert api.get(address).status_code == 404
+
+
+def test_a_book_in_another_state_is_left_alone(
+    api: httpx.Client, stored_book: dict[str, Any], address: str, etag: str
+) -> None:
+    stale = [STALE, f"W/{etag}", f"W/{etag}, {STALE}", "unquoted"]
+    cases = [(method, "If-Match", value) for method in ("GET", *CHANGES, "DELETE") for value in stale]
+    known = [etag, f"W/{etag}", "*"]
+    cases += [(method, "If-None-Match", value) for method in (*CHANGES, "DELETE") for value in known]
+    for method, name, value in cases:
+        response = api.request(method, address, json=EMMA if method in CHANGES else None, headers={name: value})
+        assert response.status_code == 412, (method, value)
+    assert api.get(address).json() == stored_book
+
+
+def test_the_state_before_a_change_is_refused_after_it(api: httpx.Client, address: str, etag: str) -> None:
+    first = api.patch(address, json={"year": 2000}, headers={"If-Match": etag})
+    second = api.patch(address, json={"year": 3000}, headers={"If-Match": etag})
+    third = api.put(address, json=EMMA, headers={"If-Match": first.headers["ETag"]})
+    assert [response.status_code for response in (first, second, third)] == [200, 412, 200]
+
+
+def test_the_two_versions_have_different_etags(api: httpx.Client, etag: str, address: str) -> None:
+    other_address = address.replace("/v2", "")
+    response = api.get(other_address, headers={"If-None-Match": etag})
+    assert (response.status_code, response.headers["ETag"] == etag) == (200, False)
+    assert api.get(other_address, headers={"Accept": "application/vnd.library.v2+json"}).headers["ETag"] == etag
