@@ -1,7 +1,7 @@
 """The texts of books as people type them, in a table of their own, which triggers of the book table keep.
 
 A trigger cannot fold as Python does. It enters the strictly folded texts, and marks those that can differ; the code
-that writes a book enters them loosely folded. So what older code writes is found, too, and folded later.
+that writes a book enters them loosely folded. Version 1 finds what older code writes at once; it is folded later.
 
 SQLite has a second index, of the books whose texts differ. The first one has the strictly folded texts, as before.
 """

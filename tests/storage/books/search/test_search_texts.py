@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from datetime import UTC, datetime
 from importlib import import_module
+from signal import SIGTERM
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,6 +14,7 @@ from django.db import connection, transaction
 
 from books.loose_folding import CHARACTERS, fold_loosely, split_words
 from books.models import Book, SearchText
+from books.operations import worker
 from books.search.matches import has_words
 from books.search.search_texts import count_differences, fold_search_texts
 from books.search.texts import find_strictly, find_words
@@ -157,12 +159,17 @@ def test_books_that_are_added_together_are_found(db: None, tmp_path: Any) -> Non
 
 @pytest.mark.unannounced
 @pytest.mark.unrecorded
-def test_what_older_code_writes_is_found_strictly_and_folded_later(db: None) -> None:
+def test_what_older_code_writes_is_found_strictly_and_folded_by_the_worker(
+    db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pk = create_book(title="Łódź")
     execute("UPDATE books_book SET title = 'Émile', title_folded = 'émile' WHERE id = %s", [pk])
     found = [finds(find_words([typed], "title")) for typed in ("émile", "emile", "lodz", "łódź")]
     assert (found, finds(find_strictly("ÉMILE", "title"))) == ([True, False, False, False], True)
-    fold_search_texts()
+    handlers: dict[int, Callable[[], None]] = {}
+    monkeypatch.setattr("signal.signal", handlers.__setitem__)
+    monkeypatch.setattr(worker, "refresh_summaries", lambda _: handlers[SIGTERM]())
+    worker.run(once=False, write_line=print)
     assert (finds(find_words(["emile"], "title")), count_differences()) == (True, 0)
 
 
