@@ -42,6 +42,9 @@ def write_results(job: Job, stream: BinaryIO, output: IO[bytes]) -> None:
         with translation.override(job["language"]):
             for result in READER_TASKS[job["task"]](job, stream):
                 output.write(encode_line("result", result))
+                if isinstance(result, int):
+                    # A sign of life does not wait for others.
+                    output.flush()
         line = encode_line("end")
     except UnreadableFile as error:
         line = encode_line("refused", show_undecodable(str(error)))

@@ -110,13 +110,14 @@ def test_who_stops_its_group_does_not_spoil_the_file(processes: "list[subprocess
 
 
 def test_it_ends_when_nobody_reads_what_it_found(processes: "list[subprocess.Popen[bytes]]") -> None:
-    """Also while it only counts: it writes a sign now and then."""
+    """Also while it only counts, which would take longer: it writes a sign now and then."""
     with TemporaryFile() as file:
-        file.write(HEADER + ROW * 500_000)
+        file.write(HEADER + ROW * 3_000_000)
         file.flush()
         job = {"task": "count", "encoding": "", "name": "", "format": "csv", "files": [], "language": "en"}
-        limits = {"cpu_seconds": 60, "memory_bytes": 2**31, "locale_paths": []}
+        limits = {"cpu_seconds": 2, "memory_bytes": 2**31, "locale_paths": []}
         with start_reader(json.dumps({**job, **limits}), file) as output:
+            assert output.readline() == STARTED
             output.close()
             assert processes[0].wait(60) == -signal.SIGPIPE
 
