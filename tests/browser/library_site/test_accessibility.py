@@ -157,7 +157,7 @@ def test_what_every_page_has(walk: Walk) -> None:
     walk.page.goto("/admin/")
     for index in range(walk.page.locator(".bar details.menu").count()):
         walk.page.evaluate(OPEN_MENU, index)
-        walk.check(f"menu {index} of the bar", "header")
+        walk.check(f"menu {index} of the bar", ".bar")
     walk.page.evaluate(OPEN_MENU, -1)
     for index in range(walk.page.locator("dialog").count()):
         walk.page.evaluate(OPEN_DIALOG, index)
