@@ -1,0 +1,243 @@
+"""`copy_library`: a library grows from SQLite to PostgreSQL, or goes back."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import httpx
+import pytest
+from django.apps import apps
+from django.contrib.auth.models import User
+from django.core import serializers
+from django.db import connection
+from django.utils import timezone
+
+from oauth.api_keys import create_key
+from tests.support.books import build_book
+from tests.support.endpoints import create_endpoint
+from tests.support.forked_commands import run_forked
+from tests.support.server import (
+    build_database_url,
+    copy_migrated_database,
+    create_database,
+    drop_database,
+    get_database_name,
+    is_sqlite,
+    run_command,
+    run_in_shell,
+)
+from tests.support.sql import fetch_all
+from tests.support.waiting import PROCESS_TIMEOUT
+from webhooks.models import Event
+
+# A row in each table has no event.
+pytestmark = [pytest.mark.usefixtures("transactional_db"), pytest.mark.unannounced]
+INSTALL = Path(__file__).parents[3] / "docs" / "operations" / "install.md"
+PATHS = ["/api/books", "/api/v2/books?q=ä&count=true", "/api/v2/changes", "/api/v2/webhooks"]
+# `migrate` registers the app of /docs anew, and the stream of events begins anew behind another PostgreSQL.
+NOT_COPIED = {"oauth2_provider.Application", "webhooks.Restoration"}
+VALUES = {
+    "BinaryField": b"\0\xff",
+    "BooleanField": True,
+    "DateTimeField": datetime(2026, 11, 23, 12, 0, 0, 1, UTC),
+    "FloatField": 0.1,
+    "GenericIPAddressField": "::1",
+    "JSONField": ["https://library.example"],
+    "UUIDField": UUID(int=1),
+}
+SPOIL_SQL = {
+    "sqlite": [
+        "CREATE TRIGGER spoil AFTER INSERT ON auth_user BEGIN UPDATE auth_user SET email = 'x' WHERE id = NEW.id; END"
+    ],
+    "postgresql": [
+        "CREATE FUNCTION spoil() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.email = ''x''; RETURN NEW; END'",
+        "CREATE TRIGGER spoil BEFORE INSERT ON auth_user FOR EACH ROW EXECUTE FUNCTION spoil()",
+    ],
+}
+
+
+@pytest.fixture
+def target_url(tmp_path: Path) -> Iterator[str]:
+    if is_sqlite():
+        yield f"sqlite:///{tmp_path / 'target.sqlite3'}"
+        return
+    name = create_database("CREATE DATABASE {}")
+    yield build_database_url(name)
+    drop_database(name)
+
+
+@pytest.fixture
+def source_url() -> str:
+    """The database of this test."""
+    name = str(connection.settings_dict["NAME"])
+    return f"sqlite:///{name}" if is_sqlite() else build_database_url(name)
+
+
+@contextmanager
+def use_database(url: str) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        connection.close()
+        patch.setitem(connection.settings_dict, "NAME", get_database_name(url))
+        try:
+            yield
+        finally:
+            connection.close()
+
+
+def fill_library(api: httpx.Client) -> None:
+    """Makes a book with a history, a deleted one with the last id, and a row in each other table."""
+    create_endpoint()
+    book = api.post("/api/v2/books", json=build_book(title="Ä\\n\t'")).json()
+    api.patch(f"/api/v2/books/{book['id']}", json={"available": False})
+    api.delete(f"/api/v2/books/{api.post('/api/v2/books', json=build_book(isbn='gone')).json()['id']}")
+    for model in apps.get_models(include_auto_created=True):
+        if not model._base_manager.exists():
+            fields = [field for field in model._meta.local_concrete_fields if field is not model._meta.auto_field]
+            model._base_manager.bulk_create([model(**{field.attname: choose_value(field) for field in fields})])
+
+
+def choose_value(field: Any) -> Any:
+    if field.remote_field:
+        return field.related_model._base_manager.values_list("pk", flat=True).first()
+    kind = field.get_internal_type()
+    return VALUES.get(kind, 1 if kind.endswith("IntegerField") else "1")
+
+
+def read_rows() -> dict[str, str]:
+    models = apps.get_models(include_auto_created=True)
+    rows = {model._meta.label: serializers.serialize("jsonl", model._base_manager.order_by("pk")) for model in models}
+    return {label: text for label, text in rows.items() if label not in NOT_COPIED}
+
+
+def test_a_copy_has_all_rows_answers_the_same_and_gives_no_id_again(
+    api: httpx.Client, tmp_path: Path, source_url: str, target_url: str
+) -> None:
+    fill_library(api)
+    _, key = create_key(
+        User.objects.create_superuser("reader"), "", frozenset(["read", "write", "webhooks"]), timezone.now()
+    )
+    api.headers["X-API-Key"] = key
+    Event.objects.update(transaction=0)
+    page = api.get("/api/v2/events?limit=2").json()
+    rows, answers = read_rows(), [api.get(path) for path in PATHS]
+    assert all(rows.values())
+    if is_sqlite():
+        run_command(os.environ | {"DATABASE_URL": target_url}, "copy_library", source_url)
+    else:
+        middle = f"sqlite:///{tmp_path / 'middle.sqlite3'}"
+        run_command(os.environ | {"DATABASE_URL": middle}, "copy_library", source_url)
+        run_command(os.environ | {"DATABASE_URL": target_url}, "copy_library", middle)
+    with use_database(target_url):
+        assert read_rows() == rows
+        assert [(answer.status_code, answer.content) for answer in answers] == [
+            (answer.status_code, answer.content) for answer in map(api.get, PATHS)
+        ]
+        assert {answer.status_code for answer in answers} == {200}
+        rest = api.get("/api/v2/events", params={"after": page["cursor"]})
+        assert rest.status_code == (200 if is_sqlite() else 410)
+        [newest] = fetch_all(target_url, "SELECT max(book_id) FROM books_change")
+        assert api.post("/api/v2/books", json=build_book(isbn="next")).json()["id"] > newest[0]
+
+
+def copy(source_url: str, target_url: str) -> str:
+    """Returns the error."""
+    run = run_forked(os.environ | {"DATABASE_URL": target_url}, "copy_library", source_url)
+    assert run.returncode == 1
+    return run.stderr
+
+
+# A copy runs more than 200 statements in its target.
+INTERRUPTED = """
+from itertools import count
+from django.core.management import CommandError, call_command
+from django.db import connection
+def interrupt(execute, *arguments):
+    if next(numbers) == place:
+        raise KeyboardInterrupt
+    return execute(*arguments)
+for place in range(1, 200, 20):
+    numbers = count(1)
+    try:
+        with connection.execute_wrapper(interrupt):
+            call_command("copy_library", "{}")
+    except CommandError as error:
+        print(error)
+    connection.close()
+"""
+
+
+def test_a_copy_that_is_interrupted_leaves_nothing_and_begins_again(
+    api: httpx.Client, source_url: str, target_url: str
+) -> None:
+    fill_library(api)
+    run_command(os.environ | {"DATABASE_URL": target_url}, "migrate", "-v0")
+    with use_database(target_url):
+        new = read_rows()
+    printed = run_in_shell(target_url, INTERRUPTED.replace("{}", source_url))
+    assert printed == "Nothing was copied; the same command begins again. It was interrupted.\n" * 10
+    with use_database(target_url):
+        assert read_rows() == new
+    run_command(os.environ | {"DATABASE_URL": target_url}, "copy_library", source_url)
+    with use_database(target_url):
+        assert read_rows() != new
+
+
+def test_what_cannot_be_copied_is_refused_and_named(api: httpx.Client, source_url: str, target_url: str) -> None:
+    assert "SOURCE_URL takes sqlite:///file or postgresql:" in copy("mysql://library@/library", target_url)
+    assert "There is no /nowhere/library.sqlite3." in copy("sqlite:////nowhere/library.sqlite3", target_url)
+    api.post("/api/v2/books", json=build_book())
+    assert re.search(r"DATABASE_URL is not empty: \w+ has rows", copy(source_url, source_url))
+
+
+def test_a_copy_that_differs_is_not_kept(api: httpx.Client, source_url: str, target_url: str) -> None:
+    fill_library(api)
+    run_command(os.environ | {"DATABASE_URL": target_url}, "migrate", "-v0")
+    for statement in SPOIL_SQL[connection.vendor]:
+        fetch_all(target_url, statement)
+    assert "Nothing was copied: auth_user differs from its source" in copy(source_url, target_url)
+    assert fetch_all(target_url, "SELECT count(*) FROM auth_user") == [(0,)]
+
+
+@pytest.mark.parametrize(
+    ("statement", "sentence"),
+    [
+        ("DELETE FROM django_migrations WHERE app = 'sessions'", "The source lacks sessions.0001_initial: bring it to"),
+        (
+            "INSERT INTO django_migrations (app, name, applied) VALUES ('books', '0999_later', '2026-01-01')",
+            "The source has books.0999_later, which is not in",
+        ),
+    ],
+)
+def test_a_source_of_another_release_is_refused(tmp_path: Path, target_url: str, statement: str, sentence: str) -> None:
+    (tmp_path / "source").mkdir()
+    with copy_migrated_database(tmp_path / "source") as url:
+        fetch_all(url, statement)
+        assert sentence in copy(url, target_url)
+
+
+@pytest.mark.skipif(is_sqlite(), reason="the document goes to PostgreSQL")
+def test_the_commands_of_the_document_take_a_library_to_postgresql(tmp_path: Path, target_url: str) -> None:
+    section = INSTALL.read_text().partition("### When SQLite is no longer enough")[2]
+    commands = section.partition("```bash\n")[2].partition("```")[0]
+    # Systemd is replaced, and `library` by what its script runs.
+    library = f'library() {{ (set -a; . {tmp_path}/environment; exec {sys.executable} manage.py "$@"); }}'
+    source = f"sqlite:///{tmp_path}/library.sqlite3"
+    run_command(os.environ | {"DATABASE_URL": source}, "migrate", "-v0")
+    for old, new in {
+        "/etc/library": str(tmp_path),
+        "/var/lib/library": str(tmp_path),
+        "postgresql://library:PASSWORD@/library": target_url,
+    }.items():
+        commands = commands.replace(old, new)
+    (tmp_path / "environment").write_text(f"DATABASE_URL={source}\n")
+    script = f"set -e; systemctl() {{ :; }}; {library}; {commands}"
+    run = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=False, timeout=PROCESS_TIMEOUT)
+    assert run.returncode == 0, run.stderr
+    assert "Copied and compared " in run.stdout
