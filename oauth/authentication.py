@@ -10,13 +10,12 @@ from typing import Any, cast
 from django.contrib.auth.models import User
 from django.utils import timezone
 from rest_framework.authentication import BaseAuthentication
-from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 
-from library_site.api.shipped import remember, shipped_views
+from library_site.api.shipped import remember
 from oauth import api_keys
 from oauth.credentials import Credential, InvalidCredential, build_challenge
-from oauth.scopes import DEFAULT_SCOPE, PERMISSIONS, PermissionSet, Rights, list_asked
+from oauth.scopes import PERMISSIONS, PermissionSet, Rights
 from oauth.tokens import access_tokens, revocations
 
 MISPLACED_KEY = "This is the form of an API key, which belongs into the header X-API-Key"
@@ -45,23 +44,15 @@ class APIKeyAuthentication(BaseAuthentication):
         """Raises InvalidCredential."""
         if "HTTP_X_API_KEY" not in request.META:
             return None
-        credential = authenticate_key(request.META, list_asked_by(request))
+        credential = authenticate_key(request.META, PERMISSIONS)
         return build_user(cast("int", credential.user_id)), credential
-
-
-def list_asked_by(request: Request) -> PermissionSet:
-    """Returns the permissions to look up with a key: of what ships, a view says what a read needs."""
-    match, view = request.resolver_match, request.parser_context.get("view")
-    if request.method not in SAFE_METHODS or match is None or match.func not in shipped_views:
-        return PERMISSIONS
-    declared = cast("Any", view).required_permissions.get(cast("Any", view).action, ())
-    return list_asked(getattr(view, "scope", DEFAULT_SCOPE)).union(declared)
 
 
 def find_credential(environ: Mapping[str, Any], asked: PermissionSet) -> Credential | None:
     """Returns the credential in the headers of a request, or None. Raises InvalidCredential.
 
-    For a key, only the permissions `asked` are looked up: more would take longer.
+    For a key, only the permissions `asked` are looked up, which takes less time. So it has only the scopes that
+    they cover: it is for the compiled path, where nobody else sees it.
     """
     if (token := find_bearer(environ)) is not None:
         return authenticate_bearer(environ, token)

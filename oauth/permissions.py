@@ -171,8 +171,8 @@ def has_permissions(credential: Credential, permissions: PermissionSet) -> bool:
     """Whether the user has the permissions. An app that acts for nobody has its scopes alone."""
     if credential.user_id is None or permissions <= credential.permissions:
         return True
-    # Tokens do not have those of models beside ours, and keys not those that their request seldom needs.
-    unknown = permissions - (credential.permissions if credential.key else PERMISSIONS)
+    # Credentials do not have those of models beside ours.
+    unknown = permissions - PERMISSIONS
     return permissions - unknown <= credential.permissions and not list_missing(credential, unknown)
 
 

@@ -15,6 +15,7 @@ from library_site.api.compiled_path import build_security_headers, has_shipped_m
 from library_site.http.pages import for_pages
 from tests.support.applications import open_client
 from tests.support.books import build_book
+from tests.support.oauth_flows import create_key_header, create_user
 
 MODULE = __name__
 GetResponse = Callable[[HttpRequest], HttpResponse]
@@ -41,6 +42,15 @@ class Nurse(Middleware):
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse:
         return HttpResponse(f"{type(error).__name__}: {error}".encode(), status=503)
+
+
+class Witness(Middleware):
+    """Tells what the credential of a request may do."""
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response, credential = self.get_response(request), vars(request)["auth"]
+        response["X-Rights"] = " ".join([*sorted(credential.scopes), *credential.permissions])
+        return response
 
 
 @pytest.fixture
@@ -79,6 +89,12 @@ def test_process_exception_answers_a_failure(install: Install, monkeypatch: pyte
     client = install(Nurse)
     monkeypatch.setattr("library_site.api.viewsets.APIViewSet.initial", fail)
     assert (client.get("/api/books").status_code, client.get("/api/books").text) == (503, "LookupError: no room")
+
+
+@pytest.mark.parametrize("address", ["/api/books", "/api/v2/books"])
+def test_it_sees_all_that_the_key_of_a_read_may_do(install: Install, address: str) -> None:
+    key = create_key_header(create_user("ann", ["books.change_book"]))
+    assert install(Witness).get(address, headers=key).headers["X-Rights"] == "read write books.change_book"
 
 
 def test_any_other_middleware_turns_the_compiled_path_off(settings: Settings) -> None:
