@@ -159,12 +159,8 @@ def require_permission(
     if credential is None:
         if scope is None or not is_open_to_anonymous(scope):
             raise NotAuthenticated
-    elif not has_scope(credential, scope) or not has_permissions(credential, permissions):
+    elif (scope and scope not in credential.scopes) or not has_permissions(credential, permissions):
         raise build_refusal(credential, scope, permissions)
-
-
-def has_scope(credential: Credential, scope: str | None) -> bool:
-    return scope is None or scope in credential.scopes
 
 
 def has_permissions(credential: Credential, permissions: PermissionSet) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import takewhile
 from types import SimpleNamespace
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from django.core.exceptions import EmptyResultSet, FullResultSet
 from django.db.models import F, QuerySet
@@ -18,7 +18,7 @@ from django.utils import timezone
 from books.api import filters
 from books.api.exports import choose_format
 from books.api.pagination import KeysetPage
-from books.history.actors import ActorRef, get_or_create_actor
+from books.history.actors import get_or_create_actor
 from books.models import Book
 from books.read_model import BookEncoder, Column, find_encoder, has_only_conditions
 from books.search.texts import TextCondition
@@ -39,7 +39,7 @@ from oauth.api_keys import find_key_and_rows
 from oauth.authentication import APIKeyAuthentication, BearerAuthentication, find_credential
 from oauth.credentials import Credential
 from oauth.permissions import LibraryAccess, get_required_scope, require_permission
-from oauth.scopes import PermissionSet, list_asked
+from oauth.scopes import list_asked
 from oauth.throttling import CallerThrottle, count_request
 
 # By route, the paths that are compiled. The id must fit into the column.
@@ -81,19 +81,6 @@ def declares_shipped_parts(view: Any) -> bool:
     )
 
 
-class Requirement(NamedTuple):
-    """What LibraryAccess asks for an action, and the permissions that tell whether a key has it."""
-
-    scope: str
-    permissions: PermissionSet
-    asked: PermissionSet
-
-
-def build_requirement(view: Any, action: str, method: str) -> Requirement:
-    scope, permissions = get_required_scope(method), frozenset(view.required_permissions[action])
-    return Requirement(scope, permissions, permissions | list_asked(scope))
-
-
 class CompiledBooks:
     """Does what a viewset does in its hooks."""
 
@@ -101,15 +88,20 @@ class CompiledBooks:
         self.view_class = view
         self.representation = cast("BookEncoder", find_encoder(view.serializer_class))
         self.filters = cast("Mapping[str, Any]", filters.get_filters(view.filterset_class))
-        self.requirements = {action: build_requirement(view, action, method) for action, method in METHODS.items()}
-        actions = {"create", "update", "partial_update"} & view.body_serializers.keys()
-        self.decoders = {action: make_decoder(view.body_serializers[action]) for action in actions}
+        # What LibraryAccess asks for an action.
+        self.requirements = {
+            action: (get_required_scope(method), frozenset(view.required_permissions[action]))
+            for action, method in METHODS.items()
+        }
+        self.decoders = {
+            action: make_decoder(serializer)
+            for action, serializer in view.body_serializers.items()
+            if action in METHODS
+        }
 
     def list_responders(self) -> dict[str, Any]:
         """Returns a responder for each action. It takes a CompiledRequest and returns a CompiledResponse, or None."""
-        writes: dict[str, Any] = {action: partial(self.change_book, action) for action in self.decoders}
-        if "create" in writes:
-            writes["create"] = self.create_book
+        writes = {action: partial(self.write_book, action) for action in self.decoders}
         return {"list": self.list_books, "retrieve": self.read_book, **writes}
 
     def prepare_view(self, action: str, request: CompiledRequest) -> tuple[Any, BookEncoder]:
@@ -154,9 +146,10 @@ class CompiledBooks:
         statement, pk = build_book_statement(representation), int(request.argument)
         credential: Credential | None
         if "HTTP_X_API_KEY" in request.environ and "HTTP_AUTHORIZATION" not in request.environ:
-            text, requirement = request.environ["HTTP_X_API_KEY"], self.requirements["retrieve"]
-            credential, rows = find_key_and_rows(text, timezone.now(), requirement.asked, statement, (pk,))
-            require_permission(credential, requirement.scope, requirement.permissions)
+            text, (scope, permissions) = request.environ["HTTP_X_API_KEY"], self.requirements["retrieve"]
+            asked = permissions | list_asked(scope)
+            credential, rows = find_key_and_rows(text, timezone.now(), asked, statement, (pk,))
+            require_permission(credential, scope, permissions)
         else:
             credential, rows = self.authorize("retrieve", request), statement.fetch_all((pk,))
         if rows:
@@ -171,23 +164,8 @@ class CompiledBooks:
         body = b"" if is_known else encode_json(representation.to_structs(rows)[0])
         return CompiledResponse(200 if body else 304, {"ETag": etag}, body)
 
-    def create_book(self, request: CompiledRequest) -> CompiledResponse | None:
-        if not (write := self.begin_write("create", request)):
-            return None
-        view, values, actor = write
-        book = changes.create_book(values, actor, timezone.now())
-        return self.show(view, book, 201, Location=f"{request.choice.version.home}/books/{book.id}")
-
-    def change_book(self, action: str, request: CompiledRequest) -> CompiledResponse | None:
-        if not (write := self.begin_write(action, request)):
-            return None
-        view, values, actor = write
-        conditions = Conditions.from_environ(request.environ)
-        check = None if conditions == NO_CONDITIONS else lambda book: conditions.require_state(view.make_etag(book))
-        return self.show(view, changes.change_book(int(request.argument), values, check, actor, timezone.now()), 200)
-
-    def begin_write(self, action: str, request: CompiledRequest) -> tuple[Any, Mapping[str, Any], ActorRef] | None:
-        """Returns the view, the values and the actor, or None if Django must parse the query or the body."""
+    def write_book(self, action: str, request: CompiledRequest) -> CompiledResponse | None:
+        """Returns None if Django must parse the query or the body."""
         body = None if request.query.query_params else request.read_body()
         values = None if body is None else self.decoders[action](body)
         if values is None:
@@ -197,18 +175,24 @@ class CompiledBooks:
             return None
         request.is_final = True
         view, _ = self.prepare_view(action, request)
-        return view, values, get_or_create_actor(view.request.version, credential=credential)
+        actor, now = get_or_create_actor(view.request.version, credential=credential), timezone.now()
+        if action == "create":
+            book = changes.create_book(values, actor, now)
+            status, headers = 201, {"Location": f"{request.choice.version.home}/books/{book.id}"}
+        else:
+            conditions = Conditions.from_environ(request.environ)
+            check = None if conditions == NO_CONDITIONS else lambda book: conditions.require_state(view.make_etag(book))
+            book = changes.change_book(int(request.argument), values, check, actor, now)
+            status, headers = 200, {}
+        body = encode_json(self.representation.to_struct(book))
+        return CompiledResponse(status, {"ETag": view.make_etag(book), **headers}, body)
 
     def authorize(self, action: str, request: CompiledRequest) -> Credential | None:
         """Raises AuthenticationFailed, NotAuthenticated, PermissionDenied. Django renders them."""
-        requirement = self.requirements[action]
-        credential = find_credential(request.environ, requirement.asked)
-        require_permission(credential, requirement.scope, requirement.permissions)
+        scope, permissions = self.requirements[action]
+        credential = find_credential(request.environ, permissions | list_asked(scope))
+        require_permission(credential, scope, permissions)
         return credential
-
-    def show(self, view: Any, book: Any, status: int, **headers: str) -> CompiledResponse:
-        body = encode_json(self.representation.to_struct(book))
-        return CompiledResponse(status, {"ETag": view.make_etag(book), **headers}, body)
 
 
 def is_within_limit(request: CompiledRequest, credential: Credential | None) -> bool:

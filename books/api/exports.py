@@ -1,7 +1,7 @@
 """Exports the list of books as a file: all books that match the filters, in a format from the Accept header."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from operator import itemgetter
 
 from django.db.models import QuerySet
 from django.http import HttpResponse
@@ -17,31 +17,24 @@ JSON_TYPES = ("application/json", "application/vnd.library")
 WILDCARDS = ("*/*", "application/*", "text/*")
 
 
-class MediaRange(NamedTuple):
-    """A part of an Accept header (RFC 9110, 12.5.1)."""
-
-    name: str
-    weight: float
-
-
 def choose_format(accept: str) -> Format | None:
     """Returns the format that the Accept header prefers to JSON, or None. A wildcard alone selects no format."""
     ranges = list(iter_media_ranges(accept))
-    named_ranges = [media_range for media_range in ranges if media_range.name in STREAMED_FORMATS]
+    named_ranges = [(weight, name) for name, weight in ranges if name in STREAMED_FORMATS]
     if not named_ranges:
         return None
-    best = max(named_ranges, key=lambda media_range: media_range.weight)
+    best_weight, best = max(named_ranges, key=itemgetter(0))
     json_weight = max((weight for name, weight in ranges if name.startswith(JSON_TYPES)), default=0.0)
     wildcard_weight = max((weight for name, weight in ranges if name in WILDCARDS), default=0.0)
-    is_preferred = best.weight > json_weight and best.weight >= wildcard_weight
-    return STREAMED_FORMATS[best.name] if is_preferred else None
+    return STREAMED_FORMATS[best] if best_weight > json_weight and best_weight >= wildcard_weight else None
 
 
-def iter_media_ranges(accept: str) -> Iterator[MediaRange]:
+def iter_media_ranges(accept: str) -> Iterator[tuple[str, float]]:
+    """Yields the parts of an Accept header with their weights (RFC 9110, 12.5.1)."""
     for part in accept.lower().split(","):
         name, *parameters = (piece.strip() for piece in part.split(";"))
         weights = [parameter[2:] for parameter in parameters if parameter.startswith("q=")]
-        yield MediaRange(name, parse_weight(weights[0]) if weights else 1.0)
+        yield name, parse_weight(weights[0]) if weights else 1.0
 
 
 def parse_weight(text: str) -> float:

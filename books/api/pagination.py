@@ -1,6 +1,7 @@
 """Keyset pagination: a cursor contains the sort key of a book instead of an offset, so every page costs the same."""
 
 from collections.abc import Iterator, Mapping
+from operator import itemgetter
 from typing import Any
 
 from django.conf import settings
@@ -137,7 +138,7 @@ class KeysetPage:
     def cut(self, rows: list[Row]) -> list[Row]:
         """Returns the rows of the page, in the order of the list."""
         limit = (self.books.query.high_mark or 0) - 1
-        page = link_pages(cut_page(rows, limit, self.start, get_row_key), self.start, self.descending)
+        page = link_pages(cut_page(rows, limit, self.start, itemgetter(slice(-2, None))), self.start, self.descending)
         self.previous_key, self.next_key = page.previous_key, page.next_key
         return page.rows
 
@@ -149,7 +150,3 @@ def read_sort_parameter(query: Request | Query) -> tuple[str, FieldErrors]:
     if sort.removeprefix("-") in SORT_ORDERS:
         return sort, {}
     return "id", {"sort": [ErrorDetail(f"It is one of {', '.join(SORT_ORDERS)}, perhaps behind a minus.", code="enum")]}
-
-
-def get_row_key(row: Row) -> Key:
-    return row[-2:]

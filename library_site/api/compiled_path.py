@@ -159,9 +159,9 @@ def wrap_handler(handler: "WSGIApplication") -> "WSGIApplication":
         if response is None:
             environ |= conditions
             return handler(environ, start_response)
-        status, headers, body = response
+        status, own_headers, body = response
         # In the order of our middleware.
-        headers |= security_headers[is_secure]
+        headers = {**own_headers, **environ.get(RATE_LIMIT_KEY, NO_LIMIT)[0], **security_headers[is_secure]}
         if body:
             headers["Content-Length"] = str(len(body))
         add_version_headers(headers, choice, latest)
@@ -254,10 +254,8 @@ def is_allowed_host(host: str, allowed_hosts: tuple[str, ...]) -> bool:
     return True
 
 
-def respond(route: CompiledRoute, request: CompiledRequest) -> tuple[int, dict[str, str], bytes] | None:
-    """Returns status, headers and body, or None if Django must handle the request: it renders the error, or tries
-    again.
-    """
+def respond(route: CompiledRoute, request: CompiledRequest) -> CompiledResponse | None:
+    """Returns None if Django must handle the request: it renders the error, or tries again."""
     try:
         response = route.respond(request)
     except Exception as error:
@@ -270,35 +268,24 @@ def respond(route: CompiledRoute, request: CompiledRequest) -> tuple[int, dict[s
         return None
     if response is None:
         return None
-    status, headers, body = response
-    headers = {**headers, "Allow": route.allow, **request.environ.get(RATE_LIMIT_KEY, NO_LIMIT)[0]}
-    return status, {"Content-Type": JSON_TYPE, **headers} if body else headers, body
+    content_type = {"Content-Type": JSON_TYPE} if response.body else {}
+    return response._replace(headers={**content_type, **response.headers, "Allow": route.allow})
 
 
-def answer_error(request: CompiledRequest, error: Exception) -> tuple[int, dict[str, str], bytes]:
-    """Returns the response to an error that has happened already."""
+def answer_error(request: CompiledRequest, error: Exception) -> CompiledResponse:
+    """Returns the response of the view to an error that has happened already, or Django's if the view has none."""
     django_request = LibraryRequest(request.environ)
+    response: HttpResponse
     move_request(django_request, request.query.path)
     if isinstance(error, BODY_REFUSALS):
         # As BodyMiddleware does, before any view.
         response = render_content(django_request, error.get_content(django_request))
     else:
-        response = fail_in_view(django_request, error)
-    return (
-        response.status_code,
-        {**response.headers, **request.environ.get(RATE_LIMIT_KEY, NO_LIMIT)[0]},
-        response.content,
-    )
-
-
-def fail_in_view(request: HttpRequest, error: Exception) -> HttpResponse:
-    """Returns the response of the view to an error, or Django's if the view has none."""
-    match: Any = resolve(request.path_info)
-    request.resolver_match = match
-    view = match.func.cls.as_view(match.func.actions, error=error)
-    response: HttpResponse
-    try:
-        response = view(request, *match.args, **match.kwargs)
-    except Exception as unanswered:
-        response = response_for_exception(request, unanswered)
-    return response
+        match = cast("Any", resolve(django_request.path_info))
+        django_request.resolver_match = match
+        view = match.func.cls.as_view(match.func.actions, error=error)
+        try:
+            response = view(django_request, *match.args, **match.kwargs)
+        except Exception as unanswered:
+            response = response_for_exception(django_request, unanswered)
+    return CompiledResponse(response.status_code, response.headers, response.content)

@@ -32,9 +32,7 @@ class Conditions(NamedTuple):
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, Any]) -> "Conditions":
-        if "HTTP_IF_MATCH" in environ or "HTTP_IF_NONE_MATCH" in environ:
-            return cls(environ.get("HTTP_IF_MATCH"), environ.get("HTTP_IF_NONE_MATCH"))
-        return NO_CONDITIONS
+        return cls(environ.get("HTTP_IF_MATCH"), environ.get("HTTP_IF_NONE_MATCH"))
 
     def is_not_modified(self, etag: str) -> bool:
         """Whether If-None-Match contains this ETag. Raises PreconditionFailed if If-Match does not contain it."""

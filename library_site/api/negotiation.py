@@ -49,7 +49,7 @@ class JSONNegotiation(DefaultContentNegotiation):
     def select_parser(self, request: Request, parsers: Iterable[BaseParser]) -> BaseParser | None:
         """Uses the first parser for a body without a Content-Type (RFC 9110, 8.3).
 
-        Raises PayloadTooLarge, CompressedBody.
+        Raises PayloadTooLarge, ContentCodingRefused.
         """
         limit = get_body_limit(request.META)
         if int(request.META.get("CONTENT_LENGTH") or 0) > limit:

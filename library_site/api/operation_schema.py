@@ -120,7 +120,7 @@ class OperationSchema(AutoSchema):
         responses: dict[int, Any] = {wording.status: self.build_success(wording)}
         if view.action == "list" and view.pagination_class:
             responses |= INVALID_LIMIT
-        if view.has_conditions and self.names_row():
+        if view.has_conditions and "{" in self.path:
             if view.action == "retrieve":
                 responses[304] = NOT_MODIFIED
             responses |= document_state(view.noun)
@@ -140,14 +140,11 @@ class OperationSchema(AutoSchema):
             return bool(self.view.action == "list")
         return bool(super()._is_list_view(serializer))
 
-    def names_row(self) -> bool:
-        return "{" in self.path
-
     def get_action_errors(self) -> Iterator[ErrorDocument]:
         """Returns the errors that the action declares, and 404 if the path has an id."""
         view = self.view
         yield from getattr(getattr(view, str(getattr(view, "action", "")), None), "error_documents", ())
-        if getattr(view, "noun", "") and self.names_row():
+        if getattr(view, "noun", "") and "{" in self.path:
             yield from (
                 document_error(view.not_found).values()
                 if view.not_found

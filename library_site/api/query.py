@@ -122,8 +122,13 @@ def read_integer(
     if text is None:
         return default, {}
     number = parse_integer(text)
-    error = find_bound_error(number, minimum, maximum)
-    return number or 0, {name: [error]} if error else {}
+    if number is None:
+        return 0, {name: [INVALID_INTEGER]}
+    if number < minimum:
+        return number, {name: [ErrorDetail(f"Input should be greater than or equal to {minimum}.", "min_value")]}
+    if maximum is not None and number > maximum:
+        return number, {name: [ErrorDetail(f"Input should be less than or equal to {maximum}.", "max_value")]}
+    return number, {}
 
 
 def read_limit(query: Query | Request) -> tuple[int, FieldErrors]:
@@ -142,13 +147,3 @@ def read_cursor(
         return decode(text), {}
     except ValueError:
         return None, {name: [ErrorDetail(message, code="cursor")]}
-
-
-def find_bound_error(number: int | None, minimum: int, maximum: int | None) -> ErrorDetail | None:
-    if number is None:
-        return INVALID_INTEGER
-    if number < minimum:
-        return ErrorDetail(f"Input should be greater than or equal to {minimum}.", code="min_value")
-    if maximum is not None and number > maximum:
-        return ErrorDetail(f"Input should be less than or equal to {maximum}.", code="max_value")
-    return None

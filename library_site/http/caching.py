@@ -18,14 +18,10 @@ def set_caching(headers: MutableMapping[str, str], environ: Mapping[str, Any], i
     """Sets Cache-Control and Vary of the responses of the API, and of those to a request with a credential."""
     names = [name for key, name in CREDENTIAL_HEADERS.items() if key in environ]
     if is_api or names:
-        headers["Cache-Control"] = build_cache_control(headers.get("Cache-Control", ""), is_api, bool(names))
+        # A view may have set its own, such as no-store.
+        own = headers.get("Cache-Control") or (API_CACHE_CONTROL if is_api else "")
+        headers["Cache-Control"] = PRIVATE_FORMS.get(own, own) if names else own
         add_vary(headers, API_VARY if is_api else names)
-
-
-def build_cache_control(own: str, is_api: bool, has_credential: bool) -> str:
-    """Returns the Cache-Control of a response, whose view may have set its `own`, such as no-store."""
-    cache_control = own or (API_CACHE_CONTROL if is_api else "")
-    return PRIVATE_FORMS.get(cache_control, cache_control) if has_credential else cache_control
 
 
 def add_vary(headers: MutableMapping[str, str], names: Iterable[str]) -> None:

@@ -85,13 +85,13 @@ class UnsupportedVersion(APIException):
 def detail_format(content: ErrorContent, request_id: str) -> tuple[int, dict[str, Any]]:
     """Version 1: a message, or a list of errors, always with status 422."""
     if content.status in (400, 422) and content.errors:
-        return 422, {"detail": [format_field_error(error) for error in content.errors]}
+        return 422, {
+            "detail": [
+                {"loc": [place, *filter(None, [field])], "msg": message, "type": FIELD_ERROR_TYPES.get(code, code)}
+                for place, field, message, code in content.errors
+            ]
+        }
     return content.status, {"detail": content.message}
-
-
-def format_field_error(error: FieldError) -> dict[str, Any]:
-    location = [error.place, error.field] if error.field else [error.place]
-    return {"loc": location, "msg": error.message, "type": FIELD_ERROR_TYPES.get(error.code, error.code)}
 
 
 def oauth_format(content: ErrorContent, request_id: str) -> tuple[int, dict[str, Any]]:
@@ -186,7 +186,11 @@ def build_field_error(place: str, field: str, error: Any) -> FieldError:
 
 def render_content(request: HttpRequest | Request, content: ErrorContent) -> HttpResponse:
     """Renders a page for a browser at an address for people, and JSON otherwise. Every 503 has Retry-After."""
-    response = render_error_page(request, content) if prefers_page(request) else render_json(request, content)
+    if prefers_page(request):
+        response = render_error_page(request, content)
+    else:
+        status, body = select_format(request)(content, current_request_id.get())
+        response = HttpResponse(JSONRenderer().render(body), "application/json", status)
     if not is_program_path(request.path_info):
         patch_vary_headers(response, ["Accept"])
     if response.status_code == 503:
@@ -194,11 +198,6 @@ def render_content(request: HttpRequest | Request, content: ErrorContent) -> Htt
     for name, value in content.headers.items():
         response[name] = value
     return response
-
-
-def render_json(request: HttpRequest | Request, content: ErrorContent) -> HttpResponse:
-    status, body = select_format(request)(content, current_request_id.get())
-    return HttpResponse(JSONRenderer().render(body), "application/json", status)
 
 
 def select_format(request: HttpRequest | Request) -> ErrorFormat:

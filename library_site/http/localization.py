@@ -31,7 +31,8 @@ def localize_pages(get_response: Callable[[HttpRequest], HttpResponse]) -> Calla
         try:
             # The cookie's, or else the one that the browser prefers (RFC 9110, 12.5.4).
             translation.activate(translation.get_language_from_request(request))
-            timezone.activate(find_zone(request) or timezone.get_default_timezone())
+            zone = request.COOKIES.get(ZONE_COOKIE, "")
+            timezone.activate(ReaderZone(zone) if zone in list_zones() else timezone.get_default_timezone())
             return finish_response(request, get_response(request))
         finally:
             translation.deactivate()
@@ -51,11 +52,6 @@ class ReaderZone(ZoneInfo):
             return super().fromutc(dt)
         except OverflowError:
             return dt
-
-
-def find_zone(request: HttpRequest) -> ZoneInfo | None:
-    name = request.COOKIES.get(ZONE_COOKIE, "")
-    return ReaderZone(name) if name in list_zones() else None
 
 
 @cache

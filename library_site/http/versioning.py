@@ -33,11 +33,6 @@ class VersionChoice(NamedTuple):
     media_type: str = ""
     refusal: str = ""
 
-    @property
-    def body_limit(self) -> int | None:
-        """The largest body in bytes, or None where it is DATA_UPLOAD_MAX_MEMORY_SIZE."""
-        return self.version.body_limits.get(self.path.removesuffix("/"))
-
 
 def find_version(environ: Mapping[str, Any]) -> Version | None:
     return environ[VERSION_KEY].version if VERSION_KEY in environ else None
@@ -57,7 +52,8 @@ def add_version_headers(headers: MutableMapping[str, str], choice: VersionChoice
     if choice.media_type and headers.get("Content-Type") == "application/json":
         headers["Content-Type"] = choice.media_type
     if choice.version.lifecycle.deprecated_on and not choice.refusal:
-        for name, value in choice.version.build_headers(choice.path, latest):
+        successor = f"{latest.home}{choice.path}" if latest is not choice.version else ""
+        for name, value in choice.version.lifecycle.build_headers(choice.version.number, successor):
             headers[name] = f"{headers[name]}, {value}" if name in headers else value
 
 

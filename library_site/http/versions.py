@@ -39,24 +39,19 @@ class Lifecycle:
         """
         if not self.deprecated_on:
             return []
-        successor_url = successor and f"{settings.PUBLIC_URL}{quote(successor)}"
         urls = {
             "deprecation": self.migration_url,
             "describedby": self.changelog_url,
-            "successor-version": successor_url,
+            "successor-version": successor and f"{settings.PUBLIC_URL}{quote(successor)}",
         }
-        links = ", ".join(f'<{url}>; rel="{relation}"' for relation, url in urls.items() if url)
-        sunset = [("Sunset", http_date(self.sunset_on.timestamp()))] if self.sunset_on else []
-        return [
+        end = f" and ends on {self.sunset_on:%Y-%m-%d}" if self.sunset_on else ""
+        headers = [
             ("Deprecation", f"@{int(self.deprecated_on.timestamp())}"),
-            *sunset,
-            *([("Link", links)] if links else []),
-            ("Warning", f'299 - "{self.describe(number)}"'),
+            ("Sunset", http_date(self.sunset_on.timestamp()) if self.sunset_on else ""),
+            ("Link", ", ".join(f'<{url}>; rel="{relation}"' for relation, url in urls.items() if url)),
+            ("Warning", f'299 - "Version {number} is deprecated from {self.deprecated_on:%Y-%m-%d} on{end}"'),
         ]
-
-    def describe(self, number: int) -> str:
-        sunset = f" and ends on {self.sunset_on:%Y-%m-%d}" if self.sunset_on else ""
-        return f"Version {number} is deprecated from {self.deprecated_on:%Y-%m-%d} on{sunset}"
+        return [(name, value) for name, value in headers if value]
 
 
 @dataclass(frozen=True)
@@ -88,17 +83,12 @@ class Version:
 
     def compile_routes(self) -> Sequence[Any]:
         """Only its first module can have compiled routes: an address before them could hide theirs."""
-        compile_routes = getattr(self.modules[0], "compiled_routes", list)
-        routes: Sequence[Any] = compile_routes()
+        routes: Sequence[Any] = getattr(self.modules[0], "compiled_routes", list)()
         return routes
 
     @cached_property
     def body_limits(self) -> Mapping[str, int]:
         return {path: limit for module in self.modules for path, limit in getattr(module, "body_limits", {}).items()}
-
-    def build_headers(self, path: str, latest: "Version") -> Headers:
-        """The headers of its lifecycle for a response to this path below its home."""
-        return self.lifecycle.build_headers(self.number, f"{latest.home}{path}" if latest is not self else "")
 
 
 @cache

@@ -55,7 +55,9 @@ class SkipLimitPagination(LimitOffsetPagination):
         offset, limit = self.offset or 0, self.limit or 0
         if offset > BIGINT_MAX:
             return queryset.none()
-        if offset > DEEP_OFFSET and is_whole_list(queryset):
+        query = queryset.query
+        is_by_id = not query.where and query.order_by == ("pk",) and query.standard_ordering
+        if offset > DEEP_OFFSET and is_by_id and has_only_conditions(queryset):
             # PostgreSQL skips the books before the page by reading only the index.
             return queryset.filter(pk__gte=queryset.values("pk")[offset : offset + 1])[:limit]
         return queryset[offset : offset + limit]
@@ -73,9 +75,3 @@ class SkipLimitPagination(LimitOffsetPagination):
             query_parameter("skip", skip, "Number of records to skip."),
             query_parameter("limit", limit, "Maximum number of records returned."),
         ]
-
-
-def is_whole_list(books: QuerySet[Any]) -> bool:
-    """Whether these are all books in the order of their ids."""
-    query = books.query
-    return has_only_conditions(books) and not query.where and query.order_by == ("pk",) and query.standard_ordering

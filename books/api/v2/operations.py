@@ -181,12 +181,6 @@ def represent_operations(operations: Sequence[Operation]) -> Any:
 
 
 def describe_preview(encoder: BookEncoder, preview: Preview) -> dict[str, Any]:
-    samples = [
-        {
-            "id": sample.id,
-            "before": encoder.show_stored(sample.before),
-            "after": encoder.show_stored(sample.after),
-        }
-        for sample in preview.samples
-    ]
+    show = encoder.show_stored
+    samples = [{"id": one.id, "before": show(one.before), "after": show(one.after)} for one in preview.samples]
     return {"matched": preview.matched, "would_change": preview.would_change, "samples": samples}

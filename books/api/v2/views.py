@@ -142,11 +142,19 @@ class BookViewSetV2(BookViewSet):
 
     @document_restore
     def restore(self, request: Request, book_id: str) -> Any:
-        """Brings a deleted book back, if it is then one of the books that the view shows. Raises BookNotFound."""
+        """Brings a deleted book back, if it is then one of the books that the view shows.
+
+        Raises BookNotFound, BookExists, and PreconditionFailed: a deleted book has no state that If-Match could match.
+        """
         pk = self.parse_book_id()
         require_known_book(pk)
         self.check_query(request)
-        self.require_deleted(pk)
+        self.require_shown(pk)
+        if there := select_book(pk):
+            self.require_state(there)
+            raise changes.BookExists
+        if get_conditions(request).if_match is not None:
+            raise PreconditionFailed
         with transaction.atomic():
             book = build_instance(changes.restore_book(pk, self.get_actor(), timezone.now()))
             self.require_shown(pk)
@@ -155,17 +163,6 @@ class BookViewSetV2(BookViewSet):
     def has_state(self) -> bool:
         """A deleted book has no state."""
         return super().has_state() and self.action != "restore"
-
-    def require_deleted(self, pk: int) -> None:
-        """Raises BookNotFound, BookExists, and PreconditionFailed: a deleted book has no state that If-Match could
-        match.
-        """
-        self.require_shown(pk)
-        if book := select_book(pk):
-            self.require_state(book)
-            raise changes.BookExists
-        if get_conditions(self.request).if_match is not None:
-            raise PreconditionFailed
 
     def require_shown(self, pk: int) -> None:
         """Raises BookNotFound if `get_queryset` hides the book. It is one statement, because others may delete it."""

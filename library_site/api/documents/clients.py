@@ -85,11 +85,15 @@ def name_enums(schemas: Document) -> None:
             values = holder.get("enum")
             if not values or len(values) < 2 or not all(isinstance(value, str) for value in values):
                 continue
-            name = names.setdefault(tuple(sorted(values)), holder.get("title") or name_enum(component, field))
+            name = names.setdefault(
+                tuple(sorted(values)), holder.get("title") or component + field.title().replace("_", "")
+            )
             schemas[name] = {"type": "string", "enum": values}
             if ANY_VALUE in values:
                 # It has no letter of which generators could make a name.
-                schemas[name]["x-enum-varnames"] = [name_value(value) for value in values]
+                schemas[name]["x-enum-varnames"] = [
+                    "ALL" if value == ANY_VALUE else re.sub(r"\W+", "_", value).upper() for value in values
+                ]
             reference = {"description": holder["description"]} if "description" in holder else {}
             reference |= {"readOnly": True} if holder.get("readOnly") else {}
             schema_of_choice = refer_to(name) | reference
@@ -97,11 +101,3 @@ def name_enums(schemas: Document) -> None:
                 schemas[component]["properties"][field] = schema_of_choice
             else:
                 schema["items"] = schema_of_choice
-
-
-def name_value(value: str) -> str:
-    return "ALL" if value == ANY_VALUE else re.sub(r"\W+", "_", value).upper()
-
-
-def name_enum(component: str, field: str) -> str:
-    return component + "".join(word.capitalize() for word in field.split("_"))

@@ -114,23 +114,11 @@ ERROR_SERIALIZERS: dict[ErrorFormat, tuple[type[serializers.Serializer[Any]], ty
     detail_format: (MessageErrorSerializer, ProblemsSerializer),
     envelope_format: (EnvelopeSerializer, EnvelopeSerializer),
 }
-RETRY_AFTER_HEADER = {
-    "Retry-After": {
-        "schema": {"type": "integer", "minimum": 1},
-        "description": "Seconds until the caller may go on.",
-    }
-}
-CHALLENGE_HEADER = {
-    "WWW-Authenticate": {
-        "schema": {"type": "string"},
-        "description": "The credential that would be accepted (RFC 6750, 3).",
-    }
-}
+RETRY_AFTER = {"schema": {"type": "integer", "minimum": 1}, "description": "Seconds until the caller may go on."}
+CHALLENGE = {"schema": {"type": "string"}, "description": "The credential that would be accepted (RFC 6750, 3)."}
 HEADERS_BY_STATUS = {
-    "401": CHALLENGE_HEADER,
-    "403": CHALLENGE_HEADER,
-    "429": RETRY_AFTER_HEADER,
-    "503": RETRY_AFTER_HEADER,
+    **{status: {"WWW-Authenticate": CHALLENGE} for status in ("401", "403")},
+    **{status: {"Retry-After": RETRY_AFTER} for status in ("429", "503")},
 }
 COMMON_ERRORS = [
     ErrorDocument(

@@ -32,8 +32,9 @@ class BodyTooSlow(APIError):
 
 def get_body_limit(environ: Mapping[str, Any]) -> int:
     """Returns how many bytes the body of a request may have; its version may set another limit than the default."""
-    own_limit: int | None = environ[VERSION_KEY].body_limit if VERSION_KEY in environ else None
-    return own_limit or int(cached_settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
+    choice = environ.get(VERSION_KEY)
+    own_limit = choice and choice.version.body_limits.get(choice.path.removesuffix("/"))
+    return int(own_limit or cached_settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
 
 
 def read_input(environ: dict[str, Any], limit: int) -> BytesIO:
@@ -42,29 +43,19 @@ def read_input(environ: dict[str, Any], limit: int) -> BytesIO:
     A body without a length (chunked, or HTTP/2) gets a Content-Length, which Django needs. Raises TooManyBodies,
     BodyTooSlow.
     """
-    body = BytesIO()
+    # After Content-Length a server need not say that the body ends (PEP 3333).
+    body, has_end = BytesIO(), environ.get("wsgi.input_terminated") or "HTTP_TRANSFER_ENCODING" in environ
     with get_body_semaphore().hold(get_client_network(environ)):
-        read_body(environ["wsgi.input"], limit, get_greatest_length(environ), body)
+        stream, length = environ["wsgi.input"], int(environ.get("CONTENT_LENGTH") or (MAX_DISCARDED if has_end else 0))
+        body.writelines(iter_parts(stream, min(limit + 1, length)))
+        if body.tell() > limit:
+            # The rest is discarded.
+            for _ in iter_parts(stream, min(MAX_DISCARDED, length - body.tell())):
+                pass
     body.seek(0)
     environ["wsgi.input"] = body
     environ["CONTENT_LENGTH"] = environ.get("CONTENT_LENGTH") or str(body.getbuffer().nbytes)
     return body
-
-
-def get_greatest_length(environ: Mapping[str, Any]) -> int:
-    """Returns how many bytes may be read. After Content-Length a server need not say that the body ends (PEP 3333)."""
-    if length := environ.get("CONTENT_LENGTH"):
-        return int(length)
-    has_end = environ.get("wsgi.input_terminated") or "HTTP_TRANSFER_ENCODING" in environ
-    return MAX_DISCARDED if has_end else 0
-
-
-def read_body(stream: "InputStream", limit: int, length: int, body: BytesIO) -> None:
-    """Reads a body, or one byte more than the limit if it is larger, and discards the rest. Raises BodyTooSlow."""
-    body.writelines(iter_parts(stream, min(limit + 1, length)))
-    if body.tell() > limit:
-        for _ in iter_parts(stream, min(MAX_DISCARDED, length - body.tell())):
-            pass
 
 
 def iter_parts(stream: "InputStream", size: int) -> Iterator[bytes]:
