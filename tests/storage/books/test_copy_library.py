@@ -26,8 +26,6 @@ from tests.support.forked_commands import run_forked
 from tests.support.server import (
     build_database_url,
     copy_migrated_database,
-    create_database,
-    drop_database,
     get_database_name,
     is_sqlite,
     run_command,
@@ -65,12 +63,10 @@ SPOIL_SQL = {
 
 @pytest.fixture
 def target_url(tmp_path: Path) -> Iterator[str]:
-    if is_sqlite():
-        yield f"sqlite:///{tmp_path / 'target.sqlite3'}"
-        return
-    name = create_database("CREATE DATABASE {}")
-    yield build_database_url(name)
-    drop_database(name)
+    folder = tmp_path / "target"
+    folder.mkdir()
+    with copy_migrated_database(folder) as url:
+        yield url
 
 
 @pytest.fixture
@@ -177,7 +173,6 @@ def test_a_copy_that_is_interrupted_leaves_nothing_and_begins_again(
     api: httpx.Client, source_url: str, target_url: str
 ) -> None:
     fill_library(api)
-    run_command(os.environ | {"DATABASE_URL": target_url}, "migrate", "-v0")
     with use_database(target_url):
         new = read_rows()
     printed = run_in_shell(target_url, INTERRUPTED.replace("{}", source_url))
@@ -198,7 +193,6 @@ def test_what_cannot_be_copied_is_refused_and_named(api: httpx.Client, source_ur
 
 def test_a_copy_that_differs_is_not_kept(api: httpx.Client, source_url: str, target_url: str) -> None:
     fill_library(api)
-    run_command(os.environ | {"DATABASE_URL": target_url}, "migrate", "-v0")
     for statement in SPOIL_SQL[connection.vendor]:
         fetch_all(target_url, statement)
     assert "Nothing was copied: auth_user differs from its source" in copy(source_url, target_url)
