@@ -163,7 +163,7 @@ def test_files_of_others_have_it_under_its_other_names(db: None, tmp_path: Path)
 
 def test_librarians_have_it(librarian: Client, book: dict[str, Any]) -> None:
     listed = librarian.get("/admin/books/book/").content.decode()
-    assert '<td class="field-language_column">de</td>' in listed
+    assert '<td class="field-language_column"><bdi>de</bdi></td>' in listed
     stored_book = Book.objects.get()
     changes = {"language": "en", "initial-language": "de", "copies": 4, "initial-copies": 3}
     librarian.post(page_address(stored_book), build_form(stored_book, **changes))
