@@ -22,7 +22,7 @@ from tests.support.programs import list_missing
 from tests.support.waiting import PROCESS_TIMEOUT
 
 # `make test` installs them with npm.
-NODE_PACKAGES = ("axe-core", "express", "oauth4webapi", "standardwebhooks", "svix")
+NODE_PACKAGES = ("axe-core", "oauth4webapi", "standardwebhooks", "svix")
 NODE_MODULES = Path(__file__).parent / "clients" / "node_modules"
 # The folder of a test says on which databases it runs: what can differ runs on both.
 DIFFERENT = ["tests/storage"]

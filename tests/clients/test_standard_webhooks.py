@@ -26,7 +26,7 @@ from webhooks.signing import sign
 
 SCRIPT = Path(__file__).with_name("sign_and_verify.js")
 MESSAGE_ID = "msg_p5jXN8AQM9LWM0D4loKWxJek"
-_, JAVASCRIPT_FORM_B = list_code_blocks(APP_DEVELOPERS, "js")
+(JAVASCRIPT_FORM_B,) = list_code_blocks(APP_DEVELOPERS, "js")
 # Runs the function of the document on standard input's arguments.
 CALL_FORM_B = """
 import { text } from "node:stream/consumers";
