@@ -17,7 +17,6 @@ import httpx
 
 HERE = Path(__file__).parent
 PROGRAMS = HERE / "programs"
-GUIDE = HERE.parents[2] / "docs" / "app-developers.md"
 # `requirements/bootstrap.py` installs them.
 PYTHON_TOOLS = Path(".data/clients/bin").absolute()
 NODE_TOOLS = HERE / "node_modules" / ".bin"
@@ -43,7 +42,6 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="library-clients-") as name, serve(Path(name)) as (url, key):
         folder = Path(name) / "clients"
         shutil.copytree(PROGRAMS, folder)
-        extract_first_programs(folder, url)
         shutil.copy(HERE / "tsconfig.json", folder)
         (folder / "node_modules").symlink_to(HERE / "node_modules")
         for path in ("openapi.json", "openapi/v1.json", "openapi/v2.json"):
@@ -118,14 +116,6 @@ def wait_for_response(url: str) -> None:
     httpx.get(url)
 
 
-def extract_first_programs(folder: Path, url: str) -> None:
-    """Writes those of the guide, with the address of this library."""
-    guide = GUIDE.read_text().partition("### Generated clients")[2]
-    for language, name in (("python", "first.py"), ("ts", "first.ts")):
-        code = guide.partition(f"```{language}\n")[2].partition("```")[0]
-        (folder / name).write_text(code.replace("http://127.0.0.1:8000", url))
-
-
 def lint(document: Path) -> None:
     run(NODE_TOOLS / "redocly", "lint", f"--config={HERE / 'redocly.yaml'}", document)
     run(NODE_TOOLS / "spectral", "lint", f"--ruleset={HERE / 'spectral.yaml'}", "--fail-severity=warn", document)
@@ -147,7 +137,6 @@ def run_python_program(folder: Path, url: str, key: str) -> None:
     )
     client.rename(folder / "library_api_client")
     run(PYTHON_TOOLS / "python", "-m", "compileall", "-q", folder / "library_api_client")
-    run(PYTHON_TOOLS / "python", folder / "first.py")
     run(PYTHON_TOOLS / "python", folder / "program.py", url, key)
     report("openapi-python-client", folder / "library_api_client", "*.py")
 
