@@ -40,8 +40,9 @@ class DatabaseWrapper(base.DatabaseWrapper):
         is no database.
         """
         # SQLite says what is wrong with a file that cannot be created.
-        with suppress(OSError):
-            os.close(os.open(conn_params["database"], os.O_CREAT | os.O_EXCL, 0o600))
+        if not self.is_in_memory_db():
+            with suppress(OSError):
+                os.close(os.open(conn_params["database"], os.O_CREAT | os.O_EXCL, 0o600))
         try:
             return super().get_new_connection(conn_params)
         except sqlite3.DatabaseError as error:
