@@ -20,6 +20,8 @@ from django.conf import settings
 from joserfc.errors import JoseError
 from joserfc.jwk import RSAKey
 
+from library_site.private_files import replace_private
+
 log = logging.getLogger(__name__)
 
 KEY_BITS = 2048
@@ -149,13 +151,7 @@ def edit_key_file(path: Path) -> Iterator[list[dict[str, Any]]]:
     with lock_key_file(path.with_name(f"{path.name}.lock")):
         jwks = json.loads(path.read_text())["keys"] if path.exists() else []
         yield jwks
-        new_path = path.with_name(f"{path.name}.new")
-        new_path.unlink(missing_ok=True)
-        with os.fdopen(os.open(new_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            json.dump({"keys": jwks}, file)
-            file.flush()
-            os.fsync(file.fileno())
-        new_path.replace(path)
+        replace_private(path, json.dumps({"keys": jwks}).encode())
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from library_site.backups.copies import BackupFailed, copy_database, restore_els
 from library_site.backups.records import record_backup
 from library_site.backups.retention import Retention, delete_old, name_backup
 from library_site.json_lines import write_note
+from library_site.private_files import create_private
 
 # The files next to the copy of the database.
 KEYS, ENVIRONMENT, CONTENTS = ".jwks.json", ".env", ".contents.json"
@@ -84,9 +85,9 @@ class Command(BaseCommand):
         contents = copy_database(part)
         if verify and (differences := describe_differences(contents, restore_elsewhere(part))):
             raise BackupFailed(f"The backup is not whole: {'; '.join(differences)}.")
-        write_private(keys, settings.OAUTH_JWKS_FILE.read_bytes())
-        write_private(environment, format_environment().encode())
-        write_private(contents_file, json.dumps(contents, indent=1, sort_keys=True).encode())
+        create_private(keys, settings.OAUTH_JWKS_FILE.read_bytes())
+        create_private(environment, format_environment().encode())
+        create_private(contents_file, json.dumps(contents, indent=1, sort_keys=True).encode())
         part.rename(file)
         if settings.BACKUP_ENCRYPT_COMMAND:
             file, keys, environment, _ = map(encrypt_backup, (file, keys, environment, contents_file))
@@ -130,7 +131,7 @@ def lock_opened(descriptor: int, path: Path) -> bool:
 def encrypt_backup(path: Path) -> Path:
     """Returns the encrypted file, and deletes the other. Raises BackupFailed, OSError."""
     encrypted = Path(f"{path}{ENCRYPTED}")
-    write_private(encrypted, b"")
+    create_private(encrypted, b"")
     with path.open("rb") as source, encrypted.open("wb") as target:
         command = shlex.split(settings.BACKUP_ENCRYPT_COMMAND)
         status = subprocess.run(command, stdin=source, stdout=target, check=False).returncode
@@ -148,14 +149,6 @@ def ping_monitor(url: str) -> bool:
             return True
     except OSError:
         return False
-
-
-def write_private(path: Path, content: bytes) -> None:
-    """Creates a file that only its owner can read."""
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def format_environment() -> str:

@@ -1,7 +1,6 @@
 """Prepares this machine and its database for `serve`."""
 
 import fcntl
-import os
 from argparse import ArgumentParser
 from typing import Any
 
@@ -14,6 +13,7 @@ from django.db.migrations.recorder import MigrationRecorder
 
 from library_site.env import NewSecretKey
 from library_site.management.commands.migrate import take_advisory_lock
+from library_site.private_files import replace_private
 
 
 class Command(BaseCommand):
@@ -53,7 +53,7 @@ class Command(BaseCommand):
 
     def create_keys(self) -> None:
         if is_secret_key_missing():
-            store_secret_key()
+            replace_private(settings.SECRET_KEY_PATH, f"{settings.SECRET_KEY}\n".encode())
             self.stdout.write(f"Created the secret key, in {settings.SECRET_KEY_PATH}.")
         call_command("rotate_signing_key", if_missing=True, stdout=self.stdout)
 
@@ -86,14 +86,3 @@ def require_shared_keys() -> None:
 def is_secret_key_missing() -> bool:
     """Whether this process made up its key, and no other first start has stored one since."""
     return isinstance(settings.SECRET_KEY, NewSecretKey) and not settings.SECRET_KEY_PATH.exists()
-
-
-def store_secret_key() -> None:
-    """Writes the key. The file is complete from the beginning, and its owner's alone."""
-    new_path = settings.SECRET_KEY_PATH.with_name("secret_key.new")
-    new_path.unlink(missing_ok=True)
-    with os.fdopen(os.open(new_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(f"{settings.SECRET_KEY}\n")
-        file.flush()
-        os.fsync(file.fileno())
-    new_path.replace(settings.SECRET_KEY_PATH)
