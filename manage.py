@@ -18,10 +18,10 @@ from django.core.management import execute_from_command_line
 from django.db import DatabaseError, DataError, IntegrityError
 from django.db.backends.signals import connection_created
 
-from library_site import env
 from library_site.db.connections import name_database_once
+from library_site.deployment import env
+from library_site.deployment.releases import VERSION
 from library_site.json_lines import wrap_streams
-from library_site.releases import VERSION
 
 # The other commands wait for the database as long as it takes (LIBRARY_PROCESS in library_site/settings.py).
 PROCESSES = {

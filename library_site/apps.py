@@ -18,11 +18,12 @@ class LibrarySiteConfig(AppConfig):
 
     def ready(self) -> None:
         # Importing these modules registers checks and receivers.
-        from library_site import checks  # noqa: F401
         from library_site.db import checks as database_checks  # noqa: F401
         from library_site.db.postgresql import lost_connections  # noqa: F401
+        from library_site.deployment import checks  # noqa: F401
 
         if settings.SENTRY_DSN:
+            from library_site.deployment.releases import VERSION
             from library_site.monitoring.error_reports import start_error_reports
 
-            start_error_reports(settings.SENTRY_DSN)
+            start_error_reports(settings.SENTRY_DSN, release=f"library-api@{VERSION}")

@@ -10,8 +10,8 @@ from corsheaders.defaults import default_headers
 from csp.constants import NONE, SELF
 from django.utils.translation import gettext_lazy as _
 
-from library_site import env
 from library_site.db.config import parse_database_url
+from library_site.deployment import env
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 DATA_DIR = env.folder("DATA_DIR", BASE_DIR / ".data")
@@ -140,7 +140,7 @@ BACKUP_ENCRYPT_COMMAND = env.text("BACKUP_ENCRYPT_COMMAND", "")
 METRICS_DIR = env.path("METRICS_DIR", DATA_DIR / "metrics" / str(PORT))
 # Functions that read metrics for a scrape (`library_site.monitoring.metrics.MetricSource`).
 METRIC_SOURCES = [
-    "library_site.monitoring.machine.read_machine",
+    "library_site.deployment.machine.read_machine",
     "library_site.monitoring.sources.read_redis",
     "library_site.monitoring.sources.read_connections",
     "oauth.metrics.read_accounts",

@@ -8,7 +8,7 @@ from django.apps import AppConfig
 from django.core import checks
 from django.core.management.base import BaseCommand, SystemCheckError
 
-log = logging.getLogger("library_site.checks")
+log = logging.getLogger("library_site.deployment.checks")
 
 
 class CheckedCommand(BaseCommand):

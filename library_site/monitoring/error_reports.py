@@ -17,7 +17,6 @@ from sentry_sdk.types import Event, Hint
 from sentry_sdk.utils import BadDsn
 
 from library_site.http.request_log import current_request_id
-from library_site.releases import VERSION
 
 # Seconds that a process waits at its end for its last reports.
 FLUSH_TIMEOUT = 2
@@ -26,12 +25,12 @@ EVENT_FIELDS = ("event_id", "timestamp", "level", "logger", "platform", "release
 EXCEPTION_FIELDS = ("type", "module", "mechanism", "stacktrace")
 
 
-def start_error_reports(dsn: str) -> None:
+def start_error_reports(dsn: str, release: str) -> None:
     """Raises ImproperlyConfigured, with a message that does not show the DSN."""
     try:
         sentry_sdk.init(
             dsn,
-            release=f"library-api@{VERSION}",
+            release=release,
             # Other integrations would record requests, statements and variables.
             default_integrations=False,
             auto_enabling_integrations=False,

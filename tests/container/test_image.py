@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 
-from library_site.releases import VERSION
+from library_site.deployment.releases import VERSION
 from tests.support.last_release import restore_last_release
 from tests.support.server import reserve_port
 from tests.support.waiting import PROCESS_TIMEOUT, wait_until

@@ -155,8 +155,9 @@ def forget_settings() -> None:
     from django import conf, db
     from django.utils import functional
 
-    from library_site import cached_settings, env
+    from library_site import cached_settings
     from library_site.db.sql import thread_connection
+    from library_site.deployment import env
 
     lazy: Any = conf.settings
     connections: Any = db.connections

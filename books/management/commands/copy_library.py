@@ -26,8 +26,8 @@ from books.files.deferred_indexes import defer_indexes
 from books.files.progress import show_progress_bar
 from library_site.db.checks import list_unapplied_migrations
 from library_site.db.config import SQLITE, parse_database_url
+from library_site.deployment.releases import VERSION, list_unknown_migrations
 from library_site.management.checked_command import CheckedCommand
-from library_site.releases import VERSION, list_unknown_migrations
 from oauth.models import Allowance
 from webhooks.models import Clearing, DeliveryCount
 

@@ -11,7 +11,7 @@ from books.files.deferred_indexes import analyze_books, defer_indexes
 from books.files.progress import iter_batches
 from books.models import Book
 from books.writing import changes
-from library_site.env import is_installed
+from library_site.deployment.env import is_installed
 from library_site.management.checked_command import CheckedCommand
 
 SEED_BATCH = 10_000

@@ -17,10 +17,10 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 from django.utils import timezone
 
-from library_site.backups.contents import describe_differences
-from library_site.backups.copies import BackupFailed, copy_database, restore_elsewhere
-from library_site.backups.records import record_backup
-from library_site.backups.retention import Retention, delete_old, name_backup
+from library_site.deployment.backups.contents import describe_differences
+from library_site.deployment.backups.copies import BackupFailed, copy_database, restore_elsewhere
+from library_site.deployment.backups.records import record_backup
+from library_site.deployment.backups.retention import Retention, delete_old, name_backup
 from library_site.json_lines import write_note
 from library_site.private_files import create_private
 

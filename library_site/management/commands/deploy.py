@@ -10,8 +10,8 @@ from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
 
 from library_site.db.migration_state import Key
+from library_site.deployment.releases import RELEASES, VERSION, find_release, list_unknown_migrations
 from library_site.management.commands import set_up
-from library_site.releases import RELEASES, VERSION, find_release, list_unknown_migrations
 
 
 class Command(set_up.Command):

@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 from django.utils import timezone
 
-from library_site.monitoring.diagnosis import OK, PROBLEM, diagnose
+from library_site.deployment.diagnosis import OK, PROBLEM, diagnose
 
 
 class Command(BaseCommand):

@@ -15,10 +15,10 @@ from django.conf import settings
 from django.core.management import get_commands
 from django.core.management.base import CommandError
 
+from library_site.deployment.server import build_server, prepare_workers
 from library_site.management.checked_command import CheckedCommand
 from library_site.monitoring.metrics_files import prepare_directory
 from library_site.monitoring.shutdown import end_with_parent
-from library_site.server import build_server, prepare_workers
 
 log = logging.getLogger("library_site.process")
 

@@ -11,7 +11,7 @@ from django.db import OperationalError, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.recorder import MigrationRecorder
 
-from library_site.env import NewSecretKey
+from library_site.deployment.env import NewSecretKey
 from library_site.management.commands.migrate import take_advisory_lock
 from library_site.private_files import replace_private
 

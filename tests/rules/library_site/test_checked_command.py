@@ -9,9 +9,9 @@ from django.core import checks
 from django.core.management.base import SystemCheckError
 from pytest_django import Settings
 
-from library_site.checks import check_written_paths
+from library_site.deployment.checks import check_written_paths
+from library_site.deployment.written_paths import iter_unwritable_paths
 from library_site.management.commands.check import Command
-from library_site.written_paths import iter_unwritable_paths
 
 WARNING = checks.Warning("It is\nunlikely.", hint="Set\tit.", id="x.W001")
 ERROR = checks.Error("It is wrong.", id="x.E001")
@@ -26,7 +26,7 @@ def test_each_finding_is_a_line_with_its_level_and_the_worst_comes_first(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     find(monkeypatch, INFO, WARNING, ERROR)
-    caplog.set_level(logging.INFO, "library_site.checks")
+    caplog.set_level(logging.INFO, "library_site.deployment.checks")
     with pytest.raises(SystemCheckError, match=r"^Checks that failed: 1\. "):
         Command().check()
     assert [(record.levelno, record.getMessage()) for record in caplog.records] == [
@@ -81,7 +81,7 @@ def test_the_file_of_sqlite_and_its_folder_are_written_too(
     file = tmp_path / "library.sqlite3"
     away = tmp_path / "away" / "library.sqlite3"
     settings.DATA_DIR = tmp_path
-    monkeypatch.setattr("library_site.written_paths.find_database_file", lambda: file)
+    monkeypatch.setattr("library_site.deployment.written_paths.find_database_file", lambda: file)
     for written in (file, *(Path(f"{file}{suffix}") for suffix in ("-wal", "-shm"))):
         refuse_access(monkeypatch, written)
         assert [*iter_unwritable_paths()] == []
@@ -96,7 +96,7 @@ def test_the_file_of_sqlite_and_its_folder_are_written_too(
     assert [*iter_unwritable_paths()] == [tmp_path, settings.METRICS_DIR]
     settings.METRICS_TOKEN = ""
     assert [*iter_unwritable_paths()] == [tmp_path]
-    monkeypatch.setattr("library_site.written_paths.find_database_file", lambda: away)
+    monkeypatch.setattr("library_site.deployment.written_paths.find_database_file", lambda: away)
     monkeypatch.undo()
     settings.DATA_DIR = away.parent
     assert away.parent in iter_unwritable_paths()

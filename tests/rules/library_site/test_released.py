@@ -8,7 +8,7 @@ from hashlib import sha256
 import pytest
 from django.db.migrations.loader import MigrationLoader
 
-from library_site.releases import RELEASES, Release
+from library_site.deployment.releases import RELEASES, Release
 
 # By version. The next release brings the line of the one before, and no line ever changes.
 DIGESTS = {

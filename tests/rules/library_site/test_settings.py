@@ -12,8 +12,8 @@ from django.core.checks import run_checks
 from django.core.exceptions import ImproperlyConfigured
 from pytest_django import Settings
 
-from library_site import env
 from library_site.db.config import parse_database_url
+from library_site.deployment import env
 from tests.support.settings import ROOT, read_settings, run_checks_with
 
 BEHIND_PROXY = {

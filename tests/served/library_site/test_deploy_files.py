@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from django.core.management import get_commands
 
-from library_site import env
+from library_site.deployment import env
 from tests.support.settings import read_settings
 from tests.support.waiting import PROCESS_TIMEOUT
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pytest_django import Settings
 
-from library_site.checks import check_redis_answers
+from library_site.deployment.checks import check_redis_answers
 from library_site.monitoring.sources import read_redis
 from tests.support.redis_server import start_redis
 from tests.support.settings import override_by

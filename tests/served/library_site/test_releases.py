@@ -9,8 +9,8 @@ from django.core.management import CommandError
 from django.db.migrations.loader import MigrationLoader
 
 from library_site.db.migration_state import list_migrations
+from library_site.deployment.releases import RELEASES, VERSION, find_release
 from library_site.management.commands.deploy import describe_upgrade, require_no_later_release
-from library_site.releases import RELEASES, VERSION, find_release
 from tests.support.server import run_command
 
 CHANGELOG = Path(__file__).parents[3] / "CHANGELOG.md"

@@ -101,7 +101,7 @@ def test_the_server_stops_when_a_terminal_interrupts_all_its_processes(tmp_path:
 
 WORKER = """
 import os, signal
-from library_site.server import load_application
+from library_site.deployment.server import load_application
 worker = os.fork()
 if worker == 0:
     load_application()

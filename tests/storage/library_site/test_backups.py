@@ -22,9 +22,9 @@ from django.utils import timezone
 from psycopg import sql
 from pytest_django import DjangoAssertNumQueries, Settings
 
-from library_site.backups import copies
-from library_site.backups.records import read_backup_time
-from library_site.checks import check_backup_encryption
+from library_site.deployment.backups import copies
+from library_site.deployment.backups.records import read_backup_time
+from library_site.deployment.checks import check_backup_encryption
 from library_site.management.commands import back_up
 from tests.support.books import build_book
 from tests.support.endpoints import create_endpoint

@@ -10,8 +10,8 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 
 from library_site.db.checks import list_unapplied_migrations
+from library_site.deployment.releases import RELEASES, Release
 from library_site.monitoring.readiness import check_database
-from library_site.releases import RELEASES, Release
 from tests.support.last_release import build_queries, read_rows, restore_last_release
 from tests.support.server import copy_migrated_database, get_database_name, is_sqlite
 from tests.support.sql import fetch_all

@@ -19,12 +19,12 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.metrics_core import Metric
 from pytest_django import Settings
 
-from library_site.backups.records import record_backup
+from library_site.deployment import machine
+from library_site.deployment.backups.records import record_backup
+from library_site.deployment.releases import VERSION
 from library_site.http.request_log import ActiveRequest
-from library_site.monitoring import machine
 from library_site.monitoring.metrics import ServerMetrics
 from library_site.monitoring.sources import read_connections
-from library_site.releases import VERSION
 from oauth.metrics import read_accounts
 from oauth.models import AccountMail
 from oauth.passwords.lockout import COOLOFF

@@ -12,8 +12,8 @@ import psycopg
 from django.db import connection
 from psycopg import sql
 
-from library_site.backups.contents import Contents, count_postgresql, count_sqlite
 from library_site.db.connections import get_libpq_parameters
+from library_site.deployment.backups.contents import Contents, count_postgresql, count_sqlite
 
 
 class BackupFailed(Exception):

@@ -12,8 +12,8 @@ from django.conf import settings
 from django.core import checks
 from django.http.request import split_domain_port, validate_host
 
-from library_site.env import local_origin
-from library_site.written_paths import iter_unwritable_paths
+from library_site.deployment.env import local_origin
+from library_site.deployment.written_paths import iter_unwritable_paths
 
 # The number of hexadecimal digits of 128 bits.
 MIN_SECRET_KEY_LENGTH = 32

@@ -11,9 +11,9 @@ from cryptography import x509
 from django.conf import settings
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from library_site.backups.records import read_backup_time
-from library_site.releases import VERSION
-from library_site.written_paths import list_folders
+from library_site.deployment.backups.records import read_backup_time
+from library_site.deployment.releases import VERSION
+from library_site.deployment.written_paths import list_folders
 
 PROC = Path("/proc")
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")

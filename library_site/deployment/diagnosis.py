@@ -13,14 +13,14 @@ from django.template.defaultfilters import filesizeformat
 from django.utils import timezone
 from django.utils.module_loading import import_string
 
-from library_site.backups.records import read_backup_time
 from library_site.db.connections import describe_database
 from library_site.db.migration_state import has_all_migrations
 from library_site.db.sql import get_database_time
 from library_site.db.texts import describe_error
-from library_site.monitoring.machine import read_disks
-from library_site.releases import VERSION, list_unknown_migrations
-from library_site.written_paths import iter_unwritable_paths, list_folders
+from library_site.deployment.backups.records import read_backup_time
+from library_site.deployment.machine import read_disks
+from library_site.deployment.releases import VERSION, list_unknown_migrations
+from library_site.deployment.written_paths import iter_unwritable_paths, list_folders
 
 OK, WARNING, PROBLEM = "ok", "warning", "problem"
 # As in docs/deploy/prometheus-rules.yml.

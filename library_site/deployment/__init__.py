@@ -1,0 +1,1 @@
+"""What an operator runs: variables, checks of a start, the server, releases, backups, the diagnosis."""
