@@ -5,10 +5,8 @@ from typing import Any
 
 import httpx
 import pytest
-from django.contrib.auth.models import Group, Permission, User
-from django.contrib.contenttypes.models import ContentType
-from django.db import OperationalError, connection
-from django.db.models.sql.compiler import SQLCompiler
+from django.contrib.auth.models import Group, User
+from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
@@ -19,7 +17,7 @@ from library_site.rate_limit.counters import make_counter
 from oauth import api_keys
 from oauth.credentials import build_challenge
 from oauth.models import APIKey
-from oauth.scopes import get_user_rights, get_user_scopes, list_asked, parse_scopes
+from oauth.scopes import parse_scopes
 from oauth.throttling import CallerThrottle
 from tests.support.applications import open_client
 from tests.support.books import build_book
@@ -238,40 +236,9 @@ def test_an_ended_key_opens_nothing(api: httpx.Client, books: str) -> None:
         check_unauthenticated(books, api.get(books, headers=headers), "The API key is not valid", INVALID)
 
 
-def test_a_key_loses_what_its_owner_loses(api: httpx.Client, books: str, librarian: User) -> None:
-    headers = create_key_header(librarian)
-    librarian.groups.clear()
-    assert (read_books(api, books, headers), create_book(api, books, headers)) == (200, 403)
-
-
 def create_key(owner: User, scopes: str = "read") -> str:
     _, text = api_keys.create_key(owner, "a program", parse_scopes(scopes), NOW)
     return text
-
-
-def test_a_key_has_the_scopes_for_which_its_owner_has_the_permission(librarian: User) -> None:
-    elsewhere = ContentType.objects.create(app_label="elsewhere", model="book")
-    Permission.objects.create(content_type=elsewhere, codename="change_book", name="x")
-    # A librarian has the permission by the group, too.
-    owners: list[tuple[User, list[str], set[str]]] = [
-        (create_reader(), [], {"read"}),
-        (create_reader("elsewhere"), ["elsewhere.change_book"], {"read"}),
-        (create_reader("writer"), ["books.change_book", "books.view_book"], {"read", "write"}),
-        (librarian, ["books.change_book"], {"read", "write"}),
-        (create_reader("listener"), ["webhooks.change_endpoint"], {"read", "webhooks"}),
-        (User.objects.create_superuser("root"), [], {"read", "write", "webhooks"}),
-    ]
-    for owner, permissions, scopes in owners:
-        for permission in permissions:
-            app, codename = permission.split(".")
-            owner.user_permissions.add(Permission.objects.get(content_type__app_label=app, codename=codename))
-        text = create_key(owner, "read write webhooks")
-        assert api_keys.find_key(text, NOW).scopes == get_user_scopes(owner) == scopes, owner
-        assert api_keys.find_key(text, NOW).permissions == get_user_rights(owner).permissions
-        for scope in ("read", "write", "webhooks"):
-            asked = list_asked(scope)
-            credential = api_keys.find_key(text, NOW, asked)
-            assert (scope in credential.scopes, credential.permissions <= asked) == (scope in scopes, True), owner
 
 
 def test_to_read_no_permission_is_looked_up(api: httpx.Client, books: str, librarian: User, settings: Settings) -> None:
@@ -280,14 +247,6 @@ def test_to_read_no_permission_is_looked_up(api: httpx.Client, books: str, libra
     with open_client() as client, CaptureQueriesContext(connection) as queries:
         assert read_books(client, books, headers) == 200
     assert not [query["sql"] for query in queries if "auth_permission" in query["sql"]]
-
-
-def test_a_key_is_found_without_compiling_a_query(librarian: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """To compile it takes fifty times as long as to execute it."""
-    text = create_key(librarian)
-    first = api_keys.find_key(text, NOW)
-    monkeypatch.delattr(SQLCompiler, "as_sql")
-    assert api_keys.find_key(text, NOW) == first
 
 
 def test_only_the_key_itself_opens_and_it_is_not_stored(api: httpx.Client, librarian: User) -> None:
@@ -344,25 +303,6 @@ def test_the_limit_is_checked_after_the_scope(
     assert api.post("/api/books", content=b"{}", headers=wrong).status_code == 429
 
 
-def test_tokens_of_one_app_for_one_person_are_one_caller(
-    api: httpx.Client, librarian: User, settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings.API_RATE_LIMIT = (1, 60)
-    monkeypatch.setattr(BookViewSet, "throttle_classes", [CallerThrottle])
-    make_counter.cache_clear()
-    other = create_reader("other")
-    callers = [
-        create_token_header(librarian),
-        create_token_header(librarian),
-        create_token_header(other),
-        create_token_header(librarian, client_id="shelf"),
-        create_key_header(librarian),
-        create_key_header(librarian),
-        {},
-    ]
-    assert [read_books(api, "/api/books", headers) for headers in callers] == [200, 429, 200, 200, 200, 200, 200]
-
-
 def test_a_stored_response_belongs_to_one_credential(api: httpx.Client, librarian: User) -> None:
     """Each credential has its own Idempotency-Keys."""
     idempotency_header = {"Idempotency-Key": "the-same-key"}
@@ -376,28 +316,6 @@ def test_a_stored_response_belongs_to_one_credential(api: httpx.Client, libraria
         )
     ]
     assert [response.status_code for response in responses] == [201, 201, 201, 201]
-
-
-def fail_to_connect(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
-    """An execute wrapper that fails as a connection to a stopped database does."""
-    raise OperationalError("connection refused")
-
-
-def test_while_the_database_is_away_what_needs_a_query_is_answered_503(
-    api: httpx.Client, settings: Settings, books: str, librarian: User
-) -> None:
-    message = "The library is out of reach, try again later"
-    credentials = [create_token_header(librarian), create_key_header(librarian)]
-    settings.LIBRARY_ACCESS = "protected"
-    with connection.execute_wrapper(fail_to_connect):
-        for headers in credentials:
-            response = api.get(books, headers=headers)
-            assert response.status_code == 503
-            assert response.json() == build_error_body(books, "UNAVAILABLE", message, response)
-        assert read_books(api, books) == 401
-        assert read_books(api, books, INVALID_CREDENTIALS["nonsense"]) == 401
-        assert read_books(api, books, INVALID_CREDENTIALS["key"]) == 401
-        assert api.get("/.well-known/jwks.json").status_code == 200
 
 
 def test_a_book_that_its_reader_may_not_read_is_not_answered(

@@ -7,10 +7,8 @@ import httpx
 import pytest
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
-from django.utils import timezone
 from oauth2_provider.models import Application
 
-from oauth import api_keys
 from oauth.models import APIKey
 from tests.support import oauth_flows
 
@@ -130,11 +128,3 @@ def test_invalid_options_create_no_key() -> None:
         with pytest.raises(CommandError, match=problem):
             call_command("create_api_key", *arguments)
     assert not APIKey.objects.exists()
-
-
-def test_nobody_gets_more_keys_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(api_keys, "MAX_KEYS_PER_USER", 1)
-    ada = oauth_flows.create_reader("ada")
-    api_keys.create_key(ada, "the only one", frozenset({"read"}), timezone.now())
-    with pytest.raises(CommandError, match="ada has"):
-        call_command("create_api_key", "--user", "ada", "--scopes", "read")

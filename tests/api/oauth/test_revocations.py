@@ -12,12 +12,9 @@ from django.contrib.auth.models import Group, Permission, User
 from django.db import connection, transaction
 from django.utils import timezone
 from oauth2_provider.models import Application
-from pytest_django import DjangoAssertNumQueries
 
-from oauth import api_keys
 from oauth.authentication import verify_token
-from oauth.credentials import Credential, InvalidCredential
-from oauth.models import APIKey, Authorization, ChangedRights
+from oauth.models import Authorization, ChangedRights
 from oauth.scopes import (
     NO_PERMISSIONS,
     NO_RIGHTS,
@@ -214,14 +211,6 @@ def test_other_changes_end_nothing(scenario: Scenario) -> None:
     assert [read_scopes(token) for token in (scenario.shelf_token, scenario.bookshop_token)] == ["read write"] * 2
 
 
-def test_a_change_that_is_rolled_back_ends_nothing(scenario: Scenario) -> None:
-    with transaction.atomic():
-        deactivate(scenario)
-        transaction.set_rollback(True)
-    revocations.REVOCATION_LIST.invalidate()
-    assert read_scopes(scenario.shelf_token) == "read write"
-
-
 def test_another_process_knows_before_five_seconds_have_passed(scenario: Scenario) -> None:
     claims = access_tokens.verify_access_token(scenario.shelf_token, now=timezone.now().timestamp())
     other, rights = RevocationList(), []
@@ -247,18 +236,6 @@ def test_a_person_without_rights_keeps_no_token(api: httpx.Client, scenario: Sce
     headers = build_bearer_header(scenario.shelf_token)
     assert [api.get(path, headers=headers).status_code for path in ("/oauth/resource", "/api/books")] == [401, 401]
     assert Authorization.objects.filter(ended_at=None).count() == 2
-
-
-def test_a_process_reads_the_list_again_only_after_some_seconds(
-    db: None, django_assert_num_queries: DjangoAssertNumQueries
-) -> None:
-    other = RevocationList()
-    for count in (2, 0):
-        with django_assert_num_queries(count):
-            other.get_revocations()
-    other.read_at -= 5
-    with django_assert_num_queries(2):
-        other.get_revocations()
 
 
 def test_a_list_is_as_old_as_the_beginning_of_its_reading(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -297,39 +274,6 @@ def test_a_record_outlives_its_user_and_its_app(scenario: Scenario) -> None:
     assert revocations.load_revocations(timezone.now()).ended_ids == set(
         Authorization.objects.values_list("pk", flat=True)
     )
-
-
-def create_issued_key(scenario: Scenario, **issuer: Any) -> tuple[APIKey, str]:
-    """Creates a key with a credential that has this key or this authorization."""
-    credential = Credential("any", parse_scopes("read"), 0, **issuer)
-    return api_keys.create_key(scenario.user, "by another", parse_scopes("read"), timezone.now(), creator=credential)
-
-
-def test_keys_made_by_a_token_end_with_its_grant(scenario: Scenario) -> None:
-    claims = access_tokens.verify_access_token(scenario.shelf_token, now=timezone.now().timestamp())
-    _, text = create_issued_key(scenario, authorization=claims.sid)
-    assert api_keys.find_key(text, timezone.now()).scopes == {"read"}
-    revoke(scenario)
-    with pytest.raises(InvalidCredential):
-        api_keys.find_key(text, timezone.now())
-
-
-def test_a_revoked_key_ends_the_keys_made_with_it(scenario: Scenario) -> None:
-    now = timezone.now()
-    first, _ = api_keys.create_key(scenario.user, "first", parse_scopes("read"), now)
-    second, _ = create_issued_key(scenario, key=first.pk)
-    _, text = create_issued_key(scenario, key=second.pk)
-    other, _ = api_keys.create_key(scenario.user, "other", parse_scopes("read"), now)
-    assert api_keys.revoke_keys(APIKey.objects.filter(pk=first.pk), now) == 3
-    with pytest.raises(InvalidCredential):
-        api_keys.find_key(text, now)
-    assert list(api_keys.get_active_keys(now)) == [other]
-
-
-def test_a_token_of_an_unknown_grant_is_limited_to_the_rights_of_its_user(scenario: Scenario) -> None:
-    token = forge_token(build_claims(scenario.user.pk, scope="read write webhooks"))
-    scenario.user.groups.clear()
-    assert read_scopes(token) == "read"
 
 
 def test_a_token_has_no_right_that_its_user_has_lost() -> None:

@@ -6,7 +6,6 @@ from typing import Any
 
 import httpx
 import pytest
-from axes.models import AccessAttempt
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 from oauth2_provider.models import AccessToken, Application, RefreshToken
@@ -113,13 +112,6 @@ def test_nobody_can_be_asked_to_let_it_in(api: httpx.Client, program: Applicatio
     code = {"grant_type": "authorization_code", "code": "c", "redirect_uri": form["redirect_uri"]}
     refresh = {"grant_type": "refresh_token", "refresh_token": "r"}
     assert [request_token(api, headers=AUTHENTICATION, **other).status_code for other in (code, refresh)] == [400, 400]
-
-
-def test_guessed_secrets_are_counted(api: httpx.Client, program: Application) -> None:
-    wrong = build_basic_header(ID, "guessed")
-    assert parse_oauth_error(request_token(api, wrong)) == INVALID_CLIENT
-    AccessAttempt.objects.update(failures_since_start=9)
-    assert [request_token(api, wrong).status_code for _ in range(2)] == [401, 429]
 
 
 def test_scopes_beyond_the_allowance_are_left_out(api: httpx.Client, program: Application) -> None:

@@ -1,4 +1,4 @@
-"""Confidential apps can introspect tokens (RFC 7662)."""
+"""Confidential apps can introspect tokens (RFC 7662), and every app can revoke its own (RFC 7009)."""
 
 import time
 from datetime import timedelta
@@ -22,12 +22,17 @@ from tests.support.oauth_flows import (
     create_confidential_app,
     create_reader,
     deactivate_without_signal,
+    find_granted_scope,
     obtain_tokens,
     parse_oauth_error,
 )
 
 ENDPOINT = "/oauth/introspect"
+
+
 INACTIVE = {"active": False}
+
+
 FORM = {"client_id": "bookshop", "client_secret": SECRET}
 
 
@@ -140,3 +145,67 @@ def test_only_confidential_apps_may_ask(api: httpx.Client, bookshop: Application
     for client, headers in (({}, bearer), ({"client_id": "bookshop"}, {}), ({"client_id": "shelf"}, bearer)):
         response = api.post(ENDPOINT, data={**client, "token": token}, headers=headers)
         assert parse_oauth_error(response) == INVALID_CLIENT, client
+
+
+REVOKE = "/oauth/revoke"
+
+
+def build_form(application: Application, token: str, /, **fields: str) -> dict[str, str]:
+    secret = {} if application.client_type == "public" else {"client_secret": SECRET}
+    return {"client_id": application.client_id, **secret, "token": token, **fields}
+
+
+def check_tokens(api: httpx.Client, application: Application, tokens: dict[str, Any]) -> tuple[bool, bool]:
+    """Tells whether the access token is accepted, and whether the refresh token is."""
+    refresh_response = api.post("/oauth/refresh", data=build_refresh_request(application, tokens["refresh_token"]))
+    return bool(find_granted_scope(api, tokens["access_token"])), refresh_response.status_code == 200
+
+
+def test_either_token_ends_both_whatever_is_said_of_it(
+    api: httpx.Client, bookshop: Application, shelf: Application, librarian: User
+) -> None:
+    for app, kind, hint in (
+        (bookshop, "access_token", {}),
+        (bookshop, "refresh_token", {"token_type_hint": "nonsense"}),
+        (shelf, "access_token", {"token_type_hint": "refresh_token"}),
+        (shelf, "refresh_token", {"token_type_hint": "access_token"}),
+    ):
+        tokens = obtain_tokens(api, librarian, app)
+        # A token can be revoked twice.
+        for _ in range(2):
+            response = api.post(REVOKE, data=build_form(app, tokens[kind], **hint))
+            assert (response.status_code, response.text) == (200, ""), (kind, hint)
+            assert response.headers["Cache-Control"] == "no-store"
+        assert check_tokens(api, app, tokens) == (False, False), (kind, hint)
+
+
+def test_a_revocation_ends_no_other_grant(api: httpx.Client, shelf: Application, librarian: User) -> None:
+    earlier, tokens = obtain_tokens(api, librarian, shelf), obtain_tokens(api, librarian, shelf)
+    api.post(REVOKE, data=build_form(shelf, tokens["refresh_token"]))
+    assert check_tokens(api, shelf, earlier) == (True, True)
+
+
+def test_unknown_forged_and_foreign_tokens_end_nothing(
+    api: httpx.Client, bookshop: Application, shelf: Application, librarian: User
+) -> None:
+    tokens = obtain_tokens(api, librarian, bookshop)
+    unsigned = tokens["access_token"].rpartition(".")[0] + "."
+    forged = forge_token(build_claims(librarian.pk, client_id=bookshop.client_id))
+    texts = [(bookshop, token) for token in ("nonsense", "é", "x" * 100_000, unsigned, forged)]
+    reseller = create_confidential_app("reseller")
+    for app, token in (*texts, (reseller, tokens["access_token"]), (shelf, tokens["refresh_token"])):
+        response = api.post(REVOKE, data=build_form(app, token))
+        assert (response.status_code, response.text) == (200, "")
+    assert check_tokens(api, bookshop, tokens) == (True, True)
+
+
+def test_a_rotated_token_ends_its_grant_too(api: httpx.Client, shelf: Application, librarian: User) -> None:
+    first = obtain_tokens(api, librarian, shelf)
+    second = api.post("/oauth/refresh", data=build_refresh_request(shelf, first["refresh_token"])).json()
+    api.post(REVOKE, data=build_form(shelf, first["refresh_token"]))
+    assert check_tokens(api, shelf, second) == (False, False)
+
+
+def test_a_token_is_required(api: httpx.Client, shelf: Application) -> None:
+    for form in ({}, {"token": ""}):
+        assert parse_oauth_error(api.post(REVOKE, data={"client_id": "shelf", **form})) == INVALID_REQUEST

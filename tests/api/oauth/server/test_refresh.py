@@ -80,13 +80,6 @@ def test_a_text_that_is_no_refresh_token_is_refused(api: httpx.Client, shelf: Ap
         assert parse_oauth_error(response) == (400, "unsupported_grant_type"), grant_type
 
 
-def test_a_confidential_app_refreshes_only_with_its_secret(api: httpx.Client, bookshop: Application) -> None:
-    token = obtain_tokens(api, create_reader(), bookshop)["refresh_token"]
-    for secret in (None, ""):
-        response = send_refresh(api, bookshop, token, client_secret=secret)
-        assert parse_oauth_error(response) == (401, "invalid_client"), secret
-
-
 def test_a_token_of_another_app_is_refused_and_stays_valid(api: httpx.Client, shelf: Application) -> None:
     token = obtain_tokens(api, create_reader(), shelf)["refresh_token"]
     for thief in (create_confidential_app("reseller"), create_public_app("thief")):
