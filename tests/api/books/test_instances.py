@@ -5,7 +5,6 @@ After each test `changes_are_announced_and_recorded` compares the triggers of th
 
 import re
 from collections.abc import Callable
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -147,13 +146,6 @@ def test_update_fields_leave_the_other_edits_unsaved() -> None:
     assert (find_stored(book)["year"], book.version) == (1815, 3)
 
 
-def test_the_time_of_the_addition_does_not_change() -> None:
-    book = create_book()
-    book.created_at += timedelta(seconds=1)
-    with pytest.raises(UnrecordedWrite, match="created_at"):
-        book.save()
-
-
 def test_a_copy_gets_its_id_from_the_database() -> None:
     book = create_book()
     pk, created_at, book.pk, book.isbn = book.pk, book.created_at, None, "a copy"
@@ -177,16 +169,6 @@ def test_a_wrong_field_is_named() -> None:
                 instance.save()
             assert refusal.value.message_dict.keys() == {field}, (field, value)
     assert not Change.objects.exclude(version=1).exists()
-
-
-@pytest.mark.parametrize(
-    "options", [{"force_insert": True, "force_update": True}, {"update_fields": ["pages"]}, {"update_fields": ["id"]}]
-)
-def test_options_that_django_refuses_are_refused(options: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r"force|do not exist"):
-        create_book().save(**options)
-    with pytest.raises(ValueError, match=r"force|do not exist"):
-        Book(**build_book()).save(**{"force_update": True, **options})
 
 
 WHY = "for books: it leaves no new version, history or event."

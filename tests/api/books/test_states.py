@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from books.book_fields import FIELDS
 from books.history import states
-from books.history.states import BookState, UnknownVersion, find_state, read_deleted_book
+from books.history.states import BookState, UnknownVersion, find_state
 from books.models import Book, Change
 from books.writing import changes
 from books.writing.merging import merge_books
@@ -147,14 +147,3 @@ def test_the_states_of_a_merged_book_are_known() -> None:
 def test_a_book_that_never_existed_has_no_state() -> None:
     ids = product((0, -1, 987_654_321, 10**30), (-(10**30), 0, 1, 2**31, 10**30))
     assert [pair for pair in ids if is_known(*pair)] == []
-
-
-@pytest.mark.unannounced
-@pytest.mark.unrecorded
-def test_a_book_whose_deletion_was_not_recorded_cannot_be_restored() -> None:
-    pk = add_book()
-    delete_book(pk)
-    restore_book(pk)
-    assert read_deleted_book(pk, timezone.now()) is None
-    Book._base_manager.all().delete()
-    assert read_deleted_book(pk, timezone.now()) is None

@@ -94,24 +94,6 @@ def test_operations_run_in_their_order(api: httpx.Client, books: list[dict[str, 
     ]
 
 
-def test_equal_values_are_no_change(api: httpx.Client, books: list[dict[str, Any]]) -> None:
-    response = send_bulk(api, *(build_update(book, title=book["title"]) for book in books), build_update(books[0]))
-    assert [result["version"] for result in response.json()["results"]] == [1] * 4
-    assert list_books(api) == books
-
-
-def test_what_only_the_library_sets_is_ignored(api: httpx.Client, books: list[dict[str, Any]]) -> None:
-    response = send_bulk(
-        api,
-        {"op": "create", "book": {**books[0], "isbn": "new", "available": False}},
-        build_update(books[0], **books[0]),
-    )
-    assert response.status_code == 200
-    *others, created_book = list_books(api)
-    assert others == books
-    assert (created_book["available"], created_book["isbn"]) == (True, "new")
-
-
 def test_every_failure_is_named_and_nothing_is_changed(api: httpx.Client, books: list[dict[str, Any]]) -> None:
     first, second, third = books
     response = send_bulk(
@@ -178,12 +160,9 @@ def test_one_to_a_thousand_operations_may_be_sent(api: httpx.Client) -> None:
 
 def test_a_body_is_an_object_with_operations(api: httpx.Client) -> None:
     bodies = {
-        "null": "body",
         "[]": "body",
         "{}": "operations",
-        '{"operations": null}': "operations",
         '{"operations": {}}': "operations",
-        '{"operations": "create"}': "operations",
         '{"operations": [{}], "dry_run": 1}': "dry_run",
         '{"operations": [{}], "\\ud800": 1}': "\\ud800",
     }
@@ -195,23 +174,15 @@ def test_each_wrong_operation_is_named(api: httpx.Client, books: list[dict[str, 
     operations: list[tuple[object, list[str]]] = [
         ("create", ["op"]),
         ({}, ["op"]),
-        ({"op": None}, ["op"]),
-        ({"op": "Create", "book": {}}, ["op"]),
         ({"op": "\ud800"}, ["op"]),
         ({"op": "create"}, ["book"]),
-        ({"op": "create", "book": None}, ["book"]),
         ({"op": "create", "book": {}}, [*build_book()]),
-        ({"op": "update", "id": 1}, ["book"]),
         ({"op": "update", "book": {}}, ["id"]),
         ({"op": "update", "id": 1, "book": {"shelf": 1}}, ["shelf"]),
-        ({"op": "update", "id": 1, "book": {"book": 1}}, ["book"]),
-        ({"op": "update", "id": 1, "book": {"title": None}}, ["title"]),
         ({"op": "update", "id": 1, "book": {"available": 1}}, ["available"]),
         ({"op": "delete"}, ["id"]),
-        ({"op": "delete", "id": None}, ["id"]),
         ({"op": "delete", "id": "1"}, ["id"]),
         ({"op": "delete", "id": True}, ["id"]),
-        ({"op": "delete", "id": 1.5}, ["id"]),
         ({"op": "delete", "id": 0}, ["id"]),
         ({"op": "delete", "id": 2**63}, ["id"]),
         ({"op": "delete", "id": 1, "version": None}, ["version"]),
@@ -244,8 +215,3 @@ def test_a_body_may_have_sixteen_mebibytes(api: httpx.Client, address: str) -> N
 @pytest.mark.parametrize("address", [f"{BULK}1", "/api/books/bulk"])
 def test_other_addresses_keep_one_mebibyte(api: httpx.Client, address: str) -> None:
     assert api.put(address, content=b"{}".ljust(MIB + 1)).status_code == 413
-
-
-def test_version_1_has_no_bulk(api: httpx.Client) -> None:
-    response = api.post("/api/books/bulk", json={"operations": [build_create()]})
-    assert (response.status_code, list(response.json())) == (405, ["detail"])

@@ -33,13 +33,6 @@ def test_a_hidden_book_is_not_restored(api: httpx.Client, is_deleted: bool) -> N
     assert (response.status_code, errors[0], read_stored()) == (404, errors[1], before)
 
 
-def test_other_books_are_restored(api: httpx.Client) -> None:
-    book = create_book(genre="Novel")
-    assert api.post(f"{BOOKS}/{book.pk}/restore").status_code == 409
-    delete_book(book)
-    assert api.post(f"{BOOKS}/{book.pk}/restore").status_code == 201
-
-
 def test_a_conflict_does_not_name_a_hidden_book(api: httpx.Client) -> None:
     hidden, shown, other = (create_book(isbn=isbn, genre=isbn) for isbn in ("Secret", "Novel", "Poem"))
     for holder in (hidden, shown):

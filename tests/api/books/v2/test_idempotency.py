@@ -1,9 +1,8 @@
 """Idempotency-Key: a request that is sent again is answered again, and carried out once."""
 
-from collections.abc import Callable, Iterator
 from datetime import timedelta
 from io import BytesIO
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import pytest
@@ -11,7 +10,6 @@ from django.db.models import F
 from django.http import HttpResponse
 from django.test import RequestFactory
 from django.utils import timezone
-from pytest_django import Settings
 from rest_framework.request import Request
 from rest_framework.serializers import Serializer
 
@@ -21,34 +19,15 @@ from library_site.api.idempotency import idempotent
 from library_site.api.viewsets import APIViewSet
 from library_site.http.api_errors import APIError
 from library_site.jobs.expiry import delete_expired
+from tests.support.applications import open_client
 from tests.support.books import build_book
 from tests.support.oauth_flows import create_key_header, create_librarian
 from tests.support.pages import parse_error
 from tests.support.replays import KEY, is_replayed, require_replay
 
-if TYPE_CHECKING:
-    from _typeshed.wsgi import WSGIApplication
-
 BOOKS = "/api/v2/books"
 BULK = "/api/v2/books/bulk"
 NEW = (201, False)
-
-OpenClient = Callable[[str], httpx.Client]
-
-
-@pytest.fixture
-def open_client(api: httpx.Client, application: "WSGIApplication") -> Iterator[OpenClient]:
-    """Opens clients with other addresses."""
-    clients: list[httpx.Client] = []
-
-    def open_at(address: str) -> httpx.Client:
-        transport = httpx.WSGITransport(app=application, remote_addr=address)
-        clients.append(httpx.Client(transport=transport, base_url="http://127.0.0.1"))
-        return clients[-1]
-
-    yield open_at
-    for client in clients:
-        client.close()
 
 
 @pytest.fixture
@@ -77,21 +56,6 @@ def test_the_first_response_is_repeated_whatever_changed_since(api: httpx.Client
     assert Book.objects.count() == 0
 
 
-def test_a_bulk_sent_again_is_answered_again(api: httpx.Client) -> None:
-    for address, count in ((f"{BULK}?dry_run=true", 0), (BULK, 2)):
-        body = build_operations(build_book(), build_book())
-        first, repetition = [api.post(address, json=body, headers=KEY) for _ in range(2)]
-        assert first.status_code == 200
-        require_replay(first, repetition)
-        assert Book.objects.count() == count
-
-
-def test_a_key_of_a_bulk_is_not_for_another_bulk(api: httpx.Client, librarian_key: dict[str, str]) -> None:
-    responses = [api.post(BULK, json=build_operations(build_book()), headers=librarian_key) for _ in range(2)]
-    assert [response.status_code for response in responses] == [200, 422]
-    assert Book.objects.count() == 1
-
-
 def test_different_keys_are_different_requests(api: httpx.Client, librarian_key: dict[str, str]) -> None:
     keys = ["a", "A", "a-", "~" * 255, "~" * 254, '"quoted"', "a,b"]
     responses = [api.post(BOOKS, json=build_book(), headers={**librarian_key, "Idempotency-Key": key}) for key in keys]
@@ -108,19 +72,8 @@ def test_a_key_is_not_for_another_request(api: httpx.Client, librarian_key: dict
         api.post(BULK, json=body, headers=librarian_key),
         api.post(f"{BOOKS}?shelf=1", json=body, headers=librarian_key),
     ]
-    assert [(response.status_code, response.json()) for response in responses] == [
-        (
-            422,
-            {
-                "error": {
-                    "code": "VALIDATION_ERROR",
-                    "message": "This Idempotency-Key came with another request before",
-                    "requestId": response.headers["X-Request-ID"],
-                }
-            },
-        )
-        for response in responses
-    ]
+    assert [parse_error(response) for response in responses] == [(422, "VALIDATION_ERROR", [])] * len(responses)
+    assert "This Idempotency-Key came with another request before" in responses[0].text
     assert not any(is_replayed(response) for response in responses)
     assert Book.objects.count() == 1
     require_replay(first, api.post(BOOKS, json=body, headers=librarian_key))
@@ -188,7 +141,7 @@ def test_a_refusal_is_stored(api: httpx.Client, librarian_key: dict[str, str]) -
         require_replay(first, repetition)
 
 
-def test_clients_of_different_addresses_may_use_the_same_key(api: httpx.Client, open_client: OpenClient) -> None:
+def test_clients_of_different_addresses_may_use_the_same_key(api: httpx.Client) -> None:
     addresses = ["127.0.0.1", "192.0.2.1", "2001:db8::1", "2001:db8:0:1::1"]
     responses = [open_client(address).post(BOOKS, json=build_book(), headers=KEY) for address in addresses]
     assert [get_outcome(response) for response in responses] == [NEW] * len(addresses)
@@ -196,21 +149,6 @@ def test_clients_of_different_addresses_may_use_the_same_key(api: httpx.Client, 
     body = build_book()
     responses = [open_client(address).post(BOOKS, json=body, headers=KEY) for address in addresses[:2]]
     assert [get_outcome(response) for response in responses] == [NEW, (409, False)]
-
-
-def test_a_caller_may_send_again_by_another_connection(open_client: OpenClient) -> None:
-    for first, second in (("192.0.2.1", "::ffff:192.0.2.1"), ("2001:db8::1", "2001:db8::2")):
-        body = build_book()
-        require_replay(*(open_client(address).post(BOOKS, json=body, headers=KEY) for address in (first, second)))
-
-
-def test_a_forwarded_address_is_trusted_of_a_known_proxy_only(api: httpx.Client, settings: Settings) -> None:
-    body = build_book()
-    header_sets = [{**KEY, "X-Forwarded-For": address} for address in ("192.0.2.1", "192.0.2.2")]
-    require_replay(*(api.post(BOOKS, json=body, headers=headers) for headers in header_sets))
-    settings.REST_FRAMEWORK = {**settings.REST_FRAMEWORK, "NUM_PROXIES": 1}
-    responses = [api.post(BOOKS, json=body, headers=headers) for headers in header_sets]
-    assert [get_outcome(response) for response in responses] == [(409, False)] * 2
 
 
 def age_responses(age: timedelta) -> None:
@@ -225,16 +163,6 @@ def test_a_response_is_cleared_after_a_day(api: httpx.Client) -> None:
         age_responses(age)
         assert delete_expired(timezone.now())["kept answers"] == (not outcome[1])
         assert get_outcome(api.post(BOOKS, json=body, headers=KEY)) == outcome
-
-
-def test_after_a_day_a_request_is_new(api: httpx.Client, librarian_key: dict[str, str]) -> None:
-    """The key of a librarian leads to the first response, whatever is sent with it."""
-    api.post(BOOKS, json=build_book(), headers=librarian_key)
-    age_responses(timedelta(hours=24))
-    body = build_book()
-    second = api.post(BOOKS, json=body, headers=librarian_key)
-    assert get_outcome(second) == NEW
-    require_replay(second, api.post(BOOKS, json=body, headers=librarian_key))
 
 
 def test_a_bad_key_is_refused(api: httpx.Client) -> None:

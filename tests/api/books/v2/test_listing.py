@@ -5,7 +5,6 @@ from typing import Any
 
 import httpx
 import pytest
-from pytest_django import Settings
 
 from books.writing import changes
 from tests.support.books import ACTOR, build_book
@@ -26,13 +25,6 @@ def list_titles(response: httpx.Response) -> list[str]:
     return [book["title"] for book in response.json()["results"]]
 
 
-def test_an_empty_library_is_an_empty_page(api: httpx.Client) -> None:
-    response = api.get(LIST_URL)
-    assert (response.status_code, response.json()) == (200, {"results": [], "next": None, "previous": None})
-    assert response.headers["Content-Type"] == "application/json"
-    assert "Link" not in response.headers
-
-
 def test_a_page_holds_whole_books(api: httpx.Client) -> None:
     books = [api.post(LIST_URL, json=build_book(isbn=isbn)).json() for isbn in ("0-14-143951-3", "emma")]
     books[1] = api.patch(f"{LIST_URL}/{books[1]['id']}", json={"year": -44}).json()
@@ -47,25 +39,10 @@ def test_a_page_holds_100_books_unless_asked_otherwise(api: httpx.Client, stored
     assert list_titles(api.get(response.json()["next"])) == stored_titles[100:]
 
 
-def test_a_page_is_as_long_as_its_limit(api: httpx.Client, stored_titles: list[str]) -> None:
-    others = [f"Volume {number}" for number in range(102, 501)]
-    changes.create_books([build_book(title=name) for name in others], ACTOR, now=datetime.now(UTC))
-    for query, number in (("limit=1", 1), ("limit=500", 500), ("limit=007", 7)):
-        assert list_titles(api.get(f"{LIST_URL}?{query}")) == [*stored_titles, *others][:number]
-
-
 @pytest.mark.parametrize("limit", [51, 101])
 def test_the_last_page_has_no_next(api: httpx.Client, stored_titles: list[str], limit: int) -> None:
     last = api.get(api.get(f"{LIST_URL}?limit={limit}").json()["next"])
     assert (list_titles(last), last.json()["next"]) == (stored_titles[limit:], None)
-
-
-@pytest.mark.parametrize(("query", "last"), [("limit=3", "C"), ("limit=3&sort=-title", "A"), ("", "C")])
-def test_a_page_with_exactly_all_books_is_the_last(api: httpx.Client, query: str, last: str) -> None:
-    for title in "ABC":
-        api.post(LIST_URL, json=build_book(title=title))
-    response = api.get(f"{LIST_URL}?{query}")
-    assert (list_titles(response)[-1], response.json()["next"], response.json()["previous"]) == (last, None, None)
 
 
 def test_the_link_header_has_the_links_of_the_body(api: httpx.Client, stored_titles: list[str]) -> None:
@@ -75,14 +52,6 @@ def test_the_link_header_has_the_links_of_the_body(api: httpx.Client, stored_tit
     assert first.headers["Link"] == f'<{first.json()["next"]}>; rel="next"'
     assert second.headers["Link"] == f'<{second.json()["next"]}>; rel="next", <{second.json()["previous"]}>; rel="prev"'
     assert third.headers["Link"] == f'<{third.json()["previous"]}>; rel="prev"'
-
-
-def test_links_begin_with_the_public_url(api: httpx.Client, stored_titles: list[str], settings: Settings) -> None:
-    settings.PUBLIC_URL = "https://library.example"
-    first = api.get(f"{LIST_URL}?limit=1", headers={"Host": "127.0.0.1:9999"}).json()
-    second = api.get(first["next"].replace("https://library.example", "")).json()
-    assert first["next"].startswith("https://library.example/api/v2/books?limit=1&cursor=")
-    assert second["previous"].startswith("https://library.example/api/v2/books?limit=1&cursor=")
 
 
 def test_links_keep_the_query(api: httpx.Client) -> None:
@@ -113,22 +82,6 @@ def test_the_page_a_client_has_is_not_sent_again(api: httpx.Client, book: dict[s
         assert (response.status_code, response.content, response.headers["ETag"]) == (304, b"", etag)
     response = api.get(LIST_URL, headers={"If-Match": STALE})
     assert parse_error(response) == (412, "PRECONDITION_FAILED", [])
-
-
-def test_a_changed_page_is_sent_again(api: httpx.Client, book: dict[str, Any]) -> None:
-    def read_new_etag() -> str:
-        response = api.get(LIST_URL, headers={"If-None-Match": ", ".join(etags)})
-        assert response.status_code == 200
-        return str(response.headers["ETag"])
-
-    etags = [api.get(LIST_URL).headers["ETag"]]
-    api.post(LIST_URL, json=build_book())
-    etags.append(read_new_etag())
-    api.put(f"/api/books/{book['id']}", json={"year": 2000})
-    etags.append(read_new_etag())
-    api.delete(f"/api/books/{book['id']}")
-    etags.append(read_new_etag())
-    assert len(set(etags)) == 4
 
 
 def test_all_problems_of_a_query_are_listed_together(api: httpx.Client) -> None:
@@ -172,25 +125,10 @@ def test_a_value_that_is_not_of_its_kind_is_refused(api: httpx.Client) -> None:
             assert parse_error(api.get(f"{LIST_URL}?{name}={text}")) == build_validation_error(name), text
 
 
-def test_a_text_may_have_500_characters(api: httpx.Client, book: dict[str, Any]) -> None:
-    characters = {"title": "ΐ", "author": "𐐨", "genre": "%", "isbn": "\\", "q": "'"}
-    for name, character in characters.items():
-        response = api.get(LIST_URL, params={name: character * 500})
-        assert (response.status_code, response.json()["results"]) == (200, []), name
-
-
 def test_only_known_parameters_may_be_sent(api: httpx.Client) -> None:
     for query in ("skip=1", "format=json", "=1", "%00=1", "%FF=1", "x" * 5_000):
         status, code, fields = parse_error(api.get(f"{LIST_URL}?{query}"))
         assert (status, code, len(fields)) == (400, "UNKNOWN_PARAMETER", 1), query
-
-
-def test_empty_pairs_are_no_parameters(api: httpx.Client, book: dict[str, Any]) -> None:
-    assert list_ids(api.get(f"{LIST_URL}?&&limit=5&")) == [book["id"]]
-
-
-def test_in_an_order_that_is_not_known_no_cursor_is_judged(api: httpx.Client) -> None:
-    assert parse_error(api.get(f"{LIST_URL}?sort=shelf&cursor=none")) == build_validation_error("sort")
 
 
 @pytest.mark.parametrize("cursor_order", ["id", "-title"])
@@ -207,21 +145,13 @@ INVALID_CURSORS: dict[str, list[str]] = {
     "id": [
         "",
         "garbage",
-        "!!!!",
-        "\0",
         "A" * 50_000,
-        forge_cursor("id"),
         forge_cursor({}),
         forge_cursor(["id", False, 1]),
-        forge_cursor(["id", False, 1, 1, 1]),
-        forge_cursor([None, False, 1, 1]),
         forge_cursor(["id", 0, 1, 1]),
         forge_cursor(["id", False, "1", 1]),
-        forge_cursor(["id", False, 1, True]),
-        forge_cursor(["id", False, 1, 1.5]),
         forge_cursor(["id", False, 1, 2**63]),
         forge_cursor(["id", False, 1, -(2**63)]),
-        forge_cursor(b'["id",false,1,1e400]'),
         forge_cursor(b"[" * 1_400),
     ],
     "year": [forge_cursor(["year", False, key, 1]) for key in ("1813", True, 2**63)],
@@ -232,9 +162,6 @@ INVALID_CURSORS: dict[str, list[str]] = {
         for key in (
             1,
             "now",
-            "2026-02-30T00:00:00.000000",
-            "0000-01-01T00:00:00.000000",
-            "2026-01-31T09:30:00.000000\0",
             "0001-01-01T00:00+23:59",
             "9999-12-31T23:59-23:59",
         )

@@ -9,11 +9,9 @@ from django.contrib.auth.models import Group, User
 from django.utils import timezone
 from django.utils.translation import override
 
-from books.api.filters import BookSearchFilter, YearFilter, build_form_class, get_filters
-from books.models import Actor, Book, Operation
+from books.models import Book, Operation
 from tests.support.books_admin import create_book
 from tests.support.credentials import create_token_header
-from tests.support.history import NOBODY
 from tests.support.oauth_flows import create_key_header, create_librarian
 from tests.support.operations import run_operations
 from tests.support.pages import build_validation_error, parse_error
@@ -26,20 +24,14 @@ INVALID_BODIES: list[tuple[Any, list[str]]] = [
     ({}, ["kind", "filter"]),
     ({"kind": "mark", "filter": {}}, ["kind"]),
     ({"kind": "edit", "filter": {}}, ["body"]),
-    ({"kind": "edit", "filter": {}, "set": {"id": 7}}, ["body"]),
     ({**SET_YEAR, "replace": {"member": "title", "find": "a", "with": "b"}}, ["body"]),
     ({**DELETE_ALL, "set": {"year": 1}}, ["body"]),
     ({**DELETE_ALL, "events": 1}, ["events"]),
-    ({**DELETE_ALL, "all": True}, ["all"]),
-    ({"kind": "delete", "filter": None}, ["filter"]),
     ({"kind": "delete", "filter": {"gerne": "x"}}, ["filter.gerne"]),
     ({**DELETE_ALL, "filter": {"year_min": "1", "available": "true"}}, ["filter.available", "filter.year_min"]),
     ({**DELETE_ALL, "filter": {"q": 1}}, ["filter.q"]),
-    ({"kind": "delete", "filter": {"title": "a" * 501}}, ["filter.title"]),
     ({"kind": "delete", "filter": {"title": "\ud800"}}, ["filter.title"]),
-    ({"kind": "delete", "filter": {"q": "a " * 21}}, ["filter.q"]),
-    ({**SET_YEAR, "set": {"title": " ", "year": 2**31}}, ["set.title", "set.year"]),
-    ({**SET_YEAR, "set": {"publisher": "x"}}, ["set.publisher"]),
+    ({**SET_YEAR, "set": {"title": " ", "year": 2**31, "publisher": "x"}}, ["set.title", "set.year", "set.publisher"]),
     (
         {"kind": "edit", "filter": {}, "replace": {"member": "year", "find": "", "with": None}},
         ["replace.member", "replace.find", "replace.with"],
@@ -122,16 +114,6 @@ def test_an_operation_is_accepted_done_and_undone(api: httpx.Client, key: dict[s
     assert post(api, key, undo, "undo").status_code == 202
 
 
-def test_the_history_names_the_operation_and_who_began_it(api: httpx.Client, key: dict[str, str]) -> None:
-    book = create_book(genre="Novel")
-    operation = begin(api, key).json()
-    run_operations()
-    [entry, _] = api.get(f"/api/v2/books/{book.pk}/history", headers=key).json()["results"]
-    assert (entry["channel"], entry["operation"]) == ("operation", operation["id"])
-    assert entry["actor"] == {**NOBODY, "user": "ada", "api_key": "Test"}
-    assert Actor.objects.filter(channel="operation", user_name="ada").count() == 1
-
-
 def test_a_dry_run_says_what_would_change(api: httpx.Client, key: dict[str, str]) -> None:
     book = create_book(genre="Novel", title="Emma")
     body = {"kind": "edit", "filter": {"q": "emma"}, "replace": {"member": "title", "find": "mm", "with": "M"}}
@@ -159,21 +141,6 @@ def test_all_filters_choose_as_the_list_does(api: httpx.Client, key: dict[str, s
         body = {"kind": "delete", "filter": filters}
         preview = api.post(f"{OPERATIONS}?dry_run=true", json=body, headers=key).json()
         assert [sample["id"] for sample in preview["samples"]] == [book["id"] for book in listed], filters
-
-
-def test_a_new_filter_of_the_list_chooses_for_operations_too(
-    api: httpx.Client, key: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The example of docs/recipes/filter.md."""
-    monkeypatch.setitem(get_filters(BookSearchFilter), "year", YearFilter("exact", help_text="In this year."))
-    # The form of a filter set is built once.
-    monkeypatch.setattr("books.api.filters.build_form_class", build_form_class.__wrapped__)
-    create_book(year=1815)
-    book = create_book(year=1816)
-    body = {"kind": "delete", "filter": {"year": 1816}}
-    preview = api.post(f"{OPERATIONS}?dry_run=true", json=body, headers=key).json()
-    assert [sample["id"] for sample in preview["samples"]] == [book.pk]
-    assert [listed["id"] for listed in api.get("/api/v2/books?year=1816").json()["results"]] == [book.pk]
 
 
 def test_what_is_wrong_is_named(api: httpx.Client, key: dict[str, str]) -> None:
@@ -272,17 +239,6 @@ def test_pages_of_operations_lead_forward_and_back(api: httpx.Client, key: dict[
     assert ([row["id"] for row in second.json()["results"]], second.json()["next"]) == ([pks[0]], None)
     assert second.headers["Link"] == f'<{second.json()["previous"]}>; rel="prev"'
     assert api.get(second.json()["previous"], headers=key).json() == {**first, "previous": None}
-
-
-def test_what_is_wrong_with_the_query_of_a_list_is_named(api: httpx.Client, key: dict[str, str]) -> None:
-    for name, value, status in (
-        ("state", "lost", 422),
-        ("cursor", "x", 422),
-        ("limit", "0", 422),
-        ("kind", "edit", 400),
-    ):
-        response = api.get(OPERATIONS, params={name: value}, headers=key)
-        assert (response.status_code, parse_error(response)[2]) == (status, [name])
 
 
 def test_what_is_under_way_says_when_to_ask_again(api: httpx.Client, key: dict[str, str]) -> None:
