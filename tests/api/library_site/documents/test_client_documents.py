@@ -13,12 +13,6 @@ VAGUE_NAMES = {"Entry", "Result", "Results", "Count", "Detail", "Secret", "Sampl
 
 
 @pytest.fixture
-def document(api: httpx.Client) -> dict[str, Any]:
-    built: dict[str, Any] = api.get("/openapi/v2.json").json()
-    return built
-
-
-@pytest.fixture
 def schemas(document: dict[str, Any]) -> dict[str, Any]:
     components: dict[str, Any] = document["components"]["schemas"]
     return components

@@ -34,17 +34,10 @@ BOOKS, BOOK, BULK = "/api/v2/books", "/api/v2/books/{book_id}", "/api/v2/books/b
 HISTORY, REVERT, RESTORE = (f"{BOOK}/{action}" for action in ("history", "revert", "restore"))
 OPERATIONS, OPERATION = "/api/v2/operations", "/api/v2/operations/{operation_id}"
 CANCEL, UNDO = f"{OPERATION}/cancel", f"{OPERATION}/undo"
-KEYS, KEY = "/api/v2/api-keys", "/api/v2/api-keys/{key_id}"
+KEYS = "/api/v2/api-keys"
 REFERENCE = re.compile('"\\$ref": "#/components/schemas/([^"]+)"')
 FIELDS = "id title author year isbn isbn13 genre available created_at updated_at version".split()
 BODIES = [("post", BOOKS), ("put", BOOK), ("patch", BOOK)]
-
-
-@pytest.fixture
-def document(api: httpx.Client) -> dict[str, Any]:
-    """The document of version 2."""
-    document: dict[str, Any] = api.get(V2_DOCUMENT_URL).json()
-    return document
 
 
 @pytest.mark.parametrize("address", [DOCUMENT_URL, V1_DOCUMENT_URL, V2_DOCUMENT_URL])
@@ -176,28 +169,19 @@ def test_the_document_allows_valid_operations_alone(document: dict[str, Any]) ->
         assert not is_valid(document, schema, {"operations": operations}), operations[:1]
 
 
-def test_real_responses_are_as_documented(api: httpx.Client, document: dict[str, Any], book: dict[str, Any]) -> None:
-    address, any_tag, key = f"{BOOKS}/{book['id']}", {"If-None-Match": "*"}, create_key_header(create_librarian())
-    creation = {"op": "create", "book": build_book()}
-    change = {"op": "update", "id": book["id"], "book": {"year": 1999}}
-    bodies = [{"operations": [creation, change, *more]} for more in ([], [{"op": "delete", "id": book["id"]}])]
+def test_the_history_of_a_book_is_as_documented(
+    api: httpx.Client, document: dict[str, Any], book: dict[str, Any]
+) -> None:
+    """Schemathesis, which has no credential, sees what is open to everybody."""
+    address, key = f"{BOOKS}/{book['id']}", create_key_header(create_librarian())
+    api.patch(address, json={"year": 2000})
+    api.delete(address)
+    api.post(f"{address}/restore")
     check_responses(
         document,
         [
-            ("get", "/", 200, api.get("/")),
-            ("get", BOOKS, 200, api.get(f"{BOOKS}?count=true")),
-            ("get", BOOKS, 200, api.get(f"{BOOKS}?genre=x")),
-            ("get", BOOKS, 304, api.get(BOOKS, headers=any_tag)),
-            ("post", BOOKS, 201, api.post(BOOKS, json=build_book(isbn="0-14-143951-3"))),
-            ("post", BOOKS, 201, api.post(BOOKS, json=build_book(isbn="no isbn"))),
-            ("get", BOOK, 200, api.get(address)),
             ("get", BOOK, 200, api.get(f"{address}?fields={','.join(FIELDS)}")),
-            ("put", BOOK, 200, api.put(address, json=build_book(available=False))),
-            ("patch", BOOK, 200, api.patch(address, json={"year": 2000})),
-            ("post", BULK, 200, api.post(f"{BULK}?dry_run=true", json=bodies[0])),
-            ("post", BULK, 200, api.post(BULK, json=bodies[1])),
-            ("post", RESTORE, 201, api.post(f"{address}/restore")),
-            ("post", REVERT, 200, api.post(f"{address}/revert", json={"version": 1})),
+            ("get", BOOKS, 304, api.get(BOOKS, headers={"If-None-Match": "*"})),
             ("get", HISTORY, 200, api.get(f"{address}/history", headers=key)),
             ("get", CHANGES, 200, api.get(f"{CHANGES}?limit=1&since=2026-01-01T00:00:00Z", headers=key)),
         ],
@@ -285,15 +269,3 @@ def test_every_page_of_the_docs_shows_its_document_and_leads_to_the_others(api: 
         assert page.headers["Content-Security-Policy"] == api.get("/docs").headers["Content-Security-Policy"]
         (script,) = re.findall(f'src="({address}[^"]*)"', page.text)
         assert f'"{document}"' in api.get(script).text
-
-
-def test_no_other_version_is_documented(api: httpx.Client) -> None:
-    for address in ("/docs/v3", "/docs/v", "/openapi/v3.json", "/openapi/v2"):
-        assert (api.get(address).status_code, api.get(address).json()) == (404, {"detail": "Not Found"})
-
-
-def test_an_operation_need_not_say_whether_there_are_events(document: dict[str, Any]) -> None:
-    """Generators of TypeScript types require what has a default."""
-    schema = document["components"]["schemas"]["OperationRequest"]
-    assert "default" not in schema["properties"]["events"]
-    assert "events" not in schema["required"]

@@ -26,7 +26,6 @@ from tests.support.openapi import (
     REPLAY,
     SECRET,
     V1_DOCUMENT_URL,
-    V2_DOCUMENT_URL,
     check_responses,
     collect_operations,
     get_body_schema,
@@ -41,12 +40,6 @@ from webhooks.stream import StreamCursor
 URL = "https://receiver.example/hook"
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 KINDS = ["book.created", "book.updated", "book.deleted", "test.ping"]
-
-
-@pytest.fixture
-def document(api: httpx.Client) -> dict[str, Any]:
-    document: dict[str, Any] = api.get(V2_DOCUMENT_URL).json()
-    return document
 
 
 @pytest.fixture

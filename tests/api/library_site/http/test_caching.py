@@ -2,7 +2,6 @@
 (RFC 9111, 3.5, 5.2.2.4 and 5.2.2.7).
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -14,7 +13,6 @@ from books.api.views import BookViewSet
 from library_site.http.caching import set_caching
 from library_site.rate_limit.counters import make_counter
 from oauth.throttling import CallerThrottle
-from tests.support.applications import open_client
 from tests.support.books import build_book
 from tests.support.credentials import create_token_header
 from tests.support.failures import break_database
@@ -45,47 +43,40 @@ def get_caching(response: httpx.Response) -> tuple[list[str], list[str]]:
     return response.headers.get_list("Cache-Control"), get_vary(response)
 
 
-@pytest.fixture(params=[True, False], ids=["compiled", "django"])
-def client(request: pytest.FixtureRequest, api: httpx.Client, settings: Settings) -> Iterator[httpx.Client]:
-    settings.COMPILED_PATH = request.param
-    with open_client() as client:
-        yield client
-
-
 @pytest.mark.parametrize("create_header", [None, create_token_header, create_key_header])
-def test_caches_ask_again_for_every_response_of_the_api(client: httpx.Client, create_header: Any) -> None:
+def test_caches_ask_again_for_every_response_of_the_api(api: httpx.Client, create_header: Any) -> None:
     credential = create_header(create_librarian()) if create_header else {}
     expected = (["private, no-cache" if credential else "no-cache"], VARY)
     for address, status in STATUSES.items():
         for method in ("GET", "HEAD"):
-            response = client.request(method, address, headers=credential)
+            response = api.request(method, address, headers=credential)
             assert (response.status_code, *get_caching(response)) == (status, *expected), address
 
 
 @pytest.mark.parametrize("home", ["/api", "/api/v2"])
-def test_caches_ask_again_for_a_book(client: httpx.Client, home: str) -> None:
-    created = client.post(f"{home}/books", json=build_book())
+def test_caches_ask_again_for_a_book(api: httpx.Client, home: str) -> None:
+    created = api.post(f"{home}/books", json=build_book())
     address = f"{home}/books/{created.json()['id']}"
-    responses = [created, client.put(address, json={**build_book(), "genre": "Essay"})]
+    responses = [created, api.put(address, json={**build_book(), "genre": "Essay"})]
     for method in ("GET", "HEAD"):
-        responses += [client.request(method, address, headers=tag) for tag in ({}, {"If-None-Match": "*"})]
+        responses += [api.request(method, address, headers=tag) for tag in ({}, {"If-None-Match": "*"})]
     assert [response.status_code for response in responses] == [201, 200, 200, 304, 200, 304]
     assert [get_caching(response) for response in responses] == [(["no-cache"], VARY)] * len(responses)
 
 
 def test_what_is_refused_before_the_action_is_asked_for_again_too(
-    client: httpx.Client, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    api: httpx.Client, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    responses = {413: client.put("/api/books/1", content=b" " * (1024 * 1024 + 1))}
-    responses[400] = client.get("/api/books", headers={"Host": "evil.example"})
+    responses = {413: api.put("/api/books/1", content=b" " * (1024 * 1024 + 1))}
+    responses[400] = api.get("/api/books", headers={"Host": "evil.example"})
     with break_database(OperationalError("away")):
-        responses[503] = client.get("/api/books")
+        responses[503] = api.get("/api/books")
     settings.API_RATE_LIMIT = (1, 60)
     monkeypatch.setattr(BookViewSet, "throttle_classes", [CallerThrottle])
     make_counter.cache_clear()
-    _, responses[429] = client.get("/api/books"), client.get("/api/books")
+    _, responses[429] = api.get("/api/books"), api.get("/api/books")
     settings.LIBRARY_ACCESS = "protected"
-    responses[401] = client.get("/api/books")
+    responses[401] = api.get("/api/books")
     for status, response in responses.items():
         assert (response.status_code, *get_caching(response)) == (status, ["no-cache"], VARY)
 

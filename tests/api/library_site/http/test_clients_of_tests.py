@@ -5,14 +5,11 @@ from typing import Any
 
 import httpx
 import pytest
-from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
-from pytest_django import Settings
 from rest_framework.test import APIClient, RequestsClient
 
 from tests.support.books import build_book
-from tests.support.oauth_flows import create_librarian
 from tests.support.small_library import restore_books
 
 BODY = build_book(isbn="9790000000000")
@@ -23,18 +20,14 @@ REQUESTS: list[tuple[str, str, Any, dict[str, str]]] = [
     ("GET", "/api/books/1?version=2", None, {}),
     ("GET", "/api/books/1/", None, {"Accept": "application/vnd.library.v2+json"}),
     ("GET", "/api/v2/books/1", None, {"If-None-Match": "*"}),
-    ("GET", "/api/v2/books/first", None, {}),
     ("GET", "/api/v3/books", None, {}),
     ("GET", "/api/v2/nothing", None, {}),
     ("GET", "/api/v2/books", None, {"Host": "evil.example"}),
     ("HEAD", "/api/v2/books/1", None, {}),
     ("POST", "/api/v2/books", BODY, {}),
     ("POST", "/api/books", {"title": 1}, {}),
-    ("PUT", "/api/books/99", BODY, {}),
     ("PATCH", "/api/v2/books/1", {"year": 1}, {"If-Match": '"v2-1-9"'}),
-    ("DELETE", "/api/v2/books", None, {}),
     ("GET", "/livez", None, {}),
-    ("GET", "/", None, {}),
 ]
 HEADERS = {"Host": "127.0.0.1", "X-Request-ID": "one-and-the-same", "Accept": "*/*"}
 
@@ -72,14 +65,3 @@ def test_they_get_what_a_served_library_answers(
             content = b"" if method == "HEAD" else response.content
             responses.append((response.status_code, fields, content))
         assert responses == responses[:1] * len(clients), (method, address)
-
-
-def test_a_user_can_be_forced(api: httpx.Client, settings: Settings) -> None:
-    settings.LIBRARY_ACCESS = "protected"
-    client = APIClient(headers={"Host": "127.0.0.1"})
-    assert client.get("/api/books").status_code == 401
-    client.force_authenticate(User.objects.create_user("reader"))
-    assert client.get("/api/books").status_code == 200
-    assert client.post("/api/books", build_book(), format="json").status_code == 403
-    client.force_authenticate(create_librarian())
-    assert client.post("/api/books", build_book(), format="json").status_code == 201

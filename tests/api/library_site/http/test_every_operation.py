@@ -14,7 +14,7 @@ from tests.support.books import build_book
 from tests.support.endpoints import create_endpoint
 from tests.support.failures import break_database
 from tests.support.oauth_flows import build_bearer_header, create_key_header
-from tests.support.openapi import V2_DOCUMENT_URL, list_undocumented_responses
+from tests.support.openapi import list_undocumented_responses
 from tests.support.pages import build_validation_error, parse_error
 from tests.support.responses import parse_allow
 from webhooks.models import Delivery
@@ -44,12 +44,6 @@ def root(db: None) -> User:
 @pytest.fixture
 def key(root: User) -> dict[str, str]:
     return create_key_header(root, "read write webhooks")
-
-
-@pytest.fixture
-def document(api: httpx.Client) -> dict[str, Any]:
-    document: dict[str, Any] = api.get(V2_DOCUMENT_URL).json()
-    return document
 
 
 @pytest.fixture
@@ -96,7 +90,8 @@ def test_an_unknown_parameter_is_named_with_the_nearest(
 ) -> None:
     names = {name for operation in operations for name in operation.parameters}
     for method, path, address, parameters, *_ in operations:
-        for name in names - parameters.keys():
+        # A few of those that others have: all would be a thousand requests.
+        for name in sorted(names - parameters.keys())[::7]:
             response = api.request(method, f"{address}?{name}=1", headers=key)
             assert parse_error(response) == (400, "UNKNOWN_PARAMETER", [name]), (method, path)
         for name in parameters or ("version",):
@@ -215,17 +210,7 @@ def test_the_union_of_fields_counts(api: httpx.Client, ids: dict[str, Any]) -> N
     assert api.get(link).json()["results"][0].keys() == {"id", "year"}
 
 
-def test_each_of_several_values_is_checked(api: httpx.Client) -> None:
-    for query in ("fields=id&fields=titel", "fields=id&fields="):
-        response = api.get(f"{BOOKS}?{query}")
-        assert (response.status_code, response.json()["error"]["details"][0]["field"]) == (422, "fields")
-
-
 def test_what_is_repeated_comes_after_what_is_unknown(api: httpx.Client) -> None:
     assert api.get(f"{BOOKS}?limit=1&limit=1&limits=1").status_code == 400
     assert parse_error(api.get(f"{BOOKS}?limit=1&limit=1&sort=id&sort=id"))[2] == ["limit", "sort"]
     assert api.get(f"{BOOKS}/77?sort=id&sort=id").status_code == 404
-
-
-def test_the_last_value_counts_in_version_1(api: httpx.Client, ids: dict[str, Any]) -> None:
-    assert len(api.get("/api/books?limit=0&limit=1").json()) == 1

@@ -2,7 +2,6 @@
 defined, and nothing else.
 """
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NoReturn, cast
@@ -11,13 +10,11 @@ import pytest
 from django.core.signals import got_request_exception, request_finished, request_started
 from django.urls import path
 from django.views.decorators.cache import never_cache
-from django_filters import BaseInFilter, MultipleChoiceFilter, NumberFilter, OrderingFilter, RangeFilter
 from pytest_django import Settings
 from rest_framework import serializers
 from rest_framework.exceptions import PermissionDenied
 from rest_framework.generics import GenericAPIView
 from rest_framework.negotiation import DefaultContentNegotiation
-from rest_framework.pagination import PageNumberPagination
 from rest_framework.permissions import BasePermission
 from rest_framework.renderers import JSONRenderer as StockJSONRenderer
 from rest_framework.throttling import BaseThrottle
@@ -33,7 +30,6 @@ from books.api.views import BookViewSet
 from books.models import Book
 from books.serializers import BookSerializer as BookSerializerV2
 from library_site.api.compiled_path import wrap_handler
-from library_site.api.parsers import JSONParser
 from library_site.api.renderers import JSONRenderer
 from library_site.http.versions import get_versions
 from oauth.authentication import BearerAuthentication
@@ -45,24 +41,11 @@ from tests.support.requests import BOOKS, Request
 from tests.support.small_library import VERSION_2, encode_body, restore_books
 
 MODULES: dict[type[BookViewSet], Any] = {BookViewSetV1: v1_urls, BookViewSetV2: v2_urls}
-HOMES: dict[type[BookViewSet], str] = {BookViewSetV1: "/api", BookViewSetV2: "/api/v2"}
 READ, LIST = Request("GET", "/books/1"), Request("GET", "/books", query="author=aus")
 CREATE = Request("POST", "/books", body=encode_body(**build_book()))
 CHANGE, DELETE = Request("PUT", "/books/1", body=encode_body(**build_book())), Request("DELETE", "/books/1")
-ALL = [READ, LIST, CREATE, CHANGE, DELETE]
-# By hook, the requests that run it in actions of our own. The framework runs the first ones before each action.
+# By hook, the requests that run it in actions of our own.
 HOOKS: dict[str, list[Request]] = {
-    "initialize_request": [CREATE],
-    "initial": [CREATE],
-    "perform_authentication": [CREATE],
-    "check_permissions": [CREATE],
-    "check_throttles": [CREATE],
-    "get_authenticators": [CREATE],
-    "get_permissions": [CREATE],
-    "get_throttles": [CREATE],
-    "get_renderers": [CREATE],
-    "get_parsers": [CREATE],
-    "finalize_response": [],
     "get_queryset": [READ, LIST, CHANGE, DELETE],
     "filter_queryset": [READ, LIST, CHANGE, DELETE],
     "get_object": [READ, CHANGE, DELETE],
@@ -75,16 +58,6 @@ HOOKS: dict[str, list[Request]] = {
     "perform_create": [CREATE],
     "perform_update": [CHANGE],
     "perform_destroy": [DELETE],
-    "list": [LIST],
-    "retrieve": [READ],
-    "create": [CREATE],
-    "update": [CHANGE],
-    "destroy": [DELETE],
-}
-# Of parts that a viewset declares.
-PARTS = {
-    "filterset_class": ("filter_queryset", "is_valid", "get_form_class", "qs"),
-    "pagination_class": ("paginate_queryset", "get_paginated_response"),
 }
 # Sends requests to a viewset with these attributes, in place of that of its version.
 Serve = Callable[..., Iterator[Answer]]
@@ -143,25 +116,6 @@ def test_a_hook_that_fails_fails_each_request(
     assert not others
 
 
-@with_each_version
-def test_a_hook_of_a_filter_set_or_pagination_that_fails_fails_each_list(
-    serve: Serve, version: type[BookViewSet]
-) -> None:
-    for attribute, hooks in PARTS.items():
-        for hook in hooks:
-            part = type("Failing", (getattr(version, attribute),), {hook: property(fail) if hook == "qs" else fail})
-            [response] = serve(version, {attribute: part}, LIST)
-            assert response.status == "500 Internal Server Error", hook
-
-
-def test_a_server_that_starts_with_a_hook_runs_it(library: Credentials) -> None:
-    with replace_view(BookViewSetV2, type("Failing", (BookViewSetV2,), {"get_object": fail})):
-        compiled = ApplicationVariant(compiled=True)
-        with compiled.override_settings():
-            response = compiled.send(spell(BookViewSetV2, READ))
-    assert response.status == "500 Internal Server Error"
-
-
 def test_another_field_finds_a_book(serve: Serve) -> None:
     address = f"/books/{BOOKS[0]['isbn']}"
     requests = [request._replace(path=address) for request in (READ, CHANGE, DELETE)]
@@ -169,93 +123,9 @@ def test_another_field_finds_a_book(serve: Serve) -> None:
     assert [response.status[:3] for response in responses] == ["200", "200", "204", "404"]
 
 
-class TitleParser(JSONParser):
-    """Reads every book as one of this title."""
-
-    def parse(self, *arguments: Any, **options: Any) -> Any:
-        return {**super().parse(*arguments, **options), "title": "Emma"}
-
-
 class Forbidding(BasePermission):
     def has_object_permission(self, request: Any, view: Any, obj: Any) -> bool:
         raise PermissionDenied(f"{obj.title} is not for you")
-
-
-class ShoutingMixin:
-    def to_representation(self, instance: Any) -> Any:
-        data = super().to_representation(instance)  # type: ignore[misc]  # the serializer's
-        return {**data, "title": data["title"].upper()}
-
-
-class Numbered(PageNumberPagination):
-    page_size = 1
-
-
-def build_shouting(version: Any) -> dict[str, Any]:
-    return {"serializer_class": type("Shouting", (ShoutingMixin, version.serializer_class), {})}
-
-
-def build_writing(version: Any) -> dict[str, Any]:
-    def perform_create(view: Any, serializer: Any) -> None:
-        serializer.validated_data["genre"] = "Ours"
-        version.perform_create(view, serializer)
-
-    return {"perform_create": perform_create, "get_success_headers": lambda _, data: {"X-Shelf": data["genre"]}}
-
-
-# The attributes of a viewset, which some build from those of the version, the requests, and parts of each response.
-OVERRIDES: dict[str, tuple[Any, list[Request], list[str]]] = {
-    "parser": ({"parser_classes": [TitleParser]}, [CREATE, CHANGE], ["20", '"title":"Emma"']),
-    "permission": (
-        {"permission_classes": [Forbidding]},
-        [READ, CHANGE, DELETE],
-        ["403 Forbidden", "Pride and Prejudice is not for you"],
-    ),
-    "serializer": (build_shouting, [READ, LIST, CREATE, CHANGE], ["PRIDE AND PREJUDICE"]),
-    "pagination": ({"pagination_class": Numbered}, [LIST._replace(query="page=2&author=aus")], ['"count":2', "ausTEN"]),
-    "writing": (build_writing, [CREATE], ["201 Created", '"genre":"Ours"', "('X-Shelf', 'Ours')", "('Location', '"]),
-}
-
-
-def test_what_a_viewset_has_of_its_own_counts(serve: Serve) -> None:
-    for name, (attributes, requests, parts) in OVERRIDES.items():
-        built = attributes(BookViewSetV2) if callable(attributes) else attributes
-        for response in serve(BookViewSetV2, built, *requests):
-            assert [part for part in parts if part not in str(response)] == [], name
-
-
-def test_another_renderer_renders(serve: Serve, plain: ApplicationVariant) -> None:
-    requests = [spell(BookViewSetV2, request) for request in (READ, LIST)]
-    expected = [json.loads(plain.send(request).body) for request in requests]
-    rendered = serve(BookViewSetV2, {"renderer_classes": [StockJSONRenderer]}, *requests)
-    assert [json.loads(response.body) for response in rendered] == expected
-
-
-class ConstantField(serializers.CharField):
-    def get_attribute(self, instance: Any) -> str:
-        return "Ours"
-
-
-class Noted(BookSerializerV2):
-    """Shows what only a model object has, and keeps the isbn to itself."""
-
-    note = serializers.SerializerMethodField()
-    genre = ConstantField()
-
-    class Meta(BookSerializerV2.Meta):
-        fields = (*BookSerializerV2.Meta.fields, "note")
-        extra_kwargs = {"isbn": {"write_only": True}}
-
-    def get_note(self, book: Any) -> str:
-        return f"{book.pk} is a {type(book).__name__}"
-
-
-def test_every_response_shows_a_model_object(serve: Serve) -> None:
-    requests = (READ, LIST, CREATE, CHANGE, READ._replace(query="fields=note,genre"))
-    for response in serve(BookViewSetV2, {"serializer_class": Noted}, *requests):
-        assert b" is a Book" in response.body
-        assert b'"genre":"Ours"' in response.body
-        assert b'"isbn":' not in response.body
 
 
 class StockSerializer(serializers.ModelSerializer[Book]):
@@ -269,37 +139,6 @@ def test_a_serializer_without_a_choice_of_fields_refuses_one(serve: Serve) -> No
     for response in serve(BookViewSetV2, {"serializer_class": StockSerializer}, *requests):
         assert response.status == "400 Bad Request"
         assert b'"field":"fields"' in response.body
-
-
-class NumbersFilter(BaseInFilter, NumberFilter):
-    """Takes numbers between commas."""
-
-
-def make_filter(kind: Any, **options: Any) -> Any:
-    """django-filter has no types."""
-    return kind(**options)
-
-
-# Queries that the first book matches, and not the third.
-FILTERS: dict[str, Any] = {
-    "own=Novel": make_filter(MultipleChoiceFilter, field_name="genre", choices=[("Novel", ""), ("Poem", "")]),
-    "own=1,7": make_filter(NumbersFilter, field_name="id", lookup_expr="in"),
-    "own=-year&genre=novel": make_filter(OrderingFilter, fields=["year"]),
-    "own_min=1800&own_max=1900": make_filter(RangeFilter, field_name="year"),
-}
-
-
-def test_filters_of_any_kind_filter(serve: Serve) -> None:
-    for query, filter in FILTERS.items():
-        own = {"filterset_class": build_filter_set(own=filter)}
-        [response] = serve(BookViewSetV1, own, LIST._replace(query=query))
-        assert response.status == "200 OK", query
-        assert b"Pride and Prejudice" in response.body, query
-        assert b"ausTEN" not in response.body, query
-
-
-def build_filter_set(**attributes: Any) -> type:
-    return type("OwnFilter", (BookViewSetV1.filterset_class,), attributes)
 
 
 def count_routes() -> int:

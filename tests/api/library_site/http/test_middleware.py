@@ -14,7 +14,6 @@ from pytest_django import Settings
 from library_site.api.compiled_path import build_security_headers, has_shipped_middleware
 from library_site.http.pages import for_pages
 from tests.support.applications import open_client
-from tests.support.books import build_book
 from tests.support.oauth_flows import create_key_header, create_user
 
 MODULE = __name__
@@ -70,16 +69,6 @@ def install(api: httpx.Client, settings: Settings) -> Iterator[Callable[..., Any
 
 
 Install = Callable[..., httpx.Client]
-
-
-@pytest.mark.parametrize("books", ["/api/books", "/api/v2/books"])
-def test_process_view_answers_for_one_route(install: Install, book: dict[str, Any], books: str) -> None:
-    client = install(Teapot)
-    responses = [client.get(f"{books}/{book['id']}"), client.put(f"{books}/{book['id']}", json=build_book(title="x"))]
-    assert [(response.status_code, response.text) for response in responses] == [(418, "short and stout")] * 2
-    assert responses[0].headers["Content-Length"] == "15"
-    assert client.get("/api/books").json()[0]["title"] == book["title"]
-    assert client.get("/admin/login/").status_code == 200
 
 
 def test_process_exception_answers_a_failure(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
