@@ -1,11 +1,9 @@
 """README and docs/ name what the code has: settings, commands, codes, events, scopes, paths, links, definitions."""
 
 import re
-from importlib import import_module
 from pathlib import Path
 
 from django.core.management import get_commands
-from django.utils.module_loading import import_string
 from pytest_django import Settings
 
 from books.files.columns.tables import TABLE_DIALECTS
@@ -24,8 +22,6 @@ PACKAGES = ("books", "webhooks", "oauth", "library_site", "tests", "benchmarks",
 # They are created by `make run`, or by who follows a recipe.
 CREATED_PATHS = re.compile(r"\.data/|books/api/v3")
 TEXT_SUFFIXES = {".py", ".html", ".js", ".css", ".toml", ".yml", ".conf", ".service", ".md", ".sh", ""}
-# Each app has the last two.
-UNMAPPED_FOLDERS = {"__pycache__", "node_modules", "management", "migrations"}
 CHECK_ID = re.compile(r"(?:library_site|oauth|webhooks|books)\.[EIW]\d{3}")
 
 
@@ -116,13 +112,6 @@ def test_every_path_exists() -> None:
     assert [path for path in paths if not CREATED_PATHS.search(path) and not (ROOT / path).exists()] == []
 
 
-def test_every_definition_exists() -> None:
-    pattern = re.compile(rf"(?:{'|'.join(PACKAGES)})(?:\.\w+)*\.(?!csv$|md$|py$)\w+")
-    names = {name for document in DOCUMENTS for name in list_names(document) if pattern.fullmatch(name)}
-    names = {name for name in names if not CHECK_ID.fullmatch(name)}
-    assert [name for name in names if not is_definition(name) and not is_logger(name)] == []
-
-
 def test_every_target_of_make_exists() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     for document in DOCUMENTS:
@@ -140,14 +129,6 @@ def test_every_dependency_is_imported_and_says_what_for() -> None:
 
 def test_the_map_names_only_what_there_is() -> None:
     assert [name for name in read_map() if not (ROOT / name).exists()] == []
-
-
-def test_the_map_names_every_folder(settings: Settings) -> None:
-    top = [path for path in ROOT.iterdir() if path.is_dir() and path.name not in UNMAPPED_FOLDERS]
-    folders = [path for path in top if not path.name.startswith(".")] + [ROOT / ".ci"]
-    packages = [path.parent for app in settings.OWN_APPS for path in (ROOT / app).glob("*/__init__.py")]
-    names = {f"{path.relative_to(ROOT)}/" for path in (*folders, *packages) if path.name not in UNMAPPED_FOLDERS}
-    assert sorted(names - set(read_map())) == []
 
 
 def read_map() -> list[str]:
@@ -190,19 +171,3 @@ def list_names(document: Path) -> list[str]:
     """The texts between backticks, without the blocks of code."""
     sentences = re.sub(r"^ *```.*?^ *```", "", document.read_text(), flags=re.DOTALL | re.MULTILINE)
     return re.findall(r"`([^`\n]+)`", sentences)
-
-
-def is_definition(name: str) -> bool:
-    try:
-        import_module(name)
-    except ImportError:
-        try:
-            import_string(name)
-        except ImportError:
-            return False
-    return True
-
-
-def is_logger(name: str) -> bool:
-    sources = [path.read_text() for path in (ROOT / "library_site").rglob("*.py")]
-    return any(f'getLogger("{name}")' in source for source in sources)

