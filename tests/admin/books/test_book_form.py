@@ -112,27 +112,10 @@ def test_a_warning_begins_with_a_link_to_the_other_book(librarian: Client) -> No
     assert expected in page
 
 
-def test_a_warning_is_beside_the_field_that_it_is_about(librarian: Client) -> None:
-    create_book(isbn="9780141439518")
-    page = read_text(librarian.post(ADD, build_new(genre="", year=1399)))
-    rows = dict(
-        re.findall(r'<div class="form-row[^"]* field-(\w+)">(.*?)(?=<div class="form-row|</fieldset>)', page, re.DOTALL)
-    )
-    assert [name for name, row in rows.items() if "improbable" in row] == ["year"]
-    assert [name for name, row in rows.items() if "Open that book" in row] == ["isbn"]
-
-
 def test_another_problem_is_asked_about_again(librarian: Client) -> None:
     shown = read_inputs(read_text(librarian.post(ADD, build_new(year=1399))))["shown_warnings"]
     response = librarian.post(ADD, build_new(year=1398) | {"shown_warnings": shown})
     assert list(read_errors(response)) == ["year"]
-
-
-def test_only_what_was_edited_is_warned_of(librarian: Client) -> None:
-    book = create_book(isbn="9780141439519", year=12)
-    create_book(), create_book(isbn="9780141439518")
-    assert list(read_errors(librarian.post(page_address(book), build_form(book, isbn=ISBN)))) == ["isbn"]
-    assert librarian.post(page_address(book), build_form(book, genre="Romance")).status_code == 302
 
 
 def test_errors_are_corrected_before_warnings_are_asked_about(librarian: Client) -> None:
@@ -182,13 +165,3 @@ def test_suggestions_are_few_and_take_one_query(librarian: Client, monkeypatch: 
     with CaptureQueriesContext(connection) as queries:
         assert len(librarian.get(SUGGESTIONS, {"member": "genre", "text": "g"}).json()) == 2
     assert sum("RECURSIVE" in query["sql"] for query in queries) == 1
-
-
-def test_a_book_that_is_there_shows_its_warnings(librarian: Client) -> None:
-    book = create_book(year=2999, isbn="12345")
-    assert "improbable" in read_text(librarian.get(f"{LIST}{book.pk}/change/"))
-
-
-def test_a_year_that_no_database_stores_is_refused_in_words(librarian: Client) -> None:
-    page = read_text(librarian.post(ADD, build_new(year=12345678901)))
-    assert "A year is a number such as 1984." in page

@@ -42,13 +42,6 @@ def test_people_without_permissions_open_no_page_of_books(db: None, client: Clie
     assert opened == ["operation", "operation_progress", "operation_cancel", "operation_undo"]
 
 
-def test_a_librarian_adds_a_book(librarian: Client) -> None:
-    librarian.post(ADD, {**build_book(isbn=build_isbn(1)), "available": "on"})
-    book = Book.objects.get()
-    assert (book.title, book.available, book.version) == ("Pride and Prejudice", True, 1)
-    assert book.author_folded == "jane austen"
-
-
 def test_a_librarian_changes_a_book(librarian: Client) -> None:
     book = create_book()
     librarian.post(page_address(book), build_form(book, title="Emma", available=""))
@@ -164,27 +157,6 @@ def test_a_book_leads_back_to_its_list_and_to_its_neighbours_there(librarian: Cl
         lent = librarian.post(f"{LIST}{book.pk}/lend/?{origin}", {"version": "1", "state": "sold"})
         assert lent["Location"] == f"{address}?{origin}"
     assert "?_changelist_filters=all%3D1" in read_text(librarian.get(LIST))
-
-
-def test_a_librarian_deletes_a_book(librarian: Client) -> None:
-    book = create_book()
-    assert book.isbn in read_text(librarian.get(f"{LIST}{book.pk}/delete/"))
-    librarian.post(f"{LIST}{book.pk}/delete/", {"post": "yes"})
-    assert not Book.objects.exists()
-
-
-def test_a_librarian_marks_selected_books(librarian: Client) -> None:
-    for action, available in (("mark_lent", False), ("mark_available", True)):
-        _other_book, marked_book, unchanged_book = create_book(), create_book(), create_book()
-        change_book(unchanged_book, available=available)
-        change_book(marked_book, available=not available)
-        versions = dict(Book.objects.values_list("pk", "version"))
-        form = {"action": action, "_selected_action": [marked_book.pk, unchanged_book.pk]}
-        response = librarian.post(LIST, form, follow=True)
-        assert f"1 book is now {'available' if available else 'lent'}." in response.content.decode()
-        assert Book.objects.get(pk=marked_book.pk).available is available
-        increments = {book.pk: book.version - versions[book.pk] for book in Book.objects.all()}
-        assert {pk for pk, increment in increments.items() if increment} == {marked_book.pk}
 
 
 @pytest.fixture

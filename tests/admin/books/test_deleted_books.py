@@ -92,14 +92,6 @@ def test_a_book_whose_isbn_another_book_has_is_not_restored(librarian: Client) -
     assert not Book.objects.filter(pk=book.pk).exists()
 
 
-def test_a_book_that_is_there_is_not_restored(librarian: Client) -> None:
-    book = delete_new_book()
-    restore(book)
-    response: Any = librarian.post(restore_address(book), follow=True)
-    assert "Nothing was changed. The book is not deleted." in read_words(response)
-    assert Book.objects.get(pk=book.pk).version == 3
-
-
 def test_a_link_restores_nothing(librarian: Client) -> None:
     book = delete_new_book()
     assert librarian.get(restore_address(book)).headers["Location"] == history_address(book)
@@ -115,20 +107,6 @@ def test_who_may_not_add_books_restores_none(client: Client, astrid: User) -> No
     assert [restore_address(book) in read_text(page) for page in pages] == [False, False]
     assert client.post(restore_address(book)).status_code == 403
     assert not Book.objects.exists()
-
-
-@pytest.mark.unrecorded
-@pytest.mark.unannounced
-def test_a_book_whose_deletion_is_not_known_is_not_restored(librarian: Client) -> None:
-    book = create_book()
-    Book._base_manager.filter(pk=book.pk).delete()
-    response: Any = librarian.post(restore_address(book), follow=True)
-    assert "Nothing was changed. The book is not there any more." in read_words(response)
-    assert "This book is deleted." in read_words(response)
-
-
-def test_an_empty_list_says_so(librarian: Client) -> None:
-    assert "No book is deleted" in read_words(librarian.get(DELETED_BOOKS))
 
 
 def test_the_address_of_a_book_that_is_gone_leads_to_its_history_or_the_list(librarian: Client, astrid: User) -> None:

@@ -14,7 +14,6 @@ from books import summaries
 from books.admin import first_page
 from books.admin.charts import build_chart
 from books.models import Actor, Book, Change, Summary
-from library_site.admin import paginator
 from tests.support.admin_pages import read_text, read_words
 from tests.support.books import build_book, build_isbn
 from tests.support.books_admin import ADD, LIST, RECENT_CHANGES, add_actor, change_book, create_book
@@ -74,13 +73,6 @@ def test_an_operation_is_one_line_however_many_books_it_changed(librarian: Clien
     assert [item["subject"].text for item in items[2:]] == ["Book 0", "Book 3", "Book 2", "Book 1", "Book 0"]
 
 
-def test_the_feed_ends_after_the_last_changes(librarian: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(first_page, "MAX_CHANGES", 2)
-    for number in range(3):
-        create_book(title=f"Book {number}")
-    assert [item["subject"].text for item in librarian.get(INDEX).context["feed"]] == ["Book 2", "Book 1"]
-
-
 def test_each_count_is_that_of_the_list_it_leads_to(librarian: Client) -> None:
     for fields in ({"isbn": "0141439513"}, {"year": 1, "genre": " "}, {"title": "Emma", "genre": ""}, {"genre": "!"}):
         create_book(**fields)
@@ -119,13 +111,6 @@ def test_the_numbers_are_those_of_the_lists_they_lead_to(librarian: Client) -> N
     assert response.context["to_look_at"] == sum(list_counts(response).values())
 
 
-def test_counts_stop(librarian: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paginator, "MAX_COUNT", 1)
-    for _ in range(2):
-        create_book()
-    assert "Added in seven days over 1 " in read_words(librarian.get(INDEX))
-
-
 def test_genres_and_decades_are_charts_with_their_numbers(librarian: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(first_page, "MAX_SHOWN_GENRES", 1)
     monkeypatch.setattr(first_page, "MAX_DECADES", 2)
@@ -144,16 +129,6 @@ def test_genres_and_decades_are_charts_with_their_numbers(librarian: Client, mon
     counts = [(bar["address"], bar["books"]) for bar in context["genres"][:1]]
     for address, count in [*counts, *((column.address, column.total) for column in context["decades"].columns)]:
         assert librarian.get(address).context["cl"].result_count == count
-
-
-def test_the_parts_of_a_column_lie_on_each_other() -> None:
-    columns = build_chart(["a", "b"], [(1, 3), (0, 2)], ["", ""]).columns
-    assert [[(part.series, part.y, part.height) for part in column.parts] for column in columns] == [
-        [(1, 75, 25), (2, 0, 75)],
-        [(2, 50, 50)],
-    ]
-    assert all(part.x + part.width <= 50 for part in columns[0].parts)
-    assert all(part.x >= 50 for part in columns[1].parts)
 
 
 def test_the_lines_of_a_chart_have_round_numbers() -> None:
@@ -212,29 +187,6 @@ def test_days_are_those_of_the_readers_zone(librarian: Client, monkeypatch: pyte
         assert [place for place, day in enumerate(reversed(days)) if day.total] == [age], zone
 
 
-def test_the_chart_begins_when_three_days_have_changes(librarian: Client) -> None:
-    for age in range(3):
-        book = create_book()
-        Change.objects.filter(book_id=book.pk).update(at=timezone.now() - timedelta(days=age))
-        assert librarian.get(INDEX).context["has_chart"] == (age == 2)
-
-
-def test_changes_before_thirty_days_are_not_counted(librarian: Client) -> None:
-    book = create_book()
-    for days, year in ((29, 1), (30, 2)):
-        change_book(book, year=year)
-        move_last_change(days)
-    assert [sum(day.values) for day in librarian.get(INDEX).context["days"].columns] == [1, *[0] * 28, 1]
-
-
-def move_last_change(days: int) -> None:
-    last = Change.objects.order_by("-pk").values_list("pk", flat=True)[:1]
-    # The first moment of the day, in UTC.
-    today = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
-    at = today - timedelta(days=days)
-    Change.objects.filter(pk__in=list(last)).update(at=at)
-
-
 class TestSummaries:
     """What takes too long to count is stored, and says when it was counted."""
 
@@ -276,12 +228,6 @@ class TestSummaries:
         for seconds, books in ((59, 0), (60, 1)):
             summaries.refresh_summaries(self.NOW + timedelta(seconds=seconds))
             assert self.read(seconds=61) == books
-
-    def test_the_worker_leaves_to_pages_what_is_quick(self, db: None, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(summaries, "LIVE_SECONDS", 1000)
-        self.read()
-        summaries.refresh_summaries(self.NOW + timedelta(hours=1))
-        assert Summary.objects.get().counted_at == self.NOW
 
     def test_the_worker_counts_for_a_hundredth_of_its_time(self, db: None, is_slow: None) -> None:
         self.read()

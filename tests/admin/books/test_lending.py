@@ -3,9 +3,7 @@
 from typing import Any
 
 from django.contrib.auth.models import Permission, User
-from django.db import connection
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 
 from books.admin.lending.views import MAX_NAMED_BOOKS
 from books.history.change_pages import read_book_page
@@ -110,12 +108,6 @@ def test_a_new_request_about_an_earlier_version_is_refused(librarian: Client) ->
     assert read_state(book) == (True, 3)
 
 
-def test_the_state_that_is_there_is_no_change(librarian: Client) -> None:
-    book = create_book()
-    assert set_state(librarian, book, "available").json() == {"version": 1}
-    assert read_state(book) == (True, 1)
-
-
 def test_a_book_that_someone_else_changed_or_deleted_is_not_changed(librarian: Client) -> None:
     for values in ({"title": "Emma"}, {"available": False}):
         book = create_book()
@@ -163,34 +155,8 @@ def test_the_form_says_why_nothing_was_changed(librarian: Client) -> None:
     assert read_state(book) == (True, 1)
 
 
-def test_an_undo_of_what_someone_else_changed_since_is_refused(librarian: Client) -> None:
-    book = create_book(isbn=ISBN)
-    page = scan(librarian, ISBN)
-    change_book(book, title="Emma")
-    form = read_inputs(read_text(page).partition('id="lending-last"')[2])
-    response: Any = librarian.post(LEND, form, follow=True)
-    assert "Nothing was changed. The book was changed since" in read_words(response)
-    assert read_state(book) == (False, 3)
-
-
-def test_a_book_that_is_gone_is_not_lent_from_its_page(librarian: Client) -> None:
-    book = create_book()
-    delete_book(book)
-    response: Any = librarian.post(f"/admin/books/book/{book.pk}/lend/", {"version": 1, "state": "lent"}, follow=True)
-    assert "Nothing was changed. The book is not there any more." in read_words(response)
-
-
 def test_the_page_shows_changes_of_this_person_only(librarian: Client) -> None:
     book = create_book(title="Emma")
     change_book(book, available=False)
     for query in ({"book": book.pk, "version": 2}, {"book": "\0", "version": "x"}, {"book": 10**30, "version": 1}):
         assert "Emma" not in read_text(librarian.get(LEND, query))
-
-
-def test_a_scan_takes_few_queries(librarian: Client) -> None:
-    book = create_book(isbn=ISBN)
-    set_state(librarian, book, "lent")
-    with CaptureQueriesContext(connection) as queries:
-        find(librarian, ISBN)
-    # The session, the user and the second factor, two for permissions, and the book.
-    assert len(queries) == 6

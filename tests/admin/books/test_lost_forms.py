@@ -13,9 +13,7 @@ from books.writing.merging import merge_books
 from tests.support.admin_pages import read_inputs, read_text, read_words
 from tests.support.books_admin import (
     ADD,
-    LIST,
     build_form,
-    change_book,
     create_book,
     delete_book,
     find_anybody,
@@ -76,14 +74,6 @@ def test_a_book_that_was_merged_away_leads_to_the_one_that_is_kept(librarian: Cl
     assert "Year 1816" in read_words(lost)
 
 
-def test_what_is_deleted_already_is_not_deleted_again(librarian: Client) -> None:
-    book = create_book(title="Emma")
-    delete_book(book)
-    response: Any = librarian.post(f"{LIST}{book.pk}/delete/", {"post": "yes"}, follow=True)
-    assert response.redirect_chain == [(history_address(book), 302)]
-    assert "The book is deleted already." in read_words(response)
-
-
 def test_the_book_is_restored_and_the_form_saved(librarian: Client, lost: Any) -> None:
     assert save_restored(librarian, lost).status_code == 302
     book = Book.objects.get()
@@ -106,16 +96,6 @@ def test_a_book_that_cannot_be_restored_is_told_and_nothing_is_lost(librarian: C
     assert "&lt;Emma&gt;" in read_text(again)
 
 
-def test_a_conflict_with_the_restored_book_is_asked_about(librarian: Client) -> None:
-    book = create_book(title="Emma")
-    form = build_form(book, title="Mine")
-    change_book(book, title="Theirs")
-    delete_book(book)
-    response = save_restored(librarian, librarian.post(page_address(book), form))
-    assert "It says “Theirs” by now (command line, " in read_text(response)
-    assert Book.objects.get().title == "Theirs"
-
-
 def test_restoring_needs_to_see_the_history_and_to_add_books(db: None, client: Client) -> None:
     user = User.objects.create_user("visitor", is_staff=True)
     client.force_login(user)
@@ -128,10 +108,3 @@ def test_restoring_needs_to_see_the_history_and_to_add_books(db: None, client: C
         assert shown == ["view_history" in permissions, may_restore, "add_book" in permissions]
         status = client.post(page_address(book), {**build_form(book), "_restore": "1"}).status_code
         assert (status, Book.objects.exists()) == ((302, True) if may_restore else (403, False))
-
-
-def test_the_form_of_a_book_that_never_was_goes_to_the_list(librarian: Client) -> None:
-    book = create_book()
-    form = {**build_form(book), "_restore": "1"}
-    response = librarian.post(f"{LIST}{book.pk + 1}/change/", form)
-    assert (response.status_code, response.headers["Location"]) == (302, LIST)

@@ -279,14 +279,6 @@ def test_each_kind_words_its_own_numbers() -> None:
         assert describe_outcome(operation) == words, kind
 
 
-def test_an_operation_that_is_listed_says_what_it_did(head: Client, berta: User) -> None:
-    operation = begin_as(berta, Edit({"year": 1}))
-    Operation.objects.filter(pk=operation.pk).update(kind="export", changed=0, unchanged=292)
-    assert "292 books written" in read_words(head.get(OPERATIONS))
-    assert head.get(f"{OPERATIONS}{operation.pk}/progress/").json()["outcome"] == ["292 books written"]
-    assert "Needed no change" not in read_words(head.get(f"{OPERATIONS}{operation.pk}/"))
-
-
 def test_the_progress_is_shown_and_an_operation_can_be_cancelled(head: Client, berta: User) -> None:
     create_book()
     operation = begin_as(berta, Edit({"year": 1}))

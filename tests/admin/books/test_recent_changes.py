@@ -7,13 +7,10 @@ import httpx
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
-from django.utils import timezone
 
 from books.admin.book import recent_changes
 from books.history.actors import ActorRef, record_operation
 from books.models import Actor, Operation
-from books.operations.edits import Edit
-from books.operations.selection_tasks import MarkTask, run_small_operation
 from books.writing import changes
 from tests.support.admin_pages import follow_link, list_badges, read_text, read_words
 from tests.support.books import build_book
@@ -23,7 +20,6 @@ from tests.support.books_admin import (
     change_book,
     create_book,
     delete_book,
-    history_address,
     list_entries,
 )
 from tests.support.oauth_flows import create_key_header
@@ -89,48 +85,6 @@ def test_what_no_filter_takes_is_explained(librarian: Client) -> None:
         assert list(response.context["form"].errors) == [query.partition("=")[0]]
         assert 'class="errorlist"' in read_text(response)
         assert list_entries(response) == []
-
-
-def test_a_change_links_the_history_of_its_book(librarian: Client) -> None:
-    book = create_book(title="Emma")
-    response = follow_link(librarian, librarian.get(RECENT_CHANGES), "Emma")
-    assert response.wsgi_request.path == history_address(book)
-
-
-def test_the_filters_of_a_page_are_in_its_form(librarian: Client) -> None:
-    assert "Nothing yet." in read_words(librarian.get(RECENT_CHANGES))
-    assert "No change matches." in read_words(librarian.get(f"{RECENT_CHANGES}?user=ada"))
-    html = read_text(librarian.get(f"{RECENT_CHANGES}?user=ada&since=2026-01-31T09:00"))
-    assert 'name="user" value="ada"' in html
-    assert 'value="2026-01-31T09:00"' in html
-    assert "<details open>" not in html
-    assert "Without: User: ada" in html
-
-
-def test_the_next_single_change_after_large_operations_is_on_the_first_page(
-    librarian: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(recent_changes, "PAGE_SIZE", 5)
-    pks = [create_book(title=f"Sequel {number}").pk for number in range(6)]
-    single = create_book(title="Emma")
-    change_book(single, year=1816)
-    actor = add_actor(Actor.Channel.ADMIN)
-    for available, marked in ((False, pks), (True, pks), (False, pks[:3])):
-        parameters = Edit({"available": available}).to_parameters()
-        run_small_operation(MarkTask(), parameters, marked, actor, timezone.now())
-    page = librarian.get(RECENT_CHANGES)
-    assert [title for title, _version in list_entries(page)] == ["Sequel 2", "Sequel 5", "Sequel 5", "Emma", "Emma"]
-    words = read_words(page)
-    for text in (
-        "6 books marked as lent Lent",
-        "3 books marked as lent Lent",
-        "6 books marked as available Taken back",
-    ):
-        assert text in words
-    assert ["Sequel 0, Sequel 1, Sequel 2, …" in words, "Sequel 0, Sequel 1, Sequel 2 " in words] == [True, True]
-    operation_page = follow_link(librarian, page, "6 books marked as lent")
-    assert "Sequel 5" in read_words(operation_page)
-    assert len(list_entries(follow_link(librarian, operation_page, "All changes"))) == 5
 
 
 def test_lends_and_returns_are_kinds_of_their_own(librarian: Client) -> None:

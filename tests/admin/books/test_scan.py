@@ -80,10 +80,3 @@ def test_a_code_through_another_keyboard_layout_opens_its_book_and_is_explained(
     page = read_text(librarian.get(SCAN, {"code": "çè_à&'&'\"ç(&_"}, follow=True))
     assert "keyboard layout “French”" in page
     assert f'value="{ISBN}"' in page
-
-
-def test_the_list_finds_what_the_box_finds(librarian: Client) -> None:
-    book = create_book(isbn=ISBN)
-    create_book()
-    for code in ("0141439513", f"#{book.pk}", "978014143951812"):
-        assert list(librarian.get(LIST, {"q": code}).context["cl"].result_list) == [book]

@@ -106,24 +106,6 @@ def test_a_restored_state_asks_before_it_replaces_what_someone_else_saved(librar
     assert Book.objects.get(pk=novel.pk).version == 5
 
 
-def test_a_state_whose_isbn_another_book_has_links_that_book(librarian: Client) -> None:
-    book = create_book(isbn="taken")
-    change_book(book, isbn="free")
-    holder = create_book(title="<Holder>", isbn="taken")
-    response: Any = librarian.get(f"{page_address(book)}?state=1")
-    assert f'<a href="{page_address(holder)}">&lt;Holder&gt;</a> has this ISBN.' in read_text(response)
-
-
-def test_the_present_state_changes_nothing(librarian: Client, novel: Book) -> None:
-    assert "The book has this state already." in read_words(librarian.get(f"{page_address(novel)}?state=4"))
-
-
-def test_an_unknown_state_fills_no_form(librarian: Client, novel: Book) -> None:
-    for state in ("9", "", "%00", "9" * 5000):
-        response: Any = librarian.get(f"{page_address(novel)}?state={state}")
-        assert read_inputs(read_text(response))["title"] == "Emma", state
-
-
 def test_restoring_a_state_takes_both_permissions(client: Client, astrid: User, novel: Book) -> None:
     client.force_login(astrid)
     for permission in ("view_book", "change_book"):

@@ -5,29 +5,15 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
-import pytest
 from django.contrib.auth.models import Group, Permission, User
-from django.test import Client, RequestFactory
+from django.test import Client
 from django.utils import timezone
 
-from books.templatetags.navigation import group_administered
-from library_site.admin.badges import format_badge
 from library_site.admin.moments import format_moment
 from oauth.accounts.roles import describe_group
 from tests.support.admin_pages import read_text
-from tests.support.endpoints import create_endpoint
-from tests.support.sources import create_source
 
 INLINE = re.compile(r"<style|<script(?![^>]*\bsrc=)|\sstyle=|\son[a-z]+=")
-
-
-@pytest.fixture
-def librarian(client: Client, db: None) -> Client:
-    """A client of a person who sees one model."""
-    user = User.objects.create_user("astrid", password="a-long-phrase-1", is_staff=True)
-    user.groups.add(Group.objects.get(name="Librarians"))
-    client.force_login(user)
-    return client
 
 
 def test_a_page_has_our_sheets_after_those_of_django_and_nothing_inline(root: Client) -> None:
@@ -100,22 +86,6 @@ def test_the_menu_of_what_one_administers_has_one_order_in_all_languages(root: C
         ]
 
 
-def test_the_menu_has_models_of_other_apps_last(rf: RequestFactory) -> None:
-    models = [{"object_name": name, "name": name, "admin_url": f"/admin/{name}/"} for name in ("Shelf", "User")]
-    groups = group_administered(rf.get("/admin/"), [{"app_label": "shelves", "name": "Shelves", "models": models}])
-    assert [link.label for link in groups["Shelves"]] == ["User", "Shelf"]
-
-
-def test_the_bar_says_where_one_is(librarian: Client) -> None:
-    for page, current in (
-        ("/admin/", []),
-        ("/admin/books/book/add/", ["/admin/books/book/"]),
-        ("/admin/books/book/genres/", ["/admin/books/book/genres/"]),
-    ):
-        bar = read_bar(librarian.get(page))
-        assert re.findall(r'<a href="([^"]+)"[^>]*aria-current="page"', bar) == current, page
-
-
 def test_who_may_not_enter_the_admin_sees_their_account_alone(client: Client, db: None) -> None:
     client.force_login(User.objects.create_user("ada", password="a-long-phrase-1"))
     assert list_bar_links(client.get("/accounts/profile")) == ["/accounts/profile", *ACCOUNT_LINKS]
@@ -135,14 +105,6 @@ def test_a_heading_names_the_thing(root: Client) -> None:
         assert f"<title>{heading} | Library</title>" in page, address
 
 
-def test_date_and_time_have_a_name_each(root: Client) -> None:
-    page = read_text(root.get("/admin/oauth/apikey/add/"))
-    assert re.findall(r'name="expires_at_\d"[^>]*aria-label="([^"]*)"', page) == [
-        "Expires at: date",
-        "Expires at: time",
-    ]
-
-
 def test_what_is_permitted_are_boxes_with_a_sentence_each(root: Client) -> None:
     """Django's pairs of lists have no names that a screen reader says, and its 150 names say little to people."""
     person, group = User.objects.create_user("ada"), Group.objects.get(name="Librarians")
@@ -160,23 +122,6 @@ def test_browsers_find_the_icon_where_they_look_for_it(client: Client, db: None)
     assert b"".join(response).startswith(b"\0\0\1\0")
 
 
-def test_a_badge_is_a_word() -> None:
-    assert format_badge("<b>") == '<span class="badge">&lt;b&gt;</span>'
-    assert format_badge("Revoked", "bad") == '<span class="badge bad">Revoked</span>'
-
-
-def test_a_filter_by_a_moment_says_what_it_means(root: Client) -> None:
-    for query, words in (
-        ("apikey/?revoked_at__isempty=1", ["All", "valid", "revoked"]),
-        ("authorization/?ended_at__isempty=1", ["All", "in use", "ended"]),
-    ):
-        page = read_text(root.get(f"/admin/oauth/{query}"))
-        menu = page.partition('class="facets"')[2].partition("</nav>")[0]
-        links = re.findall(r'<a href="([^"]*)"[^>]*>([^<]*)</a>', menu)
-        assert [word for _link, word in links] == words
-        assert [link for link, _word in links[1:]] == [f"?{links[1][0][1:-1]}1", f"?{links[1][0][1:-1]}0"]
-
-
 EMPTY_LISTS = [
     ("/admin/oauth/apikey/", "No program has a key yet.", "/admin/oauth/apikey/add/"),
     ("/admin/oauth/authorization/", "Nobody has given an app access yet.", "/admin/oauth2_provider/application/"),
@@ -186,15 +131,6 @@ EMPTY_LISTS = [
     ("/admin/webhooks/received/", "No source has sent an event yet.", "/admin/webhooks/source/"),
     ("/admin/auth/user/?q=nobody", "Nothing here matches.", "/admin/auth/user/add/ ?"),
 ]
-
-
-def test_a_list_offers_what_can_be_done_with_several_rows(root: Client) -> None:
-    create_endpoint()
-    create_source()
-    for address, actions in (("endpoint", ["delete_selected", "ping", "disable", "enable"]), ("source", [])):
-        page = read_text(root.get(f"/admin/webhooks/{address}/"))
-        assert [name for name in re.findall(r'name="action" value="(\w*)"', page) if name] == actions, address
-        assert ('class="action-select"' in page) is bool(actions), address
 
 
 def test_an_empty_list_says_one_sentence_and_offers_one_button(root: Client) -> None:

@@ -81,13 +81,6 @@ def test_a_developer_changes_an_app(developer: Client, ada: User) -> None:
     assert (app.client_type, app.client_id, app.client_secret, app.user) == ("confidential", "bookshop", secret, ada)
 
 
-def test_the_page_of_an_app_shows_what_it_may_be_granted(developer: Client, ada: User) -> None:
-    app = oauth_flows.create_confidential_app(user=ada)
-    form = developer.get(f"{APPS}{app.pk}/change/").context["adminform"].form
-    assert form["scopes"].value() == ["read", "write"]
-    assert "Add, change and delete books" in str(form["scopes"])
-
-
 def create_independent_app(**others: Any) -> Application:
     """It acts for itself, and has no redirect URI."""
     app = oauth_flows.create_confidential_app(scopes="read", **others)
@@ -111,23 +104,10 @@ def test_a_superuser_changes_an_app_that_acts_for_itself(root: Client) -> None:
     assert "Bookshop has access of its own" in read_text(root.get(ACCESS))
 
 
-def test_developers_do_not_reach_the_apps_of_others(developer: Client) -> None:
-    other = oauth_flows.create_confidential_app(user=oauth_flows.create_reader())
-    for page in ("change", "delete", "history"):
-        response = developer.post(f"{APPS}{other.pk}/{page}/", build_app_form(name="Mine", post="yes"))
-        assert response.headers.get("Location") == APPS or response.status_code == 404, page
-    assert Application.objects.get(pk=other.pk).name == "Bookshop"
-
-
 def test_a_superuser_gives_an_app_to_a_developer(root: Client, ada: User) -> None:
     root.post(f"{APPS}add/", build_app_form(user="ada"))
     root.post(f"{APPS}add/", build_app_form(name="Nobody's", user=""))
     assert {app.name: app.user for app in Application.objects.all()} == {"Bookshop": ada, "Nobody's": None}
-
-
-def test_an_unknown_owner_is_explained(root: Client) -> None:
-    response = root.post(f"{APPS}add/", build_app_form(user="nobody"))
-    assert response.context["adminform"].form.errors == {"user": ["Nobody who may sign in has this username."]}
 
 
 def test_a_new_secret_is_shown_once_and_replaces_the_old(developer: Client, ada: User, api: httpx.Client) -> None:
@@ -225,18 +205,6 @@ def test_keys_and_access_show_their_state_as_a_word(developer: Client, ada: User
         Authorization.objects.create(user=ada, application=app, scopes="read", created_at=created_at, ended_at=ended_at)
     assert list_badges(developer.get(KEYS)) == ["Revoked", "Expired", "Active"]
     assert list_badges(developer.get(ACCESS)) == ["Active", "Ended", "Expired"]
-
-
-def test_people_show_their_state_as_a_word(root: Client) -> None:
-    User.objects.create_user("ada", password="correct horse battery staple")
-    User.objects.create_user("gone", is_active=False)
-    User.objects.create_user("jane")
-    assert list_badges(root.get("/admin/auth/user/?q=a")) == ["Active", "Invited"]
-    assert list_badges(root.get("/admin/auth/user/?q=gone")) == ["Inactive"]
-
-
-def test_the_button_of_a_filter_names_what_is_chosen(root: Client) -> None:
-    assert "Groups: none" in read_text(root.get("/admin/auth/user/?groups__isnull=True"))
 
 
 def test_too_many_keys_are_explained(developer: Client, ada: User, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -367,8 +335,10 @@ def test_developers_see_and_change_their_own_rows(developer: Client, ada: User) 
     ]
     for address, (own, other), action in rows:
         assert list_rows(developer.get(address)) == [own]
-        assert developer.get(f"{address}{other.pk}/change/").headers["Location"] == address
         before = type(other).objects.filter(pk=other.pk).values().get()
+        for page in ("change", "delete", "history"):
+            response = developer.post(f"{address}{other.pk}/{page}/", build_app_form(name="Mine", post="yes"))
+            assert response.headers.get("Location") == address or response.status_code in (403, 404), (address, page)
         submit_action(developer, address, action, other)
         assert type(other).objects.filter(pk=other.pk).values().get() == before
 
@@ -384,17 +354,6 @@ def test_a_person_with_apps_and_keys_can_be_deleted(root: Client, ada: User) -> 
     root.post(page, {"post": "yes"})
     assert not User.objects.filter(pk=ada.pk).exists()
     assert not APIKey.objects.exists()
-
-
-def test_a_deletion_of_an_app_without_access_says_so(developer: Client, ada: User) -> None:
-    app = oauth_flows.create_confidential_app(user=ada)
-    assert "Bookshop: nobody has given it access." in read_text(developer.get(f"{APPS}{app.pk}/delete/"))
-
-
-def test_an_invitation_of_nobody_is_answered_in_one_message(root: Client) -> None:
-    form = {"action": "invite_again", "_selected_action": [oauth_flows.create_reader().pk]}
-    page = root.post("/admin/auth/user/", form, follow=True)
-    assert [str(message).partition(":")[0] for message in page.context["messages"]] == ["1 not invited"]
 
 
 def test_a_long_list_is_not_deleted_by_one_action(root: Client, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,14 +69,6 @@ def test_a_delivery_is_headed_by_what_happened(developer: Client, ada: User) -> 
         assert places == sorted(places)
 
 
-def test_why_an_attempt_failed_is_in_the_language_of_the_reader(developer: Client, ada: User) -> None:
-    endpoint = create_endpoint(ada)
-    publish_event()
-    attempt_deliveries(None, error="Nobody answers at the address.")
-    for page in (f"{DELIVERIES}{Delivery.objects.get().pk}/change/", f"/admin/webhooks/endpoint/{endpoint.pk}/change/"):
-        assert "An der Adresse antwortet niemand." in read_text(developer.get(page, headers={"accept-language": "de"}))
-
-
 def test_a_delivery_has_a_button_while_its_endpoint_is_active(developer: Client, ada: User) -> None:
     create_endpoint(ada)
     publish_event()
@@ -156,11 +148,3 @@ def test_no_more_deliveries_than_the_limit_are_sent_again_at_once(
     response: Any = root.post(DELIVERIES, form, follow=True)
     assert "Nothing was changed: select 1 at most." in read_text(response)
     assert Delivery.objects.count() == 2
-
-
-def test_a_page_of_the_list_has_fifty_deliveries(developer: Client, ada: User) -> None:
-    endpoint = create_endpoint(ada)
-    publish_event()
-    event = Delivery.objects.get().event
-    Delivery.objects.bulk_create(Delivery(event=event, endpoint=endpoint, replay=number) for number in range(1, 51))
-    assert [len(list_rows(developer.get(f"{DELIVERIES}?p={page}"))) for page in (1, 2)] == [50, 1]

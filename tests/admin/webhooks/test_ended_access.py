@@ -5,7 +5,6 @@ from datetime import timedelta
 from uuid import UUID
 
 import pytest
-from django.contrib.auth.models import Permission
 from django.core.management import call_command
 from django.db import transaction
 from django.db.models.functions import Now
@@ -125,14 +124,6 @@ def test_a_deactivated_owner_is_sent_nothing_and_the_apps_must_be_let_in_again(s
 def test_the_owner_may_be_deactivated_behind_djangos_back(scenario: Scenario) -> None:
     deactivate_without_signal(scenario.owner)
     assert claim_deliveries() == []
-
-
-def test_a_lost_role_holds_deliveries_until_it_is_given_back(scenario: Scenario) -> None:
-    permission = Permission.objects.get(content_type__app_label="webhooks", codename="change_endpoint")
-    scenario.owner.user_permissions.clear()
-    assert claim_deliveries() == []
-    scenario.owner.user_permissions.add(permission)
-    assert {leased.endpoint_id for leased in claim_deliveries()} == {*scenario.app_endpoints, *scenario.key_endpoints}
 
 
 def test_the_endpoints_of_a_deleted_owner_are_disabled(scenario: Scenario) -> None:

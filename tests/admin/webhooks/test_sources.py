@@ -75,12 +75,6 @@ def test_the_form_names_the_invalid_field_of_a_source(root: Client) -> None:
     assert Source.objects.exists()
 
 
-def test_the_page_of_a_new_secret_says_what_its_key_is(root: Client) -> None:
-    for form, key in (("B", "the whole text"), ("C", "whose base64 follows whsec_")):
-        assert key in read_text(root.post(f"{SOURCES}add/", build_source_form(name=form, form=form)))
-        assert key in read_text(submit_action(root, SOURCES, "add_secret", Source.objects.get(name=form)))
-
-
 def test_a_source_with_an_old_secret_gets_form_c_with_a_new_one(root: Client) -> None:
     branch = sources.create_source(secrets=(OLD_SECRET,))
     page = f"{SOURCES}{branch.pk}/change/"

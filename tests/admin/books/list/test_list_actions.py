@@ -1,6 +1,5 @@
 """Actions on many books: which ask first, what the question shows, and that no more books are changed than it said."""
 
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +13,7 @@ from books.admin.operations import list_actions
 from books.admin.operations.list_actions import DELETE_ACTION, MARK_LENT, ListAction
 from books.models import Book, Change, Operation
 from books.operations.selection_tasks import run_small_operation
-from tests.support.admin_pages import read_inputs, read_text, read_words
+from tests.support.admin_pages import read_inputs, read_text
 from tests.support.books_admin import LIST, change_book, create_book, find_anybody
 from tests.support.concurrency import start_concurrently
 
@@ -57,16 +56,6 @@ def test_a_deletion_always_asks_and_shows_isbns(librarian: Client) -> None:
     assert "1 book is deleted." in read_text(answer_question(librarian, question))
     assert not Book.objects.filter(pk=book.pk).exists()
     assert Book.objects.count() == 1
-
-
-def test_one_book_and_several_are_shown_in_the_same_table_before_their_deletion(librarian: Client) -> None:
-    book = create_book(title="<Emma>", available=False)
-    pages = librarian.get(f"{LIST}{book.pk}/delete/"), submit(librarian, "delete_books", book, index="0")
-    one, several = [re.findall("<table.*?</table>", read_text(page), re.DOTALL) for page in pages]
-    assert one == several
-    assert "&lt;Emma&gt;</a>" in one[0]
-    assert "lent" in one[0]
-    assert read_text(pages[1]).count("button primary") == 1
 
 
 def test_an_action_without_a_change_says_so(librarian: Client) -> None:
@@ -117,12 +106,6 @@ def test_more_books_than_the_limit_are_not_changed(librarian: Client, monkeypatc
     assert (Book.objects.count(), count_lent()) == (2, 0)
 
 
-def test_djangos_own_deletion_is_not_offered(librarian: Client) -> None:
-    book = create_book()
-    submit(librarian, "delete_selected", book, post="yes")
-    assert Book.objects.exists()
-
-
 def test_who_may_not_delete_books_cannot(db: None, client: Client) -> None:
     clerk = User.objects.create_user("clerk", is_staff=True)
     clerk.user_permissions.add(*Permission.objects.filter(codename__in=["view_book", "change_book"]))
@@ -151,12 +134,3 @@ def test_a_list_action_waits_for_a_change_and_finds_what_it_left(action: ListAct
     else:
         assert (last.before or {})["title"] == "Emma"
         assert not Book.objects.exists()
-
-
-def test_the_form_counts_up_to_a_limit_and_the_preview_all(head: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("library_site.admin.paginator.MAX_COUNT", 2)
-    for _ in range(3):
-        create_book(genre="Novel")
-    address = f"{LIST}bulk_edit/?genre=novel"
-    assert "over 2 books" in read_words(head.get(address))
-    assert "Edit 3 books" in read_words(head.post(address, {"change": "set", "genre": "Tale"}))

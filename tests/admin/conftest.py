@@ -1,4 +1,4 @@
-"""People who use the admin pages of books."""
+"""People who use the admin."""
 
 import pytest
 from django.contrib.auth.models import Group, User
