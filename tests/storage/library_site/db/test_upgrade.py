@@ -9,8 +9,9 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
 
+from library_site.db import online_ddl
 from library_site.db.checks import list_unapplied_migrations
-from library_site.deployment.releases import RELEASES, Release
+from library_site.deployment.releases import RELEASES
 from library_site.monitoring.readiness import check_database
 from tests.support.last_release import build_queries, read_rows, restore_last_release
 from tests.support.server import copy_migrated_database, get_database_name, is_sqlite
@@ -72,29 +73,30 @@ def last_release(new_library: str, new_schema: list[tuple[Any, ...]]) -> Iterato
     """This process uses the database of the last release, which takes the place of the new one."""
     restore_last_release(new_library)
     with pytest.MonkeyPatch.context() as patch:
+        # Autovacuum has a table now and then.
+        patch.setattr(online_ddl, "DDL_RETRY_INTERVAL", 0.01)
         connection.close()
         patch.setitem(connection.settings_dict, "NAME", get_database_name(new_library))
         yield new_library
         connection.close()
 
 
-@pytest.mark.parametrize("release", RELEASES[:-1], ids=lambda release: release.version)
-def test_a_filled_library_is_upgraded(last_release: str, new_schema: list[tuple[Any, ...]], release: Release) -> None:
-    if release is not RELEASES[0]:
-        for app, migration in release.last_migrations.items():
-            call_command("migrate", app, migration, verbosity=0)
-    queries = build_queries(last_release)
-    rows = read_rows(last_release, queries)
-    assert sum(len(found) == 1 for found in rows.values()) > 30
+def test_a_filled_library_of_each_release_is_upgraded(last_release: str, new_schema: list[tuple[Any, ...]]) -> None:
+    kept: list[tuple[Any, Any]] = []
+    for release in RELEASES[:-1]:
+        if kept:
+            for app, migration in release.last_migrations.items():
+                call_command("migrate", app, migration, verbosity=0)
+        queries = build_queries(last_release)
+        kept.append((queries, read_rows(last_release, queries)))
+    assert sum(len(found) == 1 for found in kept[0][1].values()) > 30
     call_command("migrate", verbosity=0)
     assert list_unapplied_migrations(connection) == []
-    after = read_rows(last_release, queries)
-    assert {table: [row for row in after[table] if row in rows[table]] for table in rows} == rows
+    for queries, rows in kept:
+        after = read_rows(last_release, queries)
+        assert {table: [row for row in after[table] if row in rows[table]] for table in rows} == rows
     assert describe_schema(last_release) == new_schema
-
-
-def test_a_book_that_the_last_release_copied_can_be_deleted(last_release: str) -> None:
-    call_command("migrate", verbosity=0)
+    # A book that the last release copied can be deleted.
     with connection.cursor() as cursor:
         for table in ("books_book", "webhooks_received", "webhooks_sourcesecret", "webhooks_source"):
             cursor.execute(f"DELETE FROM {table}")  # noqa: S608  # our own tables
