@@ -1,9 +1,12 @@
-"""Reads the history as clients of version 2 do."""
+"""Reads the history as clients of version 2 do, and all that is stored of books."""
 
 from typing import Any
 
 import httpx
-from django.db import connection
+from django.db import connection, transaction
+
+from books.models import Book, Change
+from webhooks.models import Event
 
 CHANGES = "/api/v2/changes"
 NOBODY = {"user": None, "app": None, "api_key": None, "source": None}
@@ -22,9 +25,16 @@ def summarize(entries: list[dict[str, Any]]) -> list[tuple[int, str]]:
     return [(entry["version"], entry["kind"]) for entry in entries]
 
 
-def explain(statement: str) -> str:
-    """Returns the plan of a statement that was captured."""
+def read_stored() -> list[Any]:
+    """Returns all books, changes and events."""
+    return [list(model.objects.order_by("pk").values()) for model in (Book, Change, Event)]
+
+
+def explain(statement: str, *disabled: str) -> str:
+    """Returns the plan of a statement that was captured. PostgreSQL does without these ways, as among many rows."""
     keyword = "EXPLAIN QUERY PLAN" if connection.vendor == "sqlite" else "EXPLAIN"
-    with connection.cursor() as cursor:
+    with transaction.atomic(), connection.cursor() as cursor:
+        for name in disabled if connection.vendor == "postgresql" else ():
+            cursor.execute(f"SET LOCAL enable_{name} = off")
         cursor.execute(f"{keyword} {statement}".replace("%", "%%"))
         return "".join(f"{row[-1]}\n" for row in cursor.fetchall())

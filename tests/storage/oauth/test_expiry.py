@@ -94,15 +94,6 @@ def test_replaced_tokens_are_deleted_after_a_month(api: httpx.Client) -> None:
     assert RefreshToken.objects.get().revoked is None
 
 
-def test_a_replayed_code_still_ends_its_grant(api: httpx.Client) -> None:
-    app = create_confidential_app()
-    form = build_code_request(app, obtain_code(api, create_reader(), app))
-    tokens = api.post("/oauth/token", data=form).json()
-    delete_by_kind(iter_expired(timezone.now() + DAY))
-    assert api.post("/oauth/token", data=form).status_code == 400
-    assert refresh(api, app, tokens).status_code == 400
-
-
 def test_ended_access_is_stored_as_long_as_its_tokens_are_valid(api: httpx.Client) -> None:
     tokens = obtain_tokens(api, create_reader(), create_confidential_app())
     ended_at = timezone.now()

@@ -16,7 +16,6 @@ from tests.support.oauth_flows import (
     SECRET,
     VERIFIER,
     build_authorization_request,
-    build_bearer_header,
     build_code_request,
     build_refresh_request,
     parse_redirect,
@@ -147,15 +146,6 @@ def test_nothing_survives_a_revocation_while_refreshing(person: SignedInUser) ->
     tokens = [response.json()["access_token"] for response in responses[4:] if response.status_code == SUCCESS]
     assert not any(person.is_active(token) for token in [first["access_token"], *tokens])
     assert person.refresh(BOOKSHOP, first["refresh_token"]).status_code == 400
-
-
-def test_a_token_is_good_in_every_process(person: SignedInUser) -> None:
-    """No process has seen the token before."""
-    headers = build_bearer_header(person.obtain_tokens(BOOKSHOP)["access_token"])
-    responses = run_concurrently(
-        person.service, [lambda client: client.get("/oauth/resource", headers=headers)] * CLIENT_COUNT
-    )
-    assert {response.json()["scope"] for response in responses} == {"read write"}
 
 
 def test_none_of_these_requests_failed_in_the_server(person: SignedInUser) -> None:

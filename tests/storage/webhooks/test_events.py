@@ -20,6 +20,7 @@ from books.writing import changes
 from library_site.db.sql import execute
 from tests.support.books import ACTOR, build_book
 from tests.support.endpoints import create_made_endpoint, create_owner
+from tests.support.history import explain
 from tests.support.oauth_flows import create_key_header
 from webhooks import stream
 from webhooks.models import Event
@@ -251,18 +252,8 @@ def test_a_page_is_found_along_the_index_of_the_stream() -> None:
         stream.read_event_page(StreamCursor(0, 5, now), ["book.created"], 10, now)
     for mark, bound in (("LIMIT 11", "id>?"), ("webhooks_restoration", "id<?")):
         [statement] = [query["sql"] for query in queries if mark in query["sql"]]
-        plan = explain_among_many(statement)
+        plan = explain(statement, "seqscan", "bitmapscan")
         assert "event_in_the_stream" in plan
         assert not any(mark in plan for mark in ("Sort", "TEMP B-TREE"))
         # On SQLite a range of the first column would be the whole stream.
         assert connection.vendor == "postgresql" or f"(transaction=? AND {bound}" in plan
-
-
-def explain_among_many(statement: str) -> str:
-    """The plan of a statement, as for a table that is too large for a full scan."""
-    keyword = {"sqlite": "EXPLAIN QUERY PLAN", "postgresql": "EXPLAIN"}[connection.vendor]
-    with transaction.atomic(), connection.cursor() as cursor:
-        if connection.vendor == "postgresql":
-            cursor.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off")
-        cursor.execute(f"{keyword} {statement}".replace("%", "%%"))
-        return "\n".join(str(row[-1]) for row in cursor.fetchall())

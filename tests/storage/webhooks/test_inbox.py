@@ -8,11 +8,12 @@ from threading import Event
 from typing import Any, NoReturn
 
 import pytest
-from django.db import connection, connections
+from django.db import connection
 from django.utils import timezone
 
 from library_site.db.texts import MAX_ERROR_LENGTH
 from library_site.jobs.leases import LEASE_TIME, MAX_LOST_WORKERS
+from tests.support.concurrency import run_and_disconnect
 from tests.support.sources import create_source, make_all_due, store_received
 from webhooks import inbox
 from webhooks.inbox import (
@@ -223,18 +224,6 @@ def test_an_event_that_kills_workers_is_given_up(branch: Source) -> None:
     assert row.error.startswith("Given up")
 
 
-def close_connections_after(call: Callable[[], Any]) -> Callable[[], Any]:
-    """Closes the connections of the thread when the call ends."""
-
-    def run() -> Any:
-        try:
-            return call()
-        finally:
-            connections.close_all()
-
-    return run
-
-
 def test_workers_share_the_waiting_events(transactional_db: None) -> None:
     event_ids: list[str] = []
     register_handler(KIND)(lambda *arguments: event_ids.append(arguments[0].event_id))
@@ -246,7 +235,7 @@ def test_workers_share_the_waiting_events(transactional_db: None) -> None:
             pass
 
     with ThreadPoolExecutor(4) as pool:
-        for future in [pool.submit(close_connections_after(work)) for _ in range(4)]:
+        for future in [pool.submit(run_and_disconnect, work) for _ in range(4)]:
             future.result()
     assert sorted(event_ids) == sorted(expected_ids)
     assert set(Received.objects.values_list("state", "attempted", "claimed")) == {("done", 1, 1)}
@@ -265,7 +254,7 @@ def test_a_slow_worker_keeps_the_event_it_has_begun(transactional_db: None) -> N
     [leased] = claim_due_event(10)
     make_all_due()
     with ThreadPoolExecutor(1) as pool:
-        future = pool.submit(close_connections_after(lambda: process_event(leased, CHANCE)))
+        future = pool.submit(run_and_disconnect, lambda: process_event(leased, CHANCE))
         assert is_started.wait(60)
         assert claim_due_event(10) == []
         may_finish.set()

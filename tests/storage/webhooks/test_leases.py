@@ -11,7 +11,6 @@ from django.db.models import F
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
-from library_site.db import sql
 from library_site.db.sql import execute
 from library_site.jobs.leases import MAX_LOST_WORKERS
 from tests.support.endpoints import OLD_SECRET, SECRET, claim_deliveries, create_endpoint, create_owner, publish_event
@@ -147,16 +146,6 @@ def test_workers_that_claim_at_the_same_time_keep_the_limit_together(transaction
     assert (len(first), during_the_claim, claim_in_another_connection()) == (2, [], [])
     record(build_result(first[0]))
     assert len(claim_in_another_connection()) == 1
-
-
-def test_endpoints_share_the_capacity_of_a_worker() -> None:
-    owner = create_owner()
-    smaller_endpoint, larger_endpoint = create_endpoint(owner, kinds="book.deleted"), create_endpoint(owner)
-    for number in range(10):
-        publish_event(number)
-    Delivery.objects.filter(pk__in=Delivery.objects.order_by("pk").values("pk")[:2]).update(endpoint=smaller_endpoint)
-    endpoint_ids = [leased.endpoint_id for leased in claim_deliveries(6)]
-    assert (endpoint_ids.count(smaller_endpoint.pk), endpoint_ids.count(larger_endpoint.pk)) == (2, 3)
 
 
 def test_nothing_is_claimed_for_an_endpoint_while_it_is_inactive_or_has_no_owner() -> None:
@@ -345,7 +334,3 @@ def test_the_backlog_counts_the_waiting_deliveries() -> None:
     create_delivery()
     backlog = leases.get_backlog()
     assert (backlog.waiting, backlog.oldest) == (1, Delivery.objects.get().created_at)
-
-
-def test_the_databases_clock_is_read() -> None:
-    assert abs((sql.get_database_time() - timezone.now()).total_seconds()) < 5

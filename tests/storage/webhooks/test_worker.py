@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.core import mail
-from django.core.management import CommandError, call_command
+from django.core.management import call_command
 from django.db import connection, transaction
 from django.db.models.functions import Now
 from django.utils import timezone
@@ -119,11 +119,6 @@ def test_the_connection_of_the_checks_does_not_stay_open() -> None:
     connection.ensure_connection()
     run_worker()
     assert connection.connection is None
-
-
-def test_a_concurrency_below_one_is_refused() -> None:
-    with pytest.raises(CommandError):
-        run_worker(concurrency=0)
 
 
 def run_worker_beside(act: Callable[[Worker], Awaitable[None]], lines: list[str]) -> None:

@@ -29,15 +29,6 @@ class Cover(models.Model):
         return f"of {self.book}"
 
 
-class Place(models.Model):
-    """Falls back to the book of id 1."""
-
-    book = models.ForeignKey(Book, models.SET_DEFAULT, default=1, related_name="places")
-
-    def __str__(self) -> str:
-        return f"of {self.book}"
-
-
 class Reservation(models.Model):
     book = models.ForeignKey(Book, models.PROTECT, related_name="reservations")
 

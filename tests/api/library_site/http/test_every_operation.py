@@ -158,7 +158,7 @@ def test_a_body_that_cannot_be_read_is_refused(
 def test_a_credential_is_needed_where_the_document_says_so(
     api: httpx.Client, operations: list[Operation], document: dict[str, Any], settings: Settings
 ) -> None:
-    """Which permissions an operation needs is in tests/storage/oauth/test_rights.py."""
+    """Which permissions an operation needs is in tests/api/library_site/test_rights.py."""
     for method, path, address, _, _, security in operations:
         settings.LIBRARY_ACCESS = "protected" if {} in security else "open"
         response = api.request(method, address)

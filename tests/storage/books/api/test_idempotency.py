@@ -30,16 +30,6 @@ def find_by_isbn(client: httpx.Client, isbn: str) -> list[dict[str, Any]]:
     return books
 
 
-def test_a_conflict_is_stored(api: httpx.Client) -> None:
-    holder = api.post(BOOKS, json=build_book())
-    body = build_book(isbn=holder.json()["isbn"])
-    first = api.post(BOOKS, json=body, headers=KEY)
-    api.delete(holder.headers["Location"])
-    assert parse_error(first) == (409, "CONFLICT", ["isbn"])
-    require_replay(first, api.post(BOOKS, json=body, headers=KEY))
-    assert find_by_isbn(api, body["isbn"]) == []
-
-
 def test_a_failure_of_the_library_is_not_stored(api: httpx.Client) -> None:
     body = build_book()
     with connection.cursor() as cursor:

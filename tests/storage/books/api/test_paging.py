@@ -1,7 +1,6 @@
 """The pages of GET /api/v2/books: every book once, in order, whatever changes between two requests."""
 
 import unicodedata
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
@@ -9,12 +8,14 @@ from typing import Any
 import httpx
 import pytest
 from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from hypothesis import given
 from hypothesis import strategies as st
 from pytest_django import DjangoAssertNumQueries
 
 from books.writing import changes
 from tests.support.books import ACTOR, EMPTY_SAMPLE, build_book
+from tests.support.history import explain
 from tests.support.pages import LIST_URL, SORT_ORDERS, list_ids, sort_books, walk_pages
 from tests.support.strategies import hypothesis_settings
 
@@ -115,44 +116,6 @@ def test_a_book_that_stays_is_listed_once_whatever_else_changes(
     assert len({book["id"] for book in books}) == len(books)
 
 
-@pytest.mark.parametrize(("order", "is_listed"), [("title", True), ("-created_at", False)])
-def test_a_book_added_at_the_end_is_listed(
-    api: httpx.Client, ids_by_letter: dict[str, int], order: str, is_listed: bool
-) -> None:
-    first = api.get(f"{LIST_URL}?sort={order}&limit=10").json()
-    added_id = api.post(LIST_URL, json=build_book(title="M")).json()["id"]
-    ids = [book["id"] for page in [first, *walk_pages(api, first["next"])] for book in page["results"]]
-    assert sorted(ids) == sorted([*ids_by_letter.values(), *[added_id] * is_listed])
-
-
-def remove_all(api: httpx.Client, page: dict[str, Any]) -> None:
-    for book in page["results"]:
-        api.delete(f"{LIST_URL}/{book['id']}")
-
-
-@pytest.mark.parametrize("order", ["title", "-created_at"])
-def test_an_empty_page_leads_back_and_on(api: httpx.Client, ids_by_letter: dict[str, int], order: str) -> None:
-    first = api.get(f"{LIST_URL}?sort={order}&limit=5").json()
-    second = api.get(first["next"]).json()
-    remove_all(api, api.get(second["next"]).json())
-    end = api.get(second["next"]).json()
-    assert (end["results"], end["next"]) == ([], None)
-    back = api.get(end["previous"]).json()
-    assert back["results"] == second["results"]
-    assert api.get(back["previous"]).json()["results"] == first["results"]
-    remove_all(api, first)
-    beginning = api.get(second["previous"]).json()
-    assert (beginning["results"], beginning["previous"]) == ([], None)
-    assert api.get(beginning["next"]).json()["results"] == second["results"]
-
-
-def test_a_cursor_outlives_a_change_of_its_book(api: httpx.Client, ids_by_letter: dict[str, int]) -> None:
-    first = api.get(f"{LIST_URL}?sort=title&limit=4").json()
-    api.put(f"/api/books/{ids_by_letter['D']}", json={"title": "Z"})
-    titles = [book["title"] for page in walk_pages(api, first["next"]) for book in page["results"]]
-    assert titles == [*"EFGHIJKL", "Z"]
-
-
 def test_a_page_of_any_length_takes_the_same_number_of_queries(
     api: httpx.Client, django_assert_num_queries: DjangoAssertNumQueries, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,7 +129,6 @@ def test_a_page_of_any_length_takes_the_same_number_of_queries(
             assert len(list_ids(response)) == number
 
 
-EXPLAIN = {"sqlite": "EXPLAIN QUERY PLAN", "postgresql": "EXPLAIN"}
 # The words in a plan for an index search, and for a sort.
 SEARCH_MARKS = {"sqlite": "SEARCH", "postgresql": "Index Cond"}
 SORT_MARKS = {"sqlite": "TEMP B-TREE", "postgresql": "Sort"}
@@ -174,24 +136,9 @@ SORT_MARKS = {"sqlite": "TEMP B-TREE", "postgresql": "Sort"}
 
 def explain_page(api: httpx.Client, address: str) -> str:
     """The plan of the database for this page, as for a library that is too large for a full scan."""
-    statements: list[tuple[str, Any]] = []
-
-    def record_statement(
-        execute: Callable[..., Any], sql: str, params: Any, many: bool, context: dict[str, Any]
-    ) -> Any:
-        statements.append((sql, params))
-        return execute(sql, params, many, context)
-
-    with connection.execute_wrapper(record_statement):
+    with CaptureQueriesContext(connection) as queries:
         api.get(address)
-    (sql, params), *_ = statements
-    with connection.cursor() as cursor:
-        if connection.vendor == "postgresql":
-            cursor.execute(
-                "SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off; SET LOCAL enable_bitmapscan = off"
-            )
-        cursor.execute(f"{EXPLAIN[connection.vendor]} {sql}", params)
-        return "\n".join(str(row[-1]) for row in cursor.fetchall())
+    return explain(queries[0]["sql"], "seqscan", "sort", "bitmapscan")
 
 
 def test_every_page_is_found_through_an_index(api: httpx.Client, shelf: list[dict[str, Any]]) -> None:
@@ -203,17 +150,3 @@ def test_every_page_is_found_through_an_index(api: httpx.Client, shelf: list[dic
             if SEARCH_MARKS[connection.vendor] not in steps or SORT_MARKS[connection.vendor] in steps:
                 others.append((order, relation, steps))
     assert not others
-
-
-def test_a_count_is_one_query_more(
-    api: httpx.Client, book: dict[str, Any], django_assert_num_queries: DjangoAssertNumQueries
-) -> None:
-    with django_assert_num_queries(2):
-        api.get(f"{LIST_URL}?count=true&q=a&limit=1")
-
-
-def test_a_refused_request_is_no_query(api: httpx.Client, django_assert_num_queries: DjangoAssertNumQueries) -> None:
-    with django_assert_num_queries(0):
-        api.get(f"{LIST_URL}?limit=0&title=a")
-        api.get(f"{LIST_URL}?autor=a")
-        api.get(f"{LIST_URL}?cursor=garbage&count=true")

@@ -224,16 +224,3 @@ def test_a_cancelled_operation_counts_what_it_did(monkeypatch: pytest.MonkeyPatc
         if kind == EXPORT:
             numbers = operation.export_chunks.order_by("number").values_list("number", flat=True)
             assert list(numbers) == done_positions
-
-
-def test_a_cancelled_undo_counts_what_it_took_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker, "BATCH_SIZES", dict.fromkeys(worker.BATCH_SIZES, 2))
-    library = Library()
-    library.begin(IMPORT)
-    faults = ConnectionFaults(Random(0), 0, 0)  # noqa: S311  # chance that can be repeated
-    run_with_faults(faults, Event())
-    undo = library.begin("undo")
-    run_with_faults(faults, CancelAfter(2, undo, faults))
-    undo.refresh_from_db()
-    assert (undo.state, undo.changed) == ("cancelled", 2)
-    assert Change.objects.filter(operation_id=undo.pk).count() == 2

@@ -27,19 +27,12 @@ from tests.support.operations import (
     begin_undo,
     claim_runner,
     count_items,
-    create_head_librarian,
     do_deletion,
     do_edit,
     do_undo,
     list_problems,
     run_operations,
 )
-from webhooks.models import Event
-
-
-@pytest.fixture
-def head(db: None) -> ActorRef:
-    return create_head_librarian()
 
 
 def list_fields() -> list[tuple[Any, ...]]:
@@ -108,16 +101,6 @@ def test_a_field_that_somebody_changed_since_stays_where_its_value_is_the_same_a
     assert count_items(undo) == (1, 0, 0, 1, 0)
 
 
-def test_other_fields_of_a_book_that_somebody_changed_since_go_back(head: ActorRef) -> None:
-    book = create_book(year=1, genre="Novel")
-    edit = do_edit(head, Edit({"year": 2, "genre": "Poem"}))
-    change_book(book, year=3, title="Emma")
-    change_book(book, year=2)
-    undo = do_undo(edit, head)
-    assert [*Book.objects.values_list("title", "year", "genre")] == [("Emma", 2, "Novel")]
-    assert (list_problems(undo), count_items(undo)) == ([(book.pk, "changed_since", "year")], (1, 1, 0, 0, 0))
-
-
 def test_a_field_that_somebody_changed_after_an_undo_stays(head: ActorRef) -> None:
     """The undo of the undo, and a second undo after a cancelled one, would both change it again."""
     undone, cancelled = create_book(title="Ema", year=1), create_book(title="Emma", year=1)
@@ -167,17 +150,6 @@ def test_the_kept_book_of_a_merge_keeps_what_somebody_changed_since(head: ActorR
     undo = do_undo(merge, head)
     assert [*Book.objects.order_by("pk").values_list("pk", "title")] == [(kept.pk, "Emma"), (other.pk, "Emma")]
     assert (list_problems(undo), count_items(undo)) == ([(kept.pk, "changed_since", "title")], (2, 1, 0, 1, 0))
-
-
-def test_an_operation_that_changed_a_field_twice_is_undone_and_so_is_the_undo(head: ActorRef) -> None:
-    book = create_book(year=1)
-    bulk = begin_bulk()
-    change_book(book, bulk, year=2)
-    change_book(book, bulk, year=1)
-    change_book(book, bulk, year=2)
-    undo = do_undo(Operation.objects.latest("pk"), head)
-    assert (Book.objects.get().year, count_items(undo)) == (1, (3, 3, 0, 0, 0))
-    assert (count_items(do_undo(undo, head)), Book.objects.get().year) == ((3, 3, 0, 0, 0), 2)
 
 
 def test_an_undo_takes_as_many_queries_for_one_book_as_for_many(head: ActorRef) -> None:
@@ -364,18 +336,3 @@ def test_a_change_of_a_book_that_the_operation_deleted_too_is_refused_with_the_d
         [(book.pk, "isbn_in_use", ""), (book.pk, "deleted_since", "")],
         2,
     )
-
-
-def test_an_undo_has_no_events_if_the_operation_had_none(
-    head: ActorRef, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-) -> None:
-    request.node.add_marker("unannounced")
-    monkeypatch.setattr("books.operations.tasks.MAX_ANNOUNCED_ALWAYS", 0)
-    create_book(year=1)
-    before = Event.objects.count()
-    edit = do_edit(head, Edit({"year": 2}), events=False)
-    # The undo is a small operation.
-    monkeypatch.undo()
-    undo = do_undo(edit, head)
-    do_undo(undo, head)
-    assert (Event.objects.count(), Change.objects.count()) == (before, 4)

@@ -9,7 +9,6 @@ import pytest
 from django.core.management import call_command
 from django.db import OperationalError, connection, transaction
 from django.db.models.functions import Now
-from django.utils import timezone
 from django.utils.translation import get_language, override
 from psycopg import errors
 
@@ -17,7 +16,7 @@ from books.history.actors import ActorRef
 from books.models import Book, Change, Operation
 from books.operations import worker
 from books.operations.edits import Edit
-from books.operations.lifecycle import OperationEnded, OperationNotFound, cancel_operation, store_operation
+from books.operations.lifecycle import OperationEnded, OperationNotFound, cancel_operation
 from books.operations.selection_tasks import EditTask
 from books.operations.tasks import Batch, BatchCounts, OperationFailed
 from books.operations.worker import FAILURE_RETRIES, MAX_PROBLEMS, OperationRunner
@@ -41,11 +40,6 @@ from tests.support.operations import (
 )
 
 SET_LENT = Edit({"available": False})
-
-
-@pytest.fixture
-def head(db: None) -> ActorRef:
-    return create_head_librarian()
 
 
 @pytest.fixture
@@ -157,10 +151,9 @@ def test_what_has_ended_or_is_unknown_cannot_be_cancelled(head: ActorRef) -> Non
     operation = do_edit(head, SET_LENT)
     with pytest.raises(OperationEnded):
         cancel_operation(operation.pk)
-    with pytest.raises(OperationNotFound):
-        cancel_operation(operation.pk + 1)
-    with pytest.raises(OperationNotFound):
-        cancel_operation(10**30)
+    for pk in (operation.pk + 1, 10**30):
+        with pytest.raises(OperationNotFound):
+            cancel_operation(pk)
 
 
 def test_an_operation_that_workers_die_of_fails_in_the_language_of_who_began_it(head: ActorRef) -> None:
@@ -455,11 +448,6 @@ def test_no_more_problems_are_kept_than_the_limit_in_all_batches(
     monkeypatch.setattr(worker, "BATCH_SIZES", {"sqlite": 9, "postgresql": 9})
     operation = do_edit(head, Edit({"isbn": "I"}))
     assert (operation.changed, operation.refused, operation.problems.count()) == (1, 3, 2)
-
-
-def test_a_token_makes_one_operation(head: ActorRef) -> None:
-    first, second = (store_operation("edit", {}, head, timezone.now(), token="t") for _ in range(2))
-    assert (first.pk, Operation.objects.count()) == (second.pk, 1)
 
 
 def test_the_command_does_what_is_due(head: ActorRef, capsys: pytest.CaptureFixture[str]) -> None:

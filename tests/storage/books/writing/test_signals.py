@@ -16,19 +16,15 @@ from django.db.models.signals import post_delete, post_save
 from django.utils import timezone
 
 from books.history.actors import ActorRef
-from books.models import Book, Change, Operation
+from books.models import Book, Operation
 from books.operations.edits import Edit
 from books.writing import changes
 from books.writing.merging import merge_books
 from tests.support.book_files import build_exported_book, write_books
 from tests.support.books import build_book
 from tests.support.books_admin import change_book, create_book, find_anybody
-from tests.support.operations import create_head_librarian, do_edit, do_undo, list_problems
-from webhooks.models import Event
-
-
-def read_stored() -> list[Any]:
-    return [list(model.objects.order_by("pk").values()) for model in (Book, Change, Event)]
+from tests.support.history import read_stored
+from tests.support.operations import do_edit, do_undo, list_problems
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT"])
@@ -67,11 +63,6 @@ def saving_receiver() -> Iterator[None]:
     yield
     post_save.disconnect(note_title, Book)
     post_delete.disconnect(note_other, Book)
-
-
-@pytest.fixture
-def head(db: None) -> ActorRef:
-    return create_head_librarian()
 
 
 def bulk(api: httpx.Client, *items: dict[str, Any]) -> httpx.Response:

@@ -6,7 +6,7 @@ import pytest
 from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
-from books.book_values import BookValues, make_row
+from books.book_values import make_row
 from books.models import Book
 from books.writing import changes, statements
 from books.writing.changes import read_rows
@@ -68,19 +68,3 @@ def test_an_isbn_in_use_is_an_integrity_error_that_leaves_the_transaction_usable
             other.save()
         Book.objects.create(**build_book(isbn="free"))
     assert Book.objects.filter(isbn="free").exists()
-
-
-class Refused(Exception):
-    """What a check raises."""
-
-
-def test_a_change_that_its_check_refuses_changes_nothing(db: None) -> None:
-    def refuse(book: BookValues) -> None:
-        raise Refused(book)
-
-    book, now = create_book(title="Emma"), timezone.now()
-    with pytest.raises(Refused):
-        changes.change_book(book.pk, {"title": "Ema"}, refuse, ACTOR, now)
-    with pytest.raises(Refused):
-        changes.delete_book(book.pk, refuse, ACTOR, now)
-    assert [*Book.objects.values_list("title", "version")] == [("Emma", 1)]

@@ -129,11 +129,6 @@ def test_an_event_keeps_the_trace_of_its_change(client: httpx.Client, exporter: 
     assert len(requests) == 2
 
 
-def test_without_tracing_an_event_has_no_trace(api: httpx.Client) -> None:
-    api.post("/api/v2/books", json=build_book(), headers={"traceparent": TRACEPARENT})
-    assert Event.objects.get().traceparent is None
-
-
 @pytest.fixture
 def delivered_headers(transactional_db: None, allow_private: None) -> Any:
     """Delivers an event with a trace; returns a function that returns the headers that its receiver got."""
