@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import urljoin
 
 from django.apps import apps
+from django.contrib.auth.models import Group, User
 from django.test import Client
 
 # Queries, ids and selections that no link or form of the admin contains, but that anybody can send.
@@ -15,6 +16,15 @@ ODD_QUERIES = [
 ]  # fmt: skip
 ODD_IDS = ["abc", "%00", "9" * 23, "9" * 5000, "%D9%A1", "-1", "_00"]
 ODD_SELECTIONS = ["abc", "\0", "9" * 23, "9" * 5000, "", "1.5", "{}"]
+
+
+def create_session(name: str, *groups: str, **fields: Any) -> str:
+    """Creates a person of these groups, or a superuser, and returns the key of a session of theirs."""
+    user = User.objects.create_user(name, is_staff=True, is_superuser=not groups, **fields)
+    user.groups.set(Group.objects.filter(name__in=groups))
+    client = Client()
+    client.force_login(user)
+    return client.cookies["sessionid"].value
 
 
 def read_secrets(response: Any) -> dict[str, str]:

@@ -1,6 +1,5 @@
 """The addresses and forms of the admin pages of books, and their submission."""
 
-import os
 from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
@@ -14,7 +13,7 @@ from books.writing import changes
 from tests.support.admin_pages import read_inputs
 from tests.support.books import build_book
 from tests.support.concurrency import run_concurrently
-from tests.support.server import Service, run_command
+from tests.support.server import Service, run_in_shell
 
 LIST = "/admin/books/book/"
 ADD = "/admin/books/book/add/"
@@ -56,17 +55,15 @@ def page_address(book: Book) -> str:
 
 def submit_concurrently(service: Service, address: str, forms: Iterable[Mapping[str, str]]) -> list[httpx.Response]:
     """Opens a page as a superuser, and submits it with each of these values at the same moment."""
-    environment = {**os.environ, "DATABASE_URL": service.database_url, "DJANGO_SUPERUSER_PASSWORD": "a-long-phrase-1"}
-    name = f"root-of-{address.strip('/').replace('/', '-')}"
-    run_command(environment, "createsuperuser", "--noinput", "--username", name, "--email", "root@example.org")
+    code = f"from tests.support.admin_pages import create_session; print(create_session('root of {address}'))"
+    cookies = {"sessionid": run_in_shell(service.database_url, code).strip()}
     with service.open_client() as browser:
-        login = read_inputs(browser.get("/admin/login/").text)
-        browser.post("/admin/login/", data={**login, "username": name, "password": "a-long-phrase-1"})
+        browser.cookies.update(cookies)
         shown = read_inputs(browser.get(address).text)
-        cookies = browser.cookies
+        cookies = dict(browser.cookies)
 
     def submit(form: Mapping[str, str], client: httpx.Client) -> httpx.Response:
-        client.cookies = cookies
+        client.cookies.update(cookies)
         return client.post(address, data={**shown, **form}, follow_redirects=True)
 
     return run_concurrently(service, [partial(submit, form) for form in forms])

@@ -14,24 +14,20 @@ from tests.support.server import Service, run_command, run_in_shell
 # Creates a superuser, a book with two versions and a deleted book, and prints the session and the ids of the books.
 PREPARATION = """
 import json
-from django.contrib.auth.models import User
 from django.db import transaction
-from django.test import Client
 from books.models import Actor
+from tests.support.admin_pages import create_session
 from tests.support.books_admin import add_actor, change_book, create_book, delete_book
 
-pippi = User.objects.create_superuser("pippi", password="correct horse battery staple")
-client = Client()
-client.force_login(pippi)
+session = create_session("pippi", password="correct horse battery staple")
 with transaction.atomic():
     book, deleted_book = create_book(title="Ema", author="W" * 255, isbn="browsed"), create_book(title="W" * 200)
     create_book(title="W" * 1000, author="W" * 500, genre="W" * 200, isbn="W" * 64, year=-(2**31))
     create_book(title="E" * 1000, author="W" * 500, genre="W" * 200, isbn="9780140449136 (pbk.) ; 9780140449143 (hbk.)")
     change_book(book, title="Emma")
     delete_book(deleted_book, actor=add_actor(Actor.Channel.V2, app_name="W" * 255))
-print(json.dumps([client.cookies["sessionid"].value, book.pk, deleted_book.pk]))
+print(json.dumps([session, book.pk, deleted_book.pk]))
 """
-MAX_TABS = 60
 # What is beyond its cell or its card, where it cannot be seen.
 FIND_CUT_OFF = """() => [...document.querySelectorAll('.card :is(tbody > tr > *, li)')].filter(one => (
     one.scrollWidth > one.clientWidth + 1
@@ -64,28 +60,6 @@ def scan(page: Page) -> None:
     """A scanner ends with Enter. A stray scan must not answer a question."""
     page.keyboard.type("9780306406157")
     page.keyboard.press("Enter")
-
-
-def press_enter_on(page: Page, words: str) -> None:
-    """Moves the focus by the Tab key until it is on the element with these words, and presses Enter."""
-    for _ in range(MAX_TABS):
-        page.keyboard.press("Tab")
-        if page.evaluate("document.activeElement.innerText || document.activeElement.value") == words:
-            break
-    with page.expect_navigation():
-        page.keyboard.press("Enter")
-
-
-def test_an_earlier_state_is_restored_by_the_keyboard_alone_and_without_javascript(
-    browser: Browser, service: Service, prepared: tuple[str, int, int]
-) -> None:
-    session, pk, _ = prepared
-    with open_page(browser, service, session, java_script_enabled=False) as page:
-        page.goto(f"/admin/books/book/{pk}/history/")
-        for words in ("Version 1", "Restore this state", "Save"):
-            press_enter_on(page, words)
-        assert page.get_by_label("Title").input_value() == "Ema"
-        expect(page.locator(".messagelist")).to_contain_text("Saved.")
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(320, "dark"), (390, "light"), (1024, "light"), (1280, "dark")])
@@ -190,23 +164,6 @@ def test_escape_closes_a_menu_and_then_leaves_the_question(
         assert page.url.endswith(f"/{pk}/change/")
 
 
-def test_two_genres_become_one_by_two_ticks_and_enter(
-    browser: Browser, service: Service, prepared: tuple[str, int, int]
-) -> None:
-    with open_page(browser, service, prepared[0], viewport={"width": 390, "height": 800}) as page:
-        page.goto("/admin/books/book/genres/")
-        name = page.get_by_label("One name for the ticked genres")
-        expect(name).to_be_hidden()
-        page.get_by_label("Dystopia").check()
-        expect(name).to_have_value("Dystopia")
-        page.get_by_label("Novel", exact=True).check()
-        expect(name).to_have_value("Novel")
-        assert page.evaluate("document.documentElement.scrollWidth") == 390
-        name.press("Enter")
-        expect(page.get_by_text("Genre becomes “Novel”")).to_be_visible()
-        expect(page.get_by_text("Dystopia, Novel")).to_be_visible()
-
-
 # Adds four pairs of duplicates, and lets the next page compare all books.
 DUPLICATES = """
 from books.models import Summary
@@ -297,29 +254,6 @@ def test_a_warning_does_not_move_the_button_that_is_pressed(
         with page.expect_navigation():
             page.mouse.up()
         expect(page.locator(".field-year .errorlist")).to_contain_text("Save again to keep it")
-
-
-def test_two_tabs_that_change_the_same_show_both_values_before_one_is_lost(
-    browser: Browser, service: Service, prepared: tuple[str, int, int]
-) -> None:
-    session, pk, _ = prepared
-    with open_page(browser, service, session, locale="de-DE", viewport={"width": 390, "height": 800}) as page:
-        other = page.context.new_page()
-        for tab in (page, other):
-            tab.goto(f"/admin/books/book/{pk}/change/")
-        other.get_by_label("Genre").fill("Roman")
-        other.get_by_role("button", name="Speichern", exact=True).click()
-        expect(other.locator(".messagelist")).to_be_visible()
-        page.get_by_label("Genre").fill("Satire")
-        page.get_by_role("button", name="Speichern", exact=True).click()
-        question = page.locator(".field-genre .errorlist")
-        expect(question).to_contain_text("Hier steht jetzt „Roman“ (Sie selbst, an anderer Stelle, ")
-        expect(question).to_contain_text("Sie haben „Satire“ geschrieben.")
-        expect(page.get_by_label("Genre")).to_be_focused()
-        assert page.evaluate("document.documentElement.scrollWidth") == 390
-        page.keyboard.press("Enter")
-        expect(page.locator(".messagelist")).to_be_visible()
-        expect(page.get_by_label("Genre")).to_have_value("Satire")
 
 
 def test_a_digit_opens_a_numbered_book_and_a_scan_is_none(

@@ -17,18 +17,13 @@ from tests.support.waiting import wait_until
 
 PREPARATION = """
 import json
-from django.contrib.auth.models import Group, User
 from django.db import transaction
-from django.test import Client
+from tests.support.admin_pages import create_session
 from tests.support.books_admin import create_book
 
-user = User.objects.create_user("kalle", is_staff=True)
-user.groups.add(Group.objects.get(name="Librarians"))
-client = Client()
-client.force_login(user)
 with transaction.atomic():
     books = [create_book(title=f"Seen {number}", isbn=f"97801430390{end}") for number, end in enumerate(("09", "16"))]
-print(json.dumps([client.cookies["sessionid"].value, *[book.isbn for book in books]]))
+print(json.dumps([create_session("kalle", "Librarians"), *[book.isbn for book in books]]))
 """
 DETECTOR = """
     window.inView = '';

@@ -18,19 +18,14 @@ from tests.support.server import Service, run_in_shell
 # Creates a head librarian and two books, and prints the session.
 PREPARATION = """
 import json
-from django.contrib.auth.models import Group, User
 from django.db import transaction
-from django.test import Client
+from tests.support.admin_pages import create_session
 from tests.support.books_admin import create_book
 
-selma = User.objects.create_user("selma", is_staff=True)
-selma.groups.add(Group.objects.get(name="Head librarians"))
-client = Client()
-client.force_login(selma)
 with transaction.atomic():
     create_book(isbn="in-use")
     create_book(isbn="978-0-14-143951-8")
-print(json.dumps(client.cookies["sessionid"].value))
+print(json.dumps(create_session("selma", "Head librarians")))
 """
 HEADER = "Titel;Verfasser;Jahr;ISBN;Sachgebiet;Verfügbar"
 # Valid ISBNs that no book of the service has.

@@ -17,17 +17,8 @@ CHANGE = f"**{LEND}change/"
 # Prints the sessions of two librarians.
 PREPARATION = """
 import json
-from django.contrib.auth.models import Group, User
-from django.test import Client
-
-sessions = []
-for name in ("annika", "tommy"):
-    user = User.objects.create_user(name, is_staff=True)
-    user.groups.add(Group.objects.get(name="Librarians"))
-    client = Client()
-    client.force_login(user)
-    sessions.append(client.cookies["sessionid"].value)
-print(json.dumps(sessions))
+from tests.support.admin_pages import create_session
+print(json.dumps([create_session(name, "Librarians") for name in ("annika", "tommy")]))
 """
 FAILED_REQUEST = "Failed to load resource"
 MANY_SCANS = 80
@@ -138,16 +129,6 @@ def test_a_scan_at_which_the_library_fails_does_not_stop_the_others(
         expect_outcomes(page, "changed", "refused")
 
 
-def test_the_focus_comes_back_to_the_box_when_a_scan_begins(
-    browser: Browser, service: Service, sessions: list[str]
-) -> None:
-    with open_lending(browser, service, sessions[0]) as page:
-        page.get_by_role("button", name="Undo the last").focus()
-        page.keyboard.type("#")
-        expect(page.locator("#lending-code")).to_be_focused()
-        expect(page.locator("#lending-code")).to_have_value("#")
-
-
 def test_a_tab_with_scans_that_wait_asks_before_it_closes(
     browser: Browser, service: Service, sessions: list[str], next_books: Callable[[int], list[int]]
 ) -> None:
@@ -228,14 +209,3 @@ def test_what_someone_else_changed_is_not_undone(
         expect_outcomes(page, "refused", "changed")
         expect(page.locator("#lending-latest")).to_contain_text("Someone changed the book since")
     assert not is_available(service, pk)
-
-
-@pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (1280, "dark")])
-def test_the_page_fits_the_screen_and_the_scheme(
-    browser: Browser, service: Service, sessions: list[str], width: int, scheme: Any
-) -> None:
-    screen = {"width": width, "height": 800}
-    with open_lending(browser, service, sessions[0], viewport=screen, color_scheme=scheme) as page:
-        scan(page, "W" * 200)
-        expect_outcomes(page, "refused")
-        assert page.evaluate("document.documentElement.scrollWidth") == width

@@ -22,11 +22,11 @@ PREPARATION = """
 import json
 from django.contrib.auth.models import Group, User
 from django.db import transaction
-from django.test import Client
 from django.utils import timezone
 from oauth import api_keys
 from oauth.models import Authorization
 from books.models import SavedView
+from tests.support.admin_pages import create_session
 from tests.support.books_admin import change_book, create_book, delete_book
 from tests.support.endpoints import create_endpoint, publish_event
 from tests.support.oauth_flows import create_confidential_app
@@ -34,9 +34,8 @@ from tests.support.sources import create_source, store_received
 from tests.support.webhooks_admin import attempt_deliveries
 from webhooks.models import Delivery
 
-root = User.objects.create_superuser("axel", "axel@library.example", "correct horse battery staple")
-client = Client()
-client.force_login(root)
+session = create_session("axel", email="axel@library.example", password="correct horse battery staple")
+root = User.objects.get(username="axel")
 with transaction.atomic():
     book, gone = create_book(title="Axe", author="Ann Axe", isbn="9780141439587"), create_book(isbn="axe-2")
     create_book(title="Axe", author="Ann Axe", isbn="978-0-14-143958-7")
@@ -53,7 +52,7 @@ Authorization.objects.create(user=root, application=app, scopes="read", created_
 ids = {"book": book.pk, "gone": gone.pk, "endpoint": endpoint.pk, "source": source.pk, "app": app.pk, "key": key.pk}
 ids |= {"user": root.pk, "group": Group.objects.earliest("pk").pk, "received": store_received(source).pk}
 ids |= {"delivery": Delivery.objects.earliest("pk").pk}
-print(json.dumps([client.cookies["sessionid"].value, ids]))
+print(json.dumps([session, ids]))
 """
 BOOKS, WEBHOOKS = "/admin/books/book/", "/admin/webhooks/"
 ADDRESSES = [

@@ -7,8 +7,6 @@ from playwright.sync_api import Browser, Page
 
 from tests.support.server import Service
 
-BOTTOMS_SCRIPT = "elements => elements.map(element => element.getBoundingClientRect().bottom)"
-
 
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
@@ -74,29 +72,3 @@ def test_the_curl_that_is_shown_holds_nothing_of_the_visitor(service: Service, p
     assert "csrf" not in str(request.value.headers).lower()
     assert "csrf" not in page.locator(".curl-command pre").inner_text().lower()
     assert page.context.cookies() == []
-
-
-def test_no_open_operation_shows_a_closed_padlock(service: Service, page: Page) -> None:
-    page.goto(f"{service.url}/docs/v1")
-    page.wait_for_selector("#operations-Books-list_books")
-    padlocks = page.locator(".authorization__btn").evaluate_all(
-        "elements => elements.map(element => element.ariaLabel)"
-    )
-    assert padlocks == ["authorization button unlocked"] * 5
-
-
-@pytest.mark.parametrize(("width", "height"), [(390, 844), (1280, 720)])
-def test_the_scopes_are_seen_without_scrolling(service: Service, page: Page, width: int, height: int) -> None:
-    page.set_viewport_size({"width": width, "height": height})
-    page.goto(f"{service.url}/docs/v1")
-    page.click(".btn.authorize")
-    dialog, *scopes = page.locator(".modal-ux-content, .modal-ux .scopes .checkbox").evaluate_all(BOTTOMS_SCRIPT)
-    assert len(scopes) == 3
-    assert max(scopes) <= dialog <= height
-
-
-def test_the_docs_are_dark_on_a_dark_screen(service: Service, page: Page) -> None:
-    page.emulate_media(color_scheme="dark")
-    page.goto(f"{service.url}/docs/v1")
-    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 22)"
-    assert page.locator("html.dark-mode").count() == 1

@@ -115,25 +115,6 @@ def test_a_user_signs_in_and_allows_an_app_without_javascript(
     assert query["code"]
 
 
-def test_a_user_who_denies_is_sent_back_to_the_app(
-    browser: Browser, service: Service, sessions: dict[str, str], callback: str
-) -> None:
-    with open_page(browser, service, sessions["margaret"]) as page:
-        page.goto(build_authorization_path(callback))
-        page.get_by_role("button", name="Deny").click()
-        query = read_redirect(page, callback)
-    assert (query["error"], query["state"]) == (["access_denied"], ["from-the-app"])
-
-
-def test_an_app_gets_an_error_when_the_user_has_none_of_the_requested_scopes(
-    browser: Browser, service: Service, sessions: dict[str, str], callback: str
-) -> None:
-    with open_page(browser, service) as page:
-        page.goto(build_authorization_path(callback, scope="write"))
-        sign_in(page, "newcomer")
-        assert read_redirect(page, callback)["error"] == ["invalid_scope"]
-
-
 @pytest.mark.parametrize(("width", "scheme"), [(320, "dark"), (1280, "light")])
 def test_pages_fit_the_screen_and_the_scheme(
     browser: Browser, service: Service, sessions: dict[str, str], callback: str, width: int, scheme: Any
