@@ -1,0 +1,367 @@
+"""Many clients of both versions at once, against the served library: nothing is lost, nothing is half done."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from django.db import connection, transaction
+from django.utils import timezone
+
+from books.models import Book, Change
+from books.writing import changes
+from tests.support.books import ACTOR, build_book
+from tests.support.concurrency import count_statuses, run_concurrently, start_concurrently
+from tests.support.event_replay import replay_events
+from tests.support.pages import parse_error
+from tests.support.responses import parse_refusal
+from tests.support.server import Service, copy_seeded_database, serve_library
+
+BOOKS, BULK = "/api/v2/books", "/api/v2/books/bulk"
+EVENTS_BY_KIND = {
+    Change.Kind.CREATED: "book.created",
+    Change.Kind.CHANGED: "book.updated",
+    Change.Kind.DELETED: "book.deleted",
+    Change.Kind.RESTORED: "book.created",
+}
+ROUNDS = range(3)
+WRITER_COUNT, CHANGES_PER_WRITER = 16, 3
+
+
+def send(
+    client: httpx.Client, method: str, address: str, body: Any = None, etag: str | None = None, **headers: str
+) -> httpx.Response:
+    return client.request(method, address, json=body, headers={**({"If-Match": etag} if etag else {}), **headers})
+
+
+def create(address: str = BOOKS, **fields: Any) -> Any:
+    return partial(send, method="POST", address=address, body=build_book(**fields))
+
+
+def put(address: str, **fields: Any) -> Any:
+    """A change through version 1, which takes single fields."""
+    return partial(send, method="PUT", address=address, body=fields)
+
+
+def patch(address: str, etag: str | None = None, **fields: Any) -> Any:
+    return partial(send, method="PATCH", address=address, body=fields, etag=etag)
+
+
+def delete(address: str) -> Any:
+    return partial(send, method="DELETE", address=address)
+
+
+def restore(address: str) -> Any:
+    return partial(send, method="POST", address=f"{address}/restore")
+
+
+def revert(address: str, version: int, etag: str | None = None) -> Any:
+    return partial(send, method="POST", address=f"{address}/revert", body={"version": version}, etag=etag)
+
+
+def send_bulk(operations: Sequence[dict[str, Any]], query: str = "") -> Any:
+    return partial(send, method="POST", address=BULK + query, body={"operations": operations})
+
+
+def update(pk: int, **fields: Any) -> dict[str, Any]:
+    return {"op": "update", "id": pk, "book": fields}
+
+
+@pytest.fixture
+def client(service: Service) -> Iterator[httpx.Client]:
+    with service.open_client() as client:
+        yield client
+
+
+def create_book(client: httpx.Client, address: str = BOOKS) -> tuple[str, dict[str, Any]]:
+    """Returns the address of a book, and the response to its creation."""
+    response = create(address)(client)
+    return response.headers["Location"], response.json()
+
+
+def read_history(service: Service, address: str) -> list[Change.Kind]:
+    """Returns the kinds of the changes of a book. Each version has one, and each change one event."""
+    pk = int(address.rpartition("/")[2])
+    rows = service.fetch_all(f"SELECT version, kind FROM books_change WHERE book_id = {pk} ORDER BY version")  # noqa: S608  # a number
+    events = service.fetch_all(f"SELECT kind FROM webhooks_event WHERE subject = {pk}")  # noqa: S608
+    kinds = [Change.Kind(kind) for _, kind in rows]
+    assert [version for version, _ in rows] == list(range(1, len(rows) + 1))
+    assert Counter(kind for (kind,) in events) == Counter(EVENTS_BY_KIND[kind] for kind in kinds)
+    return kinds
+
+
+# Changes of version 1
+
+
+def test_one_of_many_creations_of_one_isbn_succeeds(service: Service, client: httpx.Client) -> None:
+    isbn = build_book()["isbn"]
+    responses = run_concurrently(service, [create("/api/books", isbn=isbn, title=str(number)) for number in range(6)])
+    assert count_statuses(responses) == {201: 1, 409: 5}
+    assert {tuple(parse_refusal(response)[1]) for response in responses if response.is_error} == {("detail",)}
+    (book,) = [response.json() for response in responses if response.is_success]
+    assert client.get(f"/api/books/{book['id']}").json() == book
+
+
+def test_changes_of_different_fields_all_survive(service: Service, client: httpx.Client) -> None:
+    address, before = create_book(client, "/api/books")
+    for number in range(4):
+        fields: dict[str, Any] = {"title": f"T{number}", "author": f"A{number}", "year": number, "genre": f"G{number}"}
+        responses = run_concurrently(service, [put(address, **{name: fields[name]}) for name in fields])
+        assert count_statuses(responses) == {200: 4}
+        assert client.get(address).json() == {**before, **fields}
+
+
+def test_two_books_that_swap_their_isbns_never_share_one(service: Service, client: httpx.Client) -> None:
+    (address, book), (other_address, other) = (create_book(client, "/api/books") for _ in range(2))
+    swaps = [put(address, isbn=other["isbn"]), put(other_address, isbn=book["isbn"])]
+    for _ in ROUNDS:
+        assert count_statuses(run_concurrently(service, swaps)) == {409: 2}
+    assert [client.get(address).json(), client.get(other_address).json()] == [book, other]
+
+
+def test_one_of_many_changes_to_one_isbn_succeeds(service: Service, client: httpx.Client) -> None:
+    addresses = [create_book(client, "/api/books")[0] for _ in range(8)]
+    isbn = build_book()["isbn"]
+    responses = run_concurrently(service, [put(address, isbn=isbn) for address in addresses])
+    assert count_statuses(responses) == {200: 1, 409: 7}
+    assert [client.get(address).json()["isbn"] for address in addresses].count(isbn) == 1
+
+
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite has one isolation")
+def test_a_serialization_failure_is_answered_409(tmp_path: Path) -> None:
+    with copy_seeded_database(tmp_path) as url:
+        serializable_url = f"{url}?options=-c%20default_transaction_isolation%3Dserializable"
+        with serve_library(tmp_path, serializable_url) as service:
+            for _ in range(5):
+                responses = run_concurrently(service, [put("/api/books/1", title=f"T{number}") for number in range(8)])
+                assert count_statuses(responses).keys() <= {200, 409}
+                assert 200 in count_statuses(responses)
+
+
+def test_one_of_many_deletions_succeeds(service: Service, client: httpx.Client) -> None:
+    address, _ = create_book(client, "/api/books")
+    assert count_statuses(run_concurrently(service, [delete(address)] * 8)) == {200: 1, 404: 7}
+    assert client.get(address).json() == {"detail": "Book not found"}
+
+
+def test_one_of_many_changes_of_one_state_succeeds(service: Service, client: httpx.Client) -> None:
+    address, _ = create_book(client, "/api/books")
+    # The compiled path takes no coded body. A year that the book has already would leave its state as it is.
+    for years, headers in ((range(12), {}), (range(12, 24), {"Content-Encoding": "identity"})):
+        etag = client.get(address).headers["ETag"]
+        responses = run_concurrently(
+            service, [partial(put(address, year=year), etag=etag, **headers) for year in years]
+        )
+        assert count_statuses(responses) == {200: 1, 412: 11}
+        assert [response.json() for response in responses if response.is_success] == [client.get(address).json()]
+
+
+def test_one_of_a_change_and_a_deletion_of_one_state_succeeds(service: Service, client: httpx.Client) -> None:
+    for _ in ROUNDS:
+        address, _ = create_book(client, "/api/books")
+        etag = client.get(address).headers["ETag"]
+        calls = [partial(call, etag=etag) for call in (put(address, year=2000), delete(address))]
+        statuses = [response.status_code for response in run_concurrently(service, calls)]
+        assert statuses in ([200, 412], [404, 200])
+
+
+# Changes of version 2
+
+
+def test_equal_changes_at_once_are_one_version(service: Service, client: httpx.Client) -> None:
+    address, _ = create_book(client)
+    responses = run_concurrently(service, [patch(address, year=2000)] * 12)
+    assert count_statuses(responses) == {200: 12}
+    assert {response.json()["version"] for response in responses} == {2}
+    assert len({response.headers["ETag"] for response in responses}) == 1
+
+
+def test_one_of_many_bulks_for_one_version_succeeds(service: Service, client: httpx.Client) -> None:
+    address, book = create_book(client)
+    operations = [{**update(book["id"], year=number), "version": 1} for number in range(12)]
+    responses = run_concurrently(service, [send_bulk([operation]) for operation in operations])
+    assert count_statuses(responses) == {200: 1, 409: 11}
+    assert client.get(address).json()["version"] == 2
+
+
+def test_bulks_that_change_books_in_opposite_order_both_succeed(service: Service, client: httpx.Client) -> None:
+    books = [create_book(client) for _ in range(10)]
+    for number in ROUNDS:
+        operations = [update(book["id"], year=number) for _, book in books]
+        reversed_operations = [update(book["id"], genre=f"G{number}") for _, book in reversed(books)]
+        responses = run_concurrently(service, [send_bulk(operations), send_bulk(reversed_operations)])
+        assert count_statuses(responses) == {200: 2}
+    found = [client.get(address).json() for address, _ in books]
+    assert {(book["year"], book["genre"], book["version"]) for book in found} == {(2, "G2", 7)}
+
+
+def test_one_of_two_bulks_that_create_isbns_in_opposite_order_succeeds(service: Service) -> None:
+    for _ in range(2):
+        operations = [{"op": "create", "book": build_book()} for _ in range(20)]
+        responses = run_concurrently(service, [send_bulk(operations), send_bulk(operations[::-1])])
+        assert count_statuses(responses) == {200: 1, 409: 1}
+        assert {parse_error(response)[1] for response in responses if response.is_error} == {"CONFLICT"}
+        (results,) = [response.json()["results"] for response in responses if response.is_success]
+        assert len({result["id"] for result in results}) == 20
+
+
+def test_a_bulk_and_a_single_change_wait_for_each_other(service: Service, client: httpx.Client) -> None:
+    books = [create_book(client) for _ in range(10)]
+    operations = [update(book["id"], title="Bulk") for _, book in reversed(books)]
+    singles = [patch(address, year=2000) for address, _ in books]
+    assert count_statuses(run_concurrently(service, [send_bulk(operations), *singles])) == {200: 11}
+    found = [client.get(address).json() for address, _ in books]
+    assert {(book["title"], book["year"], book["version"]) for book in found} == {("Bulk", 2000, 3)}
+
+
+@pytest.mark.parametrize("method", ["DELETE", "bulk"])
+def test_a_change_never_restores_a_deleted_book(service: Service, client: httpx.Client, method: str) -> None:
+    for _ in ROUNDS:
+        address, book = create_book(client)
+        deletion = delete(address) if method == "DELETE" else send_bulk([{"op": "delete", "id": book["id"]}])
+        singles = [patch(address, year=number) for number in range(4)]
+        bulk = send_bulk([update(book["id"], genre="Bulk")])
+        deleted, changed, *others = run_concurrently(service, [deletion, bulk, *singles])
+        assert deleted.is_success
+        assert changed.status_code in (200, 422)
+        assert count_statuses(others).keys() <= {200, 404}
+        assert parse_error(client.get(address)) == (404, "NOT_FOUND", [])
+
+
+def test_a_dry_run_does_not_block_other_writers(service: Service, client: httpx.Client) -> None:
+    address, book = create_book(client)
+    rehearsal = send_bulk([update(book["id"], title="Rehearsed")], "?dry_run=true")
+    responses = run_concurrently(service, [*[rehearsal] * 6, *(patch(address, year=number) for number in range(6))])
+    assert count_statuses(responses) == {200: 12}
+    found = client.get(address).json()
+    assert (found["title"], found["version"]) == (book["title"], 7)
+
+
+# Reversions and restorations
+
+
+def test_one_of_many_restorations_succeeds(service: Service, client: httpx.Client) -> None:
+    for _ in ROUNDS:
+        address, _ = create_book(client)
+        delete(address)(client)
+        assert count_statuses(run_concurrently(service, [restore(address)] * 6)) == {201: 1, 409: 5}
+        assert client.get(address).json()["version"] == 3
+        assert read_history(service, address) == [Change.Kind.CREATED, Change.Kind.DELETED, Change.Kind.RESTORED]
+
+
+def test_a_restoration_and_a_book_with_its_isbn_exclude_each_other(service: Service, client: httpx.Client) -> None:
+    for _ in ROUNDS:
+        address, book = create_book(client)
+        delete(address)(client)
+        restoration, *creations = run_concurrently(service, [restore(address), *[create(isbn=book["isbn"])] * 3])
+        assert count_statuses([restoration, *creations]) == {201: 1, 409: 3}
+        [holder] = client.get(BOOKS, params={"isbn": book["isbn"]}).json()["results"]
+        assert (holder["id"] == book["id"]) is restoration.is_success
+        assert client.get(address).is_success is restoration.is_success
+        assert len(read_history(service, address)) == (3 if restoration.is_success else 2)
+
+
+def test_restorations_and_deletions_take_turns(service: Service, client: httpx.Client) -> None:
+    address, _ = create_book(client)
+    for _ in ROUNDS:
+        responses = run_concurrently(service, [*[restore(address)] * 4, *[delete(address)] * 4])
+        assert count_statuses(responses[:4]).keys() <= {201, 409}
+        assert count_statuses(responses[4:]).keys() <= {204, 404, 409}
+    first, *others = read_history(service, address)
+    assert first == Change.Kind.CREATED
+    assert set(others[::2]) == {Change.Kind.DELETED}
+    assert set(others[1::2]) <= {Change.Kind.RESTORED}
+    assert client.get(address).is_success is (len(others) % 2 == 0)
+
+
+def test_one_of_many_changes_and_reversions_of_one_state_succeeds(service: Service, client: httpx.Client) -> None:
+    for _ in ROUNDS:
+        address, book = create_book(client)
+        etag = patch(address, year=1)(client).headers["ETag"]
+        singles = [patch(address, etag, title=str(number)) for number in range(3)]
+        responses = run_concurrently(service, [*[revert(address, 1, etag)] * 3, *singles])
+        assert count_statuses(responses) == {200: 1, 412: 5}
+        (success,) = [response for response in responses if response.is_success]
+        after = client.get(address).json()
+        assert after == success.json()
+        assert (after["version"], after["year"] == book["year"]) == (3, after["title"] == book["title"])
+        assert len(read_history(service, address)) == 3
+
+
+def test_a_reversion_never_restores_a_deleted_book(service: Service, client: httpx.Client) -> None:
+    for _ in ROUNDS:
+        address, _ = create_book(client)
+        patch(address, year=1)(client)
+        deletion, *reversions = run_concurrently(service, [delete(address), *[revert(address, 1)] * 4])
+        assert deletion.status_code == 204
+        assert count_statuses(reversions).keys() <= {200, 404}
+        assert parse_error(client.get(address)) == (404, "NOT_FOUND", [])
+        kinds = read_history(service, address)
+        assert (kinds[-1], kinds.count(Change.Kind.DELETED), len(kinds) <= 4) == (Change.Kind.DELETED, 1, True)
+
+
+def test_reversions_and_changes_are_all_counted(service: Service, client: httpx.Client) -> None:
+    address, book = create_book(client)
+    patch(address, title="Emma")(client)
+    calls = [revert(address, 1), *(patch(address, year=number) for number in range(5))]
+    assert count_statuses(run_concurrently(service, calls)) == {200: 6}
+    after = client.get(address).json()
+    # The reversion set the title back, whatever the years did meanwhile.
+    assert (after["title"], after["version"]) == (book["title"], 8)
+    assert len(read_history(service, address)) == 8
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_second_of_two_restorations_at_a_time_finds_the_book_there() -> None:
+    """It read the deleted book before the first one ended, and would else say that another book has the isbn."""
+    now = timezone.now()
+    pk = changes.create_book(build_book(), ACTOR, now).id
+    changes.delete_book(pk, lambda _: None, ACTOR, now)
+    with transaction.atomic():
+        changes.restore_book(pk, ACTOR, now)
+        second = start_concurrently(partial(changes.restore_book, pk, ACTOR, now))
+    with pytest.raises(changes.BookExists):
+        second.result()
+    assert Book.objects.values_list("version", flat=True).get(pk=pk) == 3
+
+
+# Many writers of one book
+
+
+def change_years(client: httpx.Client, pk: int, number: int) -> list[httpx.Response]:
+    """Sends years that no other writer sends, in both versions."""
+    years = range(CHANGES_PER_WRITER * number, CHANGES_PER_WRITER * (number + 1))
+    return [
+        put(f"/api/books/{pk}", year=year)(client) if year % 2 else patch(f"{BOOKS}/{pk}", year=year)(client)
+        for year in years
+    ]
+
+
+def test_every_acknowledged_change_is_one_version_and_one_event(service: Service, client: httpx.Client) -> None:
+    pk = create(year=-1)(client).json()["id"]
+    answers = run_concurrently(service, [partial(change_years, pk=pk, number=number) for number in range(WRITER_COUNT)])
+    responses = [response for group in answers for response in group]
+    change_count = WRITER_COUNT * CHANGES_PER_WRITER
+    assert count_statuses(responses) == {200: change_count}
+    assert len({response.json()["year"] for response in responses}) == change_count
+    kinds, book = replay_events(service, pk)
+    assert kinds == ["book.created"] + ["book.updated"] * change_count
+    assert client.get(f"{BOOKS}/{pk}").json() == book
+
+
+def test_a_deletion_among_changes_is_the_last_event(service: Service, client: httpx.Client) -> None:
+    address, book = create_book(client, "/api/books")
+    pk, isbn = book["id"], book["isbn"]
+    writers = [partial(change_years, pk=pk, number=number) for number in range(WRITER_COUNT // 2)]
+    answers = run_concurrently(service, [*writers, *[delete(address)] * 4, *[create("/api/books", isbn=isbn)] * 4])
+    changed = count_statuses(response for group in answers[:-8] for response in group)
+    deleted, added = count_statuses(answers[-8:-4]), count_statuses(answers[-4:])
+    assert changed.keys() <= {200, 404}
+    assert deleted == {200: 1, 404: 3}
+    # The isbn is free as soon as the book is deleted.
+    assert added in ({409: 4}, {201: 1, 409: 3})
+    assert replay_events(service, pk).kinds == ["book.created", *["book.updated"] * changed[200], "book.deleted"]
+    assert service.fetch_all(f"SELECT count(*) FROM books_book WHERE isbn = '{isbn}'") == [(added[201],)]  # noqa: S608  # our own isbn
