@@ -1,7 +1,7 @@
 """Numbers about all books and changes, for pages that must not count them.
 
-If counting is fast, a number is counted when it is read. In a large library the worker of operations counts it from
-time to time, and the result includes the time.
+If counting is fast, a number is counted when it is read. In a large library only the worker of operations counts it,
+from time to time, and the result includes the time.
 """
 
 import time
@@ -25,19 +25,17 @@ COUNTERS: Mapping[str, Callable[[datetime], dict[str, Any]]] = {
     CHANGES: lambda now: count_changes(now.astimezone(UTC)),
     DUPLICATES: lambda _: count_pairs(),
 }
-# A count that took fewer seconds is repeated by each page that shows it, and stored once a minute.
+# A count that took fewer seconds is repeated by each page that shows it, and stored by a page once a minute.
 LIVE_SECONDS = 0.03
 MIN_AGE = timedelta(minutes=1)
 # The worker spends at most a hundredth of its time on counting.
 WORKER_SHARE = 100
-# If no worker has counted for this long, the page counts.
-MAX_AGE = timedelta(hours=1)
 
 
 def read_summary(name: str, now: datetime) -> Summary:
     """Returns the numbers of one of COUNTERS: the current ones, or those of its `counted_at`."""
     summary = Summary.objects.filter(name=name).first()
-    if summary and summary.seconds > LIVE_SECONDS and now - summary.counted_at < MAX_AGE:
+    if summary and summary.seconds > LIVE_SECONDS:
         return summary
     counted = count(name, now)
     if not summary or now - summary.counted_at >= MIN_AGE:
@@ -71,11 +69,15 @@ def find_count_time(summary: Summary, now: datetime) -> datetime | None:
 
 
 def refresh_summaries(now: datetime) -> None:
-    """Refreshes the summaries that pages use and that take too long to count on a page."""
-    for summary in Summary.objects.filter(seconds__gt=LIVE_SECONDS, name__in=COUNTERS):
-        if now - summary.counted_at >= max(MIN_AGE, timedelta(seconds=summary.seconds * WORKER_SHARE)):
-            counted = count(summary.name, now)
-            if summary.name == BOOKS:
+    """Refreshes the summaries that take too long to count on a page, before the first page shows them."""
+    stored = {summary.name: summary for summary in Summary.objects.all()}
+    for name in COUNTERS:
+        summary = stored.get(name, Summary(seconds=0, counted_at=now - MIN_AGE))
+        if now - summary.counted_at < max(MIN_AGE, timedelta(seconds=summary.seconds * WORKER_SHARE)):
+            continue
+        counted = count(name, now)
+        if max(summary.seconds, counted.seconds) > LIVE_SECONDS:
+            if name == BOOKS:
                 # Only the page of genres shows them, and counts them itself where that is fast.
                 counted.numbers["first_genres"] = count_genres("", MAX_COUNTED_GENRES)
             store(counted)
