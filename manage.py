@@ -54,9 +54,17 @@ if __name__ == "__main__":
             sys.exit()
         if sys.argv[1:2] == ["serve"] and env.flag("SET_UP", default=False):
             deploy()
+        if sys.argv[1:2] == ["shell"]:
+            # Django would start one without settings.
+            django.setup()
         execute_from_command_line(sys.argv)
     except ImproperlyConfigured as error:
         sys.exit(f"{error}")
+    except ModuleNotFoundError as error:
+        settings = os.environ["DJANGO_SETTINGS_MODULE"]
+        if not f"{settings}.".startswith(f"{error.name}."):
+            raise
+        sys.exit(f"DJANGO_SETTINGS_MODULE is {settings}, which does not exist here. Unset that of another project.")
     except (DatabaseError, PermissionError) as error:
         # A violated constraint is an error of the code, whose place matters.
         if "--traceback" in sys.argv or isinstance(error, (IntegrityError, DataError)):

@@ -40,11 +40,12 @@ def test_two_first_starts_wait_for_each_other_and_say_once_what_they_create(tmp_
 
 def test_set_up_is_the_first_command_and_creates_a_secret_for_its_owner_alone(tmp_path: Path) -> None:
     url, key = f"sqlite:///{tmp_path}/library.sqlite3", tmp_path / "secret_key"
-    refused = run_in_folder(tmp_path, "migrate", DATABASE_URL=url)
-    assert refused.stderr == (
-        f"SECRET_KEY is not set and {key} does not exist. `manage.py set_up` makes one, and so does `serve` with"
-        " SET_UP.\n"
-    )
+    commands = (["migrate"], ["shell", "-c", ""])
+    for refused in [run_in_folder(tmp_path, *command, DATABASE_URL=url) for command in commands]:
+        assert refused.stderr == (
+            f"SECRET_KEY is not set and {key} does not exist. `manage.py set_up` makes one, and so does `serve` with"
+            " SET_UP.\n"
+        )
     first, second = [run_in_folder(tmp_path, "set_up", DATABASE_URL=url) for _ in range(2)]
     assert (first.stdout.splitlines()[0], second.stdout) == (f"Created the secret key, in {key}.", "")
     assert (len(key.read_text()) > 40, stat.S_IMODE(key.stat().st_mode)) == (True, 0o600)
