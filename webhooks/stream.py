@@ -4,6 +4,7 @@ Clients miss no event: events have the order of their transactions, and an event
 have ended.
 """
 
+import base64
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Annotated, NamedTuple
@@ -13,7 +14,7 @@ import msgspec
 from django.db import connection, transaction
 from django.db.models import F, Max, Q, QuerySet
 
-from library_site.api.cursors import Cursor
+from library_site.api.cursors import Cursor, InvalidCursor
 from library_site.db.integers import BIGINT_MAX
 from library_site.db.keyset import Start, build_condition, cut_page
 from library_site.db.sql import fetch_all
@@ -49,14 +50,31 @@ class CursorGone(APIError):
 class StreamCursor(Cursor):
     """The position after an event of the stream, and the time when the client read that far.
 
-    A database that went back gives its numbers again, so `event` has what is never given again. Cursors of earlier
-    releases lack it.
+    A database that went back gives its numbers again, so `event` has what is never given again. It follows the padding,
+    where 1.1.0 stops reading: so readers can go there and back. Cursors of 1.1.0 lack it.
     """
 
     transaction: Number
     id: Number
     read_at: Annotated[datetime, msgspec.Meta(tz=True)]
     event: UUID | None = None
+
+    @classmethod
+    def decode(cls, text: str) -> "StreamCursor":
+        """Raises InvalidCursor."""
+        position, padding, event = text.rpartition("=")
+        if not padding:
+            return super().decode(text)
+        try:
+            return msgspec.structs.replace(super().decode(position), event=UUID(event))
+        except ValueError as error:
+            raise InvalidCursor from error
+
+    def encode(self) -> str:
+        fields = msgspec.json.encode((self.transaction, self.id, self.read_at))
+        # A blank makes a padding necessary.
+        position = base64.urlsafe_b64encode(fields if len(fields) % 3 else fields + b" ").decode()
+        return f"{position}{self.event.hex}" if self.event else position.rstrip("=")
 
 
 class EventPage(NamedTuple):
