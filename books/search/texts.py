@@ -8,8 +8,7 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 from django.db import connection
-from django.db.models import BooleanField, Q
-from django.db.models.expressions import RawSQL
+from django.db.models import BooleanField, Expression, Q
 from django.db.models.functions import Left
 from django.db.models.lookups import Exact
 
@@ -34,8 +33,14 @@ LOOSE_MATCHES = f"""
 ALL_TEXTS = "(title || '\n' || author || '\n' || genre || '\n' || strict)"
 COUNT_SQL = "SELECT count(*), json_group_array(rowid) FROM ({} LIMIT %s)"
 # For books that PostgreSQL finds by the index. The array is read first, so the order of the list does not matter. Of
-# the parameter of a subquery PostgreSQL expects nothing, so the plan is always the same, and may be kept.
-BY_INDEX = "{{0}}.id = ANY(ARRAY(SELECT book_id FROM books_searchtext WHERE {} LIMIT {}))"
+# the parameter of a subquery PostgreSQL expects nothing, so the plan is always the same, and may be kept. It never runs
+# the subquery in COALESCE, but expects that of each row: else it reads a small table, while changes wait in the index.
+BY_INDEX = """
+    {{0}}.id = ANY(ARRAY(
+        SELECT book_id FROM books_searchtext
+        WHERE {} AND COALESCE({}, (SELECT true FROM books_book WHERE id = book_id)) LIMIT {}
+    ))
+"""
 LIKE = f"{ALL_TEXTS} LIKE (SELECT %s::text)"
 # For reading books in list order. PostgreSQL joins the tables by their ids, as it expects half of the books to match.
 POSTGRESQL_ORDER = "{{0}}.id IN (SELECT book_id FROM books_searchtext WHERE COALESCE({}, false))"
@@ -59,21 +64,25 @@ MAX_SEARCH_LENGTH = 500
 MAX_SEARCH_WORDS = 20
 
 
-class TextCondition(RawSQL):
+class TextCondition(Expression):
     """A condition in SQL, with the alias of the books in braces. Django would take longer to build it from lookups."""
 
-    alias = Book._meta.db_table
+    alias, output_field = Book._meta.db_table, BooleanField()
 
     def __init__(self, sql: str, parameters: Sequence[str]) -> None:
-        super().__init__(sql, parameters, BooleanField())
+        super().__init__()
+        self.sql, self.parameters = sql, tuple(parameters)
+
+    def resolve_expression(self, *_: Any, **__: Any) -> "TextCondition":
+        return self
 
     def relabeled_clone(self, change_map: Mapping[str, str]) -> "TextCondition":
         clone = copy(self)
         clone.alias = change_map.get(self.alias, self.alias)
         return clone
 
-    def as_sql(self, compiler: Any, connection: Any) -> tuple[str, tuple[Any, ...]]:
-        return self.sql.format(self.alias), tuple(self.params)
+    def as_sql(self, compiler: Any, connection: Any) -> tuple[str, tuple[str, ...]]:
+        return self.sql.format(self.alias), self.parameters
 
 
 def find_words(words: Sequence[str], field: str = "") -> Q:
@@ -88,8 +97,8 @@ def find_words(words: Sequence[str], field: str = "") -> Q:
     if is_sqlite():
         narrow, ids = narrow_by_index(LOOSE_MATCHES, *build_loose_queries(words, field))
         return Q(TextCondition(narrow + SQLITE_ORDER.format(build_matches(words, field)), [*ids, *words]))
-    if list_patterns(words) and is_rare(words, field):
-        return find_by_index(words, field)
+    if has_trigram(words) and is_rare(words, field):
+        return Q(find_by_index(words, field))
     return Q(TextCondition(POSTGRESQL_ORDER.format(build_matches(words, field)), words))
 
 
@@ -100,24 +109,26 @@ def find_strictly(text: str, field: str) -> Q:
         return Q()
     if is_sqlite():
         narrow, parameters = narrow_by_index(STRICT_MATCHES, build_query([text], FOLDED_COLUMNS[field]))
+    elif has_trigram([text]) and is_rare([fold_loosely(text)], field):
+        found = find_by_index([text])
+        narrow, parameters = f"{found.sql} AND ", found.parameters
     else:
-        patterns = list_patterns([text])
-        parameters = patterns if patterns and is_rare([fold_loosely(text)], field) else []
-        narrow = f"{BY_INDEX.format(LIKE, 'ALL')} AND " if parameters else ""
+        narrow, parameters = "", ()
     return Q(TextCondition(f"{narrow}{contains(f'{{0}}.{FOLDED_COLUMNS[field]}')}", [*parameters, text]))
 
 
-def find_by_index(words: Sequence[str], field: str, limit: int | None = None) -> Q:
+def find_by_index(words: Sequence[str], field: str = "", limit: int | None = None) -> TextCondition:
     """Returns the condition of the books that an index finds for `find_words`, at most so many.
 
     On SQLite the books have all trigrams of the words, which may be in another order.
     """
     if is_sqlite():
         narrow = f"{{0}}.id IN (SELECT rowid FROM ({LOOSE_MATCHES} LIMIT {limit or -1}))"
-        return Q(TextCondition(narrow, build_loose_queries(words, field)))
-    patterns = list_patterns(words)
-    conditions = " AND ".join([*[LIKE] * len(patterns), build_matches(words, field)])
-    return Q(TextCondition(BY_INDEX.format(conditions, limit or "ALL"), [*patterns, *words]))
+        return TextCondition(narrow, build_loose_queries(words, field))
+    escape = thread_connection.database.ops.prep_for_like_query
+    patterns = [f"%{escape(word)}%" for word in words if has_trigram([word])]
+    likes = " AND ".join([LIKE] * len(patterns))
+    return TextCondition(BY_INDEX.format(likes, build_matches(words, field), limit or "ALL"), [*patterns, *words])
 
 
 @cache
@@ -133,10 +144,9 @@ def build_matches(words: Sequence[str], field: str) -> str:
     return " AND ".join([contains(field or ALL_TEXTS)] * len(words))
 
 
-def list_patterns(words: Sequence[str]) -> list[str]:
-    """Returns the patterns of LIKE for the words that the index of PostgreSQL finds: it has trigrams."""
-    escape = thread_connection.database.ops.prep_for_like_query
-    return [f"%{escape(word)}%" for word in words if TRIGRAM_PATTERN.search(word)]
+def has_trigram(words: Sequence[str]) -> bool:
+    """Whether the index of PostgreSQL, which has trigrams, finds one of the words."""
+    return any(map(TRIGRAM_PATTERN.search, words))
 
 
 def is_rare(words: Sequence[str], field: str) -> bool:
@@ -197,7 +207,7 @@ def build_query(words: Sequence[str], column: str = "") -> str:
     return f"{{{column}}}: ({query})" if query and column else query
 
 
-def narrow_by_index(matches: str, *queries: str) -> tuple[str, list[str]]:
+def narrow_by_index(matches: str, *queries: str) -> tuple[str, Sequence[str]]:
     """Returns a condition with the ids that SQLite's index finds, and its parameter.
 
     It is empty if they are many: then it is faster to read the books in list order than to sort the matches.
