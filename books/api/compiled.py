@@ -123,9 +123,8 @@ class CompiledBooks:
         if view.find_page_errors(request.query):
             return None
         page = view.paginator.paginate_queryset(self.filter_books(request.query.query_params), request.query)
-        response = view.paginator.get_paginated_response(representation.to_structs(fetch_page(page, representation)))
-        body = encode_json(response.data)
-        headers = {name: value for name, value in response.items() if name != "Content-Type"}
+        document, headers = view.paginator.build_document(representation.to_structs(fetch_page(page, representation)))
+        body = encode_json(document)
         if etag := view.make_list_etag(body):
             headers["ETag"] = etag
             if Conditions.from_environ(request.environ).is_not_modified(etag):

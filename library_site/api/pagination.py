@@ -52,13 +52,16 @@ class CursorPagination(BasePagination):
         self.page = link_pages(page, self.start, descending=self.descending != self.start.backward)
         return self.page.rows
 
-    def get_paginated_response(self, data: Any) -> Response:
-        """Returns a JSON object. The header Link contains the links, too (RFC 8288)."""
+    def build_document(self, rows: Any) -> tuple[dict[str, Any], dict[str, str]]:
+        """Returns a JSON object and its headers. The header Link contains the links, too (RFC 8288)."""
         next_url = self.build_link(self.page.next_key, backward=False)
         previous_url = self.build_link(self.page.previous_key, backward=True)
         links = [f'<{url}>; rel="{name}"' for name, url in (("next", next_url), ("prev", previous_url)) if url]
         headers = {**({"Link": ", ".join(links)} if links else {}), **self.headers}
-        body = {"results": data, "next": next_url, "previous": previous_url, **self.get_extra_fields()}
+        return {"results": rows, "next": next_url, "previous": previous_url, **self.get_extra_fields()}, headers
+
+    def get_paginated_response(self, data: Any) -> Response:
+        body, headers = self.build_document(data)
         return Response(body, headers=headers)
 
     def get_extra_fields(self) -> Mapping[str, Any]:

@@ -62,6 +62,10 @@ class SkipLimitPagination(LimitOffsetPagination):
             return queryset.filter(pk__gte=queryset.values("pk")[offset : offset + 1])[:limit]
         return queryset[offset : offset + limit]
 
+    def build_document(self, books: Any) -> tuple[Any, dict[str, str]]:
+        """Returns the body and the headers of the response."""
+        return books, {}
+
     def get_paginated_response(self, data: Any) -> Response:
         return Response(data)
 
