@@ -48,8 +48,6 @@ def list_kinds(pk: int) -> list[tuple[int, int]]:
     [
         lambda fields: Book.objects.create(**fields),
         lambda fields: save(Book(**fields)),
-        lambda fields: Book.objects.get_or_create(isbn=fields.pop("isbn"), defaults=fields)[0],
-        lambda fields: Book.objects.update_or_create(isbn=fields.pop("isbn"), defaults=fields)[0],
         lambda fields: async_to_sync(Book.objects.all().acreate)(**fields),
     ],
 )
@@ -67,7 +65,6 @@ def test_a_new_book_has_history_and_event(create: Callable[[dict[str, Any]], Boo
         lambda book: book.save(force_update=True),
         lambda book: book.save(update_fields=["title"]),
         lambda book: async_to_sync(book.asave)(),
-        lambda book: Book.objects.update_or_create(isbn=book.isbn, defaults={"title": "Persuasion"}),
     ],
 )
 def test_a_changed_book_has_history_and_event(change: Callable[[Book], Any]) -> None:
@@ -169,6 +166,11 @@ def test_a_wrong_field_is_named() -> None:
                 instance.save()
             assert refusal.value.message_dict.keys() == {field}, (field, value)
     assert not Change.objects.exclude(version=1).exists()
+
+
+def test_a_book_without_an_id_is_not_updated() -> None:
+    with pytest.raises(ValueError, match="force an update"):
+        Book(**build_book()).save(force_update=True)
 
 
 WHY = "for books: it leaves no new version, history or event."

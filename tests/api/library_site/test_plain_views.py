@@ -81,15 +81,6 @@ class MembersOnly(APIView):
         return Response({"count": Group.objects.count()})
 
 
-class Picture(APIView):
-    authentication_classes = []
-    parser_classes = [parsers.FileUploadParser]
-
-    def put(self, request: Request) -> Response:
-        data: Any = request.data
-        return Response({"bytes": data["file"].size})
-
-
 class Teapot(APIException):
     status_code = 418
     default_detail = "Short and stout"
@@ -135,7 +126,6 @@ patterns = [
     path("", include(slashed.urls)),
     path("group-list", GroupList.as_view()),
     *format_suffix_patterns([path("members-only", MembersOnly.as_view())]),
-    path("picture", Picture.as_view()),
     path("tea", make_tea),
     path("asked", Asked.as_view()),
     path("greeting", greet),
@@ -197,8 +187,6 @@ def test_its_parsers_count(api: httpx.Client) -> None:
     assert api.post(address, files={"name": (None, "Parts")}).status_code == 201
     assert api.post(address, content=b"<a/>", headers={"Content-Type": "text/xml"}).status_code == 415
     assert api.post("/api/v2/groups", data={"name": "Form"}).status_code == 415
-    headers = {"Content-Type": "image/png", "Content-Disposition": "attachment; filename=a.png"}
-    assert api.put("/api/v2/picture", content=b"abc", headers=headers).json() == {"bytes": 3}
 
 
 def test_its_vary_is_kept_and_names_no_header_twice(api: httpx.Client) -> None:

@@ -42,6 +42,7 @@ def test_it_is_created_read_changed_and_deleted(api: httpx.Client) -> None:
     patched = api.patch(path, content=b'{"places": 7}', headers=MERGE_PATCH)
     assert patched.json() == api.get(path).json() == {**shelf, "name": "Poems", "places": 7, "version": 3}
     assert (api.delete(path).status_code, api.get(path).status_code) == (204, 404)
+    assert api.get(path).json()["error"]["message"] == "Shelf not found"
 
 
 def test_conditions_hold(api: httpx.Client, shelf: dict[str, Any]) -> None:

@@ -97,6 +97,14 @@ def test_nobody_and_no_app_has_the_endpoints_of_others(api: httpx.Client, owner:
         assert (endpoint.url, endpoint.state, endpoint.secrets.count()) == (URL, "active", 2)
 
 
+def test_the_keys_of_an_app_act_for_the_app(api: httpx.Client, owner: User) -> None:
+    app = obtain_token_header(api, owner)
+    first = create_app_key(api, app)
+    second = create_app_key(api, first)
+    endpoints = [create_webhook(api, headers).pk for headers in (app, first, second)]
+    assert [list_webhooks(api, headers) for headers in (app, first, second)] == [endpoints] * 3
+
+
 def test_an_app_that_is_let_in_again_begins_anew(
     api: httpx.Client, owner: User, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
 ) -> None:
@@ -145,6 +153,18 @@ def test_a_person_enables_an_ended_endpoint_and_has_it_from_then_on(
     assert [leased.endpoint_id for leased in claim_deliveries()] == [endpoint.pk]
     Authorization.objects.all().delete()
     assert Endpoint.objects.get().state == "active"
+
+
+def test_an_endpoint_that_has_not_ended_stays_the_apps_when_a_person_enables_it(
+    developer: Client, api: httpx.Client, ada: User
+) -> None:
+    headers = obtain_token_header(api, ada)
+    endpoint = create_webhook(api, headers)
+    submit_action(developer, ENDPOINTS, "disable", endpoint)
+    submit_action(developer, ENDPOINTS, "enable", endpoint)
+    assert list_webhooks(api, headers) == [endpoint.pk]
+    end_access(ada)
+    assert Endpoint.objects.get().state == "disabled"
 
 
 def test_an_app_enables_what_its_ended_key_made(api: httpx.Client, owner: User) -> None:

@@ -8,7 +8,7 @@ import httpx
 import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
-from pytest_django import DjangoCaptureOnCommitCallbacks, Settings
+from pytest_django import DjangoAssertNumQueries, DjangoCaptureOnCommitCallbacks, Settings
 
 from tests.support.books import build_book
 from tests.support.endpoints import (
@@ -407,6 +407,23 @@ def test_the_wrong_parameter_of_the_stream_is_named(api: httpx.Client, key_heade
         assert (response.status_code, list_fields(response)) == (status, {field}), (field, value)
 
 
+def test_a_list_of_any_length_takes_the_same_number_of_queries(
+    api: httpx.Client, owner: User, key_header: dict[str, str], django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    endpoint = create_made_endpoint(owner)
+    deliver_new_book(api, endpoint)
+    address = f"{HOOKS}/{endpoint.pk}/deliveries"
+    # The first use of a key in a minute is stored.
+    api.get(HOOKS, headers=key_header)
+    for _ in range(2):
+        with django_assert_num_queries(2):
+            api.get(HOOKS, headers=key_header)
+        with django_assert_num_queries(3):
+            api.get(address, headers=key_header)
+        create_made_endpoint(owner)
+        publish_event()
+
+
 def test_a_delivery_can_be_sent_again(
     api: httpx.Client,
     owner: User,
@@ -430,6 +447,15 @@ def test_a_delivery_can_be_sent_again(
         assert redelivery.next_at is not None
         assert response.headers["Location"] == f"{address}/{redelivery.pk}"
     assert len(hints) == 2
+
+
+def test_a_delivery_belongs_to_its_webhook(api: httpx.Client, owner: User, key_header: dict[str, str]) -> None:
+    endpoint, other = create_made_endpoint(owner), create_made_endpoint(owner)
+    delivery = deliver_new_book(api, endpoint)
+    address = f"{HOOKS}/{other.pk}/deliveries/{delivery.pk}"
+    assert api.get(address, headers=key_header).status_code == 404
+    assert api.post(f"{address}/redeliver", headers=key_header).status_code == 404
+    assert Delivery.objects.count() == 2
 
 
 def test_past_events_can_be_replayed_and_a_wrong_field_is_named(

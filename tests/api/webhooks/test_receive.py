@@ -92,6 +92,14 @@ def test_the_kind_of_form_c_may_be_a_type(api: httpx.Client) -> None:
     assert send_standard_event(api, "msg_5", []) == 422
 
 
+def test_only_form_c_has_its_id_in_a_header(api: httpx.Client) -> None:
+    create_source()
+    event = build_event()
+    assert post_event(api, event, headers={"webhook-id": "another"}).status_code == 200
+    assert Received.objects.get().event_id == event["id"]
+    assert post_event(api, json.dumps({"type": "shelf.moved"}).encode()).status_code == 422
+
+
 def test_an_event_with_a_wrong_signature_is_not_stored(api: httpx.Client) -> None:
     create_source()
     create_source("south", secrets=("whsec_of-the-south",))

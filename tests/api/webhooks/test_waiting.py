@@ -17,7 +17,7 @@ from tests.support.endpoints import (
 )
 from tests.support.oauth_flows import create_key_header
 from tests.support.pages import parse_error
-from tests.support.webhooks_admin import DELIVERIES, ENDPOINTS, build_replay_form
+from tests.support.webhooks_admin import DELIVERIES, ENDPOINTS, attempt_deliveries, build_replay_form
 from webhooks.models import Delivery, Endpoint
 
 pytestmark = pytest.mark.usefixtures("db")
@@ -64,6 +64,15 @@ def test_all_endpoints_of_an_owner_count_together_in_any_state(api: httpx.Client
     for state in ("active", "disabled", "deleted"):
         other_states.update(state=state)
         assert send_request(api, endpoint, "ping", header).status_code == 409, state
+
+
+def test_what_was_sent_makes_room(api: httpx.Client) -> None:
+    owner = create_owner()
+    header = create_key_header(owner, "webhooks")
+    address = f"{HOOKS}/{create_made_endpoint(owner).pk}/ping"
+    assert [api.post(address, headers=header).status_code for _ in range(4)] == [202, 202, 202, 409]
+    attempt_deliveries()
+    assert api.post(address, headers=header).status_code == 202
 
 
 def test_the_events_of_books_are_never_refused(api: httpx.Client) -> None:

@@ -183,17 +183,6 @@ def test_a_relative_file_of_sqlite_is_in_the_folder_of_the_code(
     assert parse_database_url("sqlite:///.data/library.sqlite3")["NAME"] == f"{ROOT}/.data/library.sqlite3"
 
 
-def test_sqlite_waits_for_locks_and_for_the_disk() -> None:
-    settings = parse_database_url("sqlite:////var/lib/library.sqlite3")
-    assert settings["NAME"] == "/var/lib/library.sqlite3"
-    assert settings["CONN_MAX_AGE"] is None
-    assert settings["OPTIONS"] == {
-        "transaction_mode": "IMMEDIATE",
-        "timeout": 10,
-        "init_command": "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA journal_size_limit = 16777216",
-    }
-
-
 TCP_LIMITS = {
     "connect_timeout": 2,
     "keepalives_idle": 5,

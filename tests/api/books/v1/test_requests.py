@@ -23,6 +23,13 @@ def test_methods_are_case_sensitive(api: httpx.Client, address: str) -> None:
         assert (response.status_code, {"GET", "HEAD"} <= parse_allow(response)) == (405, True), method
 
 
+@pytest.mark.parametrize("address", ["/api/books", "/api/v2/books"])
+def test_a_refused_method_is_named_as_it_was_sent(api: httpx.Client, address: str) -> None:
+    request = api.build_request("GET", address)
+    request.method = "pUT"
+    assert 'Method "pUT" not allowed.' in api.send(request).text.replace("\\", "")
+
+
 def test_an_unknown_address_is_not_found(api: httpx.Client) -> None:
     for address in ("/api/", "/api/books//", "/api/books/1/2", "/api/books/1%2F2", "/api/books%0A", "/API/BOOKS",
                     "/api/books.json", "//api/books"):  # fmt: skip
@@ -30,6 +37,12 @@ def test_an_unknown_address_is_not_found(api: httpx.Client) -> None:
             response = api.request(method, httpx.URL(f"http://127.0.0.1{address}"))
             assert (response.status_code, response.json()) == (404, {"detail": "Not Found"}), (method, address)
             assert response.headers["Content-Type"] == "application/json"
+
+
+def test_responses_are_json_whatever_the_client_accepts(api: httpx.Client) -> None:
+    for accept, query in (("text/html", "?format=api"), ("application/json;q=0", "?format=")):
+        response = api.get(f"/api/books{query}", headers={"Accept": accept})
+        assert (response.status_code, response.headers["Content-Type"]) == (200, "application/json")
 
 
 def test_the_value_of_an_unknown_field_does_not_matter(api: httpx.Client) -> None:
@@ -124,3 +137,8 @@ def test_a_value_beyond_all_bounds_is_refused(api: httpx.Client) -> None:
     }
     for query, problem in problems.items():
         assert list_problems(api.get(f"/api/books?{query}")) == [problem]
+
+
+def test_any_number_of_unknown_parameters_is_ignored(api: httpx.Client) -> None:
+    address = "/api/books?%00=%00&&=&" + "&".join(f"p{number}" for number in range(5_000))
+    assert api.get(address).json() == []

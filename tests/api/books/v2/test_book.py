@@ -40,6 +40,11 @@ def test_a_book_is_answered_whole(api: httpx.Client) -> None:
     assert response.json() == {**response.json(), **of_version_1, "created_at": created["created_at"]}
 
 
+def test_leading_zeros_and_a_slash_at_the_end_change_nothing(api: httpx.Client, stored_book: dict[str, Any]) -> None:
+    for path in (f"{'0' * 5_000}{stored_book['id']}", f"{stored_book['id']}/"):
+        assert api.get(f"{LIST_URL}/{path}").json() == stored_book
+
+
 def test_a_client_may_select_fields(api: httpx.Client, address: str, stored_book: dict[str, Any]) -> None:
     for names in ("title", "title,id", "version,isbn13,available,created_at", ",".join(stored_book)):
         response = api.get(address, params={"fields": names})
@@ -155,8 +160,8 @@ def test_a_merge_patch_changes_only_the_fields_present(
         response = api.patch(address, json={name: value}, headers=MERGE_PATCH)
         require_change(api, response, before, **{name: value})
         before = response.json()
-    for name in (*EMMA, "available"):
-        response = api.patch(address, json={name: None}, headers=MERGE_PATCH)
+    for name, value in (*dict.fromkeys((*EMMA, "available")).items(), ("available", 0), ("available", "true")):
+        response = api.patch(address, json={name: value}, headers=MERGE_PATCH)
         assert parse_error(response) == (422, "VALIDATION_ERROR", [name])
 
 

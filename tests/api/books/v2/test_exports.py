@@ -80,6 +80,12 @@ def test_a_format_must_be_preferred_to_json() -> None:
     assert {accept: format.name if format else "" for accept, format in formats.items()} == names
 
 
+def test_a_file_knows_no_parameters_but_filters(api: httpx.Client) -> None:
+    for name in ("sort", "limit", "cursor", "count", "fields", "autor"):
+        response = api.get(LIST_URL, params={name: "1"}, headers={"Accept": "text/csv"})
+        assert parse_error(response) == (400, "UNKNOWN_PARAMETER", [name])
+
+
 def test_errors_are_in_the_shape_of_version_2(
     api: httpx.Client, monkeypatch: pytest.MonkeyPatch, settings: Settings
 ) -> None:

@@ -13,6 +13,7 @@ from django.utils import timezone
 from books.history.actors import get_or_create_actor
 from books.models import Actor, Book, Change
 from books.writing import changes
+from books.writing.merging import merge_books
 from oauth.models import APIKey
 from tests.support.books import build_book
 from tests.support.credentials import create_token_header
@@ -86,6 +87,7 @@ def test_each_change_of_a_book_is_an_entry(api: httpx.Client, key: dict[str, str
         },
         {**common, "version": 1, "kind": "created", "at": times[0]},
     ]
+    assert format_event_time(NOON) == "2026-01-31T12:00:00.000000Z"
     response = api.get(f"{address}/history", headers=key)
     assert (response.status_code, response.json()) == (200, {"results": expected, "next": None, "previous": None})
     assert [list(entry["before"] or {}) for entry in response.json()["results"][:2]] == [
@@ -98,6 +100,14 @@ def test_each_change_of_a_book_is_an_entry(api: httpx.Client, key: dict[str, str
         "next": None,
         "previous": None,
     }
+
+
+def test_the_entry_of_a_merged_book_names_the_one_that_replaces_it(api: httpx.Client, key: dict[str, str]) -> None:
+    actor = get_or_create_actor(Actor.Channel.COMMAND)
+    kept, merged = (changes.create_book(build_book(isbn=isbn), actor, NOON).id for isbn in ("1", "2"))
+    merge_books(kept, {kept: 1, merged: 1}, {}, actor, NOON)
+    last = list_entries(api, f"{BOOKS}/{merged}/history", key)[0]
+    assert (last["kind"], last["before"]["isbn"], last["after"]) == ("merged", "2", {"merged_into": kept})
 
 
 def test_an_entry_names_who_made_the_change(api: httpx.Client, librarian: User, key: dict[str, str]) -> None:
@@ -123,6 +133,12 @@ def test_a_book_without_history_has_no_entries(api: httpx.Client, key: dict[str,
     """It is older than the history, or comes from `seed_books`."""
     changes.create_books([build_book()], None, timezone.now())
     assert list_entries(api, f"{BOOKS}/{Book.objects.get().pk}/history", key) == []
+
+
+def test_a_book_that_never_existed_has_no_history(api: httpx.Client, key: dict[str, str]) -> None:
+    paths = ["0/history", "987654321/history?limit=0", f"{'9' * 30}/history?kind=deleted", "-1/history?cursor=none"]
+    responses = [api.get(f"{BOOKS}/{path}", headers=key) for path in paths]
+    assert [parse_error(response) for response in responses] == [(404, "NOT_FOUND", [])] * len(paths)
 
 
 def change_often(api: httpx.Client, address: str) -> None:

@@ -165,6 +165,16 @@ def test_a_response_is_cleared_after_a_day(api: httpx.Client) -> None:
         assert get_outcome(api.post(BOOKS, json=body, headers=KEY)) == outcome
 
 
+def test_after_a_day_a_request_is_new(api: httpx.Client, librarian_key: dict[str, str]) -> None:
+    """The key of a librarian leads to the first response, whatever is sent with it."""
+    api.post(BOOKS, json=build_book(), headers=librarian_key)
+    age_responses(timedelta(hours=24))
+    body = build_book()
+    second = api.post(BOOKS, json=body, headers=librarian_key)
+    assert get_outcome(second) == NEW
+    require_replay(second, api.post(BOOKS, json=body, headers=librarian_key))
+
+
 def test_a_bad_key_is_refused(api: httpx.Client) -> None:
     keys = ["", " ", "a b", "a\tb", "\x7f", "a" * 256]
     responses = [api.post(BOOKS, json=build_book(), headers={"Idempotency-Key": key}) for key in keys]

@@ -5,6 +5,7 @@ from typing import Any
 
 import httpx
 import pytest
+from django.conf import settings
 
 from books.writing import changes
 from tests.support.books import ACTOR, build_book
@@ -46,7 +47,8 @@ def test_the_last_page_has_no_next(api: httpx.Client, stored_titles: list[str], 
 
 
 def test_the_link_header_has_the_links_of_the_body(api: httpx.Client, stored_titles: list[str]) -> None:
-    first = api.get(f"{LIST_URL}?limit=50")
+    first = api.get(f"{LIST_URL}?limit=50", headers={"Host": "localhost"})
+    assert first.json()["next"].startswith(f"{settings.PUBLIC_URL}{LIST_URL}?limit=50&cursor=")
     second = api.get(first.json()["next"])
     third = api.get(second.json()["next"])
     assert first.headers["Link"] == f'<{first.json()["next"]}>; rel="next"'
@@ -82,6 +84,8 @@ def test_the_page_a_client_has_is_not_sent_again(api: httpx.Client, book: dict[s
         assert (response.status_code, response.content, response.headers["ETag"]) == (304, b"", etag)
     response = api.get(LIST_URL, headers={"If-Match": STALE})
     assert parse_error(response) == (412, "PRECONDITION_FAILED", [])
+    api.put(f"/api/books/{book['id']}", json={"year": 2000})
+    assert api.get(LIST_URL, headers={"If-None-Match": etag}).json()["results"][0]["year"] == 2000
 
 
 def test_all_problems_of_a_query_are_listed_together(api: httpx.Client) -> None:
@@ -126,6 +130,7 @@ def test_a_value_that_is_not_of_its_kind_is_refused(api: httpx.Client) -> None:
 
 
 def test_only_known_parameters_may_be_sent(api: httpx.Client) -> None:
+    assert api.get(f"{LIST_URL}?&&limit=5&").status_code == 200
     for query in ("skip=1", "format=json", "=1", "%00=1", "%FF=1", "x" * 5_000):
         status, code, fields = parse_error(api.get(f"{LIST_URL}?{query}"))
         assert (status, code, len(fields)) == (400, "UNKNOWN_PARAMETER", 1), query
@@ -143,15 +148,11 @@ def test_a_cursor_is_for_its_own_order(api: httpx.Client, book: dict[str, Any], 
 
 INVALID_CURSORS: dict[str, list[str]] = {
     "id": [
-        "",
         "garbage",
         "A" * 50_000,
-        forge_cursor({}),
         forge_cursor(["id", False, 1]),
-        forge_cursor(["id", 0, 1, 1]),
         forge_cursor(["id", False, "1", 1]),
         forge_cursor(["id", False, 1, 2**63]),
-        forge_cursor(["id", False, 1, -(2**63)]),
         forge_cursor(b"[" * 1_400),
     ],
     "year": [forge_cursor(["year", False, key, 1]) for key in ("1813", True, 2**63)],

@@ -9,9 +9,10 @@ from django.contrib.auth.models import Group, User
 from django.utils import timezone
 from django.utils.translation import override
 
-from books.models import Book, Operation
+from books.models import Actor, Book, Operation
 from tests.support.books_admin import create_book
 from tests.support.credentials import create_token_header
+from tests.support.history import NOBODY
 from tests.support.oauth_flows import create_key_header, create_librarian
 from tests.support.operations import run_operations
 from tests.support.pages import build_validation_error, parse_error
@@ -30,7 +31,9 @@ INVALID_BODIES: list[tuple[Any, list[str]]] = [
     ({"kind": "delete", "filter": {"gerne": "x"}}, ["filter.gerne"]),
     ({**DELETE_ALL, "filter": {"year_min": "1", "available": "true"}}, ["filter.available", "filter.year_min"]),
     ({**DELETE_ALL, "filter": {"q": 1}}, ["filter.q"]),
-    ({"kind": "delete", "filter": {"title": "\ud800"}}, ["filter.title"]),
+    ({"kind": "delete", "filter": {"title": "\ud800", "author": "a" * 501}}, ["filter.author", "filter.title"]),
+    ({"kind": "delete", "filter": {"q": "a " * 21}}, ["filter.q"]),
+    ({"kind": "edit", "filter": {}, "set": {"id": 7}}, ["body"]),
     ({**SET_YEAR, "set": {"title": " ", "year": 2**31, "publisher": "x"}}, ["set.title", "set.year", "set.publisher"]),
     (
         {"kind": "edit", "filter": {}, "replace": {"member": "year", "find": "", "with": None}},
@@ -112,6 +115,16 @@ def test_an_operation_is_accepted_done_and_undone(api: httpx.Client, key: dict[s
     assert read(api, key, undo)["state"] == "done"
     assert parse_error(post(api, key, accepted, "undo")) == (409, "CONFLICT", [])
     assert post(api, key, undo, "undo").status_code == 202
+
+
+def test_the_history_names_the_operation_and_who_began_it(api: httpx.Client, key: dict[str, str]) -> None:
+    book = create_book(genre="Novel")
+    operation = begin(api, key).json()
+    run_operations()
+    [entry, _] = api.get(f"/api/v2/books/{book.pk}/history", headers=key).json()["results"]
+    assert (entry["channel"], entry["operation"]) == ("operation", operation["id"])
+    assert entry["actor"] == {**NOBODY, "user": "ada", "api_key": "Test"}
+    assert Actor.objects.filter(channel="operation", user_name="ada").count() == 1
 
 
 def test_a_dry_run_says_what_would_change(api: httpx.Client, key: dict[str, str]) -> None:
@@ -239,6 +252,11 @@ def test_pages_of_operations_lead_forward_and_back(api: httpx.Client, key: dict[
     assert ([row["id"] for row in second.json()["results"]], second.json()["next"]) == ([pks[0]], None)
     assert second.headers["Link"] == f'<{second.json()["previous"]}>; rel="prev"'
     assert api.get(second.json()["previous"], headers=key).json() == {**first, "previous": None}
+
+
+def test_what_is_wrong_with_the_query_of_a_list_is_named(api: httpx.Client, key: dict[str, str]) -> None:
+    for name, value in (("state", "lost"), ("cursor", "x"), ("limit", "0")):
+        assert parse_error(api.get(OPERATIONS, params={name: value}, headers=key)) == build_validation_error(name)
 
 
 def test_what_is_under_way_says_when_to_ask_again(api: httpx.Client, key: dict[str, str]) -> None:

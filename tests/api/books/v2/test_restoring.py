@@ -37,7 +37,8 @@ def restore(client: httpx.Client, address: str, **options: Any) -> httpx.Respons
 def test_a_deleted_book_comes_back_as_it_was(
     api: httpx.Client, deleted_address: str, deleted_book: dict[str, Any]
 ) -> None:
-    response = restore(api, deleted_address)
+    # A body is not needed and not read.
+    response = restore(api, deleted_address, content=b"{", headers={"Content-Type": "text/plain"})
     book = response.json()
     assert response.status_code == 201
     assert book == {**deleted_book, "version": 4, "updated_at": book["updated_at"]}
@@ -64,6 +65,11 @@ def test_a_book_that_is_there_is_a_conflict(api: httpx.Client, deleted_address: 
     assert [parse_error(response) for response in responses] == [(409, "CONFLICT", [])] * 2
     assert responses[0].json()["error"]["message"] == "The book is not deleted"
     assert api.get(deleted_address).json()["version"] == 4
+
+
+def test_a_book_that_never_existed_is_not_found_whatever_the_query(api: httpx.Client) -> None:
+    for path in ("0/restore", "-1/restore?dry_run=true", f"{'9' * 30}/restore"):
+        assert parse_error(api.post(f"{BOOKS}/{path}", headers={"If-Match": "*"})) == (404, "NOT_FOUND", []), path
 
 
 @pytest.mark.unannounced
@@ -158,6 +164,13 @@ def test_a_reversion_is_a_change_with_its_own_event_and_history(
     assert newest["before"] == {name: states[2][name] for name in changed}
     assert newest["after"] == {name: states[1][name] for name in changed}
     assert summarize(older) == [(3, "changed"), (2, "changed"), (1, "created")]
+
+
+def test_a_blank_text_of_version_1_comes_back(api: httpx.Client) -> None:
+    created = api.post("/api/books", json=build_book(title=" ")).json()
+    address = f"{BOOKS}/{created['id']}"
+    api.patch(address, json={"title": "Emma"})
+    assert revert(api, address, 1).json()["title"] == " "
 
 
 def test_a_version_that_never_was_is_refused(api: httpx.Client, address: str, states: list[dict[str, Any]]) -> None:

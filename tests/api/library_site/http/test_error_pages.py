@@ -70,6 +70,11 @@ def test_a_form_that_is_too_large_is_explained(api: httpx.Client) -> None:
     assert (response.status_code, read_title(response)) == (413, "That is too much at once")
 
 
+def test_an_unknown_host_is_explained(api: httpx.Client) -> None:
+    response = api.get("/admin/", headers={"Host": "evil.example", **AS_BROWSER})
+    assert (response.status_code, read_title(response)) == (400, "The library cannot read this request")
+
+
 def test_a_database_out_of_reach_is_explained(api: httpx.Client) -> None:
     with break_database(OperationalError(INTERNAL_DETAIL)):
         response = api.get("/accounts/apps?page=2", headers={"Cookie": "sessionid=" + "a" * 32, **AS_BROWSER})

@@ -10,11 +10,13 @@ import pytest
 from django.core.signals import got_request_exception, request_finished, request_started
 from django.urls import path
 from django.views.decorators.cache import never_cache
+from django_filters import RangeFilter
 from pytest_django import Settings
 from rest_framework import serializers
 from rest_framework.exceptions import PermissionDenied
 from rest_framework.generics import GenericAPIView
 from rest_framework.negotiation import DefaultContentNegotiation
+from rest_framework.pagination import PageNumberPagination
 from rest_framework.permissions import BasePermission
 from rest_framework.renderers import JSONRenderer as StockJSONRenderer
 from rest_framework.throttling import BaseThrottle
@@ -30,6 +32,7 @@ from books.api.views import BookViewSet
 from books.models import Book
 from books.serializers import BookSerializer as BookSerializerV2
 from library_site.api.compiled_path import wrap_handler
+from library_site.api.parsers import JSONParser
 from library_site.api.renderers import JSONRenderer
 from library_site.http.versions import get_versions
 from oauth.authentication import BearerAuthentication
@@ -126,6 +129,44 @@ def test_another_field_finds_a_book(serve: Serve) -> None:
 class Forbidding(BasePermission):
     def has_object_permission(self, request: Any, view: Any, obj: Any) -> bool:
         raise PermissionDenied(f"{obj.title} is not for you")
+
+
+class TitleParser(JSONParser):
+    """Reads every book as one of this title."""
+
+    def parse(self, *arguments: Any, **options: Any) -> Any:
+        return {**super().parse(*arguments, **options), "title": "Emma"}
+
+
+class Numbered(PageNumberPagination):
+    page_size = 1
+
+
+def write_genre(view: Any, serializer: Any) -> None:
+    serializer.validated_data["genre"] = "Ours"
+    BookViewSetV2.perform_create(view, serializer)
+
+
+WRITING = {"perform_create": write_genre, "get_success_headers": lambda _, data: {"X-Shelf": data["genre"]}}
+# The attributes of a viewset, a request, and parts of its response.
+OVERRIDES: list[tuple[dict[str, Any], Request, list[str]]] = [
+    ({"parser_classes": [TitleParser]}, CREATE, ["201 Created", '"title":"Emma"']),
+    ({"pagination_class": Numbered}, LIST._replace(query="page=2&author=aus"), ['"count":2', "ausTEN"]),
+    ({"renderer_classes": [StockJSONRenderer]}, LIST, ['"results":[{"id":1,']),
+    (WRITING, CREATE, ['"genre":"Ours"', "('X-Shelf', 'Ours')", "('Location', '"]),
+]
+
+
+def test_what_a_viewset_has_of_its_own_counts(serve: Serve) -> None:
+    for attributes, request, parts in OVERRIDES:
+        [response] = serve(BookViewSetV2, attributes, request)
+        assert [part for part in parts if part not in str(response)] == [], attributes
+
+
+def test_a_filter_of_several_parameters_filters(serve: Serve) -> None:
+    own: Any = type("OwnFilter", (BookViewSetV1.filterset_class,), {"own": cast("Any", RangeFilter)(field_name="year")})
+    [response] = serve(BookViewSetV1, {"filterset_class": own}, LIST._replace(query="own_min=1800&own_max=1900"))
+    assert [title in response.body for title in (b"Pride and Prejudice", b"ausTEN")] == [True, False]
 
 
 class StockSerializer(serializers.ModelSerializer[Book]):

@@ -182,6 +182,19 @@ def test_every_response_varies_and_json_has_the_vendor_type(api: httpx.Client, b
         assert all(map(varies_by_accept, responses))
 
 
+def test_a_response_without_a_body_has_no_vendor_type(api: httpx.Client, book: dict[str, Any]) -> None:
+    address = f"/api/books/{book['id']}"
+    api.headers["Accept"] = LATEST
+    known = {"If-None-Match": "*"}
+    responses = [api.get(address, headers=known), api.get("/api/books", headers=known)]
+    responses += [api.options(address), api.delete(address)]
+    assert [(response.status_code, response.content) for response in responses] == [
+        (status, b"") for status in (304, 304, 204, 204)
+    ]
+    assert all(map(varies_by_accept, responses))
+    assert [response for response in responses if "vnd" in response.headers.get("Content-Type", "")] == []
+
+
 def test_other_responses_are_the_same_for_every_accept(api: httpx.Client) -> None:
     for address in ("/", "/docs", "/docs/v2", "/openapi.json", "/openapi/v2.json", "/admin/login/"):
         plain, vendor = api.get(address), api.get(address, headers={"Accept": TYPES[2]})

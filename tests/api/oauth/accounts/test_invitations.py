@@ -99,10 +99,3 @@ def test_the_list_says_how_people_sign_in(root: Client) -> None:
     text = read_text(root.get(USERS))
     assert "nothing yet" in text
     assert '<td class="field-sign_in">password</td>' in text
-
-
-def test_librarians_invite_nobody(client: Client, db: None) -> None:
-    user = User.objects.create_user("librarian", is_staff=True)
-    user.groups.add(Group.objects.get(name="Librarians"))
-    client.force_login(user)
-    assert client.get(f"{USERS}add/").status_code == 403

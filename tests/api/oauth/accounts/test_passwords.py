@@ -21,6 +21,7 @@ from pytest_django import Settings
 from library_site.jobs.expiry import delete_by_kind
 from oauth import expiry
 from oauth.accounts import mails
+from oauth.accounts.forms import NewPasswordForm
 from oauth.accounts.tokens import invitation_tokens, reset_tokens
 from oauth.models import AccountMail, Profile
 from tests.support.account_pages import PASSWORD, dump_sessions, read_text, submit
@@ -346,3 +347,8 @@ def test_the_admins_page_is_the_same(api: httpx.Client, jane: User) -> None:
     sign_in(api, jane)
     assert api.get("/admin/password_change/").headers["Location"] == CHANGE_PAGE
     assert PASSWORD not in dump_sessions()
+
+
+def test_a_weak_password_is_refused_at_its_own_field(db: None) -> None:
+    form = NewPasswordForm(User.objects.create_user("ada"), {"new_password1": "12345678", "new_password2": "12345678"})
+    assert list(form.errors) == ["new_password1"]

@@ -109,6 +109,7 @@ def test_only_the_port_of_a_loopback_address_is_free(api: httpx.Client) -> None:
         ("http://127.0.0.1/callback", "http://127.0.0.1:51004/elsewhere"),
         ("http://127.0.0.1/callback", "https://127.0.0.1:51004/callback"),
         ("http://127.0.0.1/callback", "http://localhost:51004/callback"),
+        ("http://127.0.0.1/callback", "http://[::1]:51004/callback"),
         ("http://127.0.0.1/callback", "http://127.0.0.1:80@evil.example/callback"),
         ("http://127.0.0.1/callback", "http://127.0.0.1.evil.example/callback"),
         ("http://localhost:3000/callback", "http://localhost:3001/callback"),
