@@ -92,7 +92,7 @@ class OperationQueue:
     """The operations, and between them the summaries and the texts of searches."""
 
     def __init__(self, write_line: Callable[[str], None]) -> None:
-        self.write_line, self.next_summaries = write_line, time.monotonic()
+        self.write_line, self.next_summaries, self.has_texts = write_line, time.monotonic(), False
 
     def process(self, stop: Event) -> bool:
         operation = claim_operation()
@@ -101,8 +101,10 @@ class OperationQueue:
         if time.monotonic() >= self.next_summaries:
             self.next_summaries = time.monotonic() + SUMMARY_INTERVAL
             refresh_summaries(timezone.now())
-            fold_search_texts()
-        return bool(operation)
+            self.has_texts = True
+        # A large library has so many after an upgrade that operations would wait for minutes.
+        self.has_texts = self.has_texts and fold_search_texts()
+        return bool(operation) or self.has_texts
 
 
 def claim_operation() -> Operation | None:

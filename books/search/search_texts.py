@@ -3,11 +3,11 @@
 import re
 from collections.abc import Mapping, Sequence
 
-from django.db import DEFAULT_DB_ALIAS, connections, transaction
+from django.db import DEFAULT_DB_ALIAS, connection, connections, transaction
 
 from books.book_values import BookValues
 from books.loose_folding import fold_loosely
-from library_site.db.sql import execute
+from library_site.db.sql import execute, fetch_all
 
 # Matches texts that can differ when they are folded loosely.
 NOT_PLAIN = re.compile("[^ -~]|`|  ")
@@ -58,16 +58,13 @@ def fold_texts(folded: Sequence[str]) -> list[str]:
     return [*texts, "" if texts == [*folded] else "\n".join(folded)]
 
 
-def fold_search_texts(using: str = DEFAULT_DB_ALIAS) -> None:
-    """Folds what triggers entered for older code, or for SQL of others: one batch after the other."""
-    with connections[using].cursor() as cursor:
-        while True:
-            cursor.execute(LIST_SQL, [BATCH])
-            rows = cursor.fetchall()
-            if not rows:
-                return
-            with transaction.atomic(using):
-                cursor.executemany(FOLD_SQL, [[*fold_texts(texts), pk, *texts] for pk, *texts in rows])
+def fold_search_texts() -> bool:
+    """Folds a batch of what triggers entered for older code, or for SQL of others. Returns whether there was any."""
+    rows = fetch_all(LIST_SQL, [BATCH])
+    if rows:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.executemany(FOLD_SQL, [[*fold_texts(texts), pk, *texts] for pk, *texts in rows])
+    return bool(rows)
 
 
 def count_differences(using: str = DEFAULT_DB_ALIAS) -> int:

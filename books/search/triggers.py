@@ -15,7 +15,6 @@ from django.core import checks
 from django.db import DEFAULT_DB_ALIAS, OperationalError, connections, transaction
 
 from books.search import lent_books, search_texts
-from books.search.search_texts import fold_search_texts
 
 # An `import` statement cannot name these modules. They define the tables and the triggers.
 trigrams = import_module("books.migrations.0001_squashed_0023_operation_results")
@@ -69,8 +68,6 @@ def create_missing_triggers(using: str, **_: Any) -> None:
     for name, count in DIFFERENCES.items():
         if name in tables and count(using):
             rebuild(using, KEPT_TABLES[connections[using].vendor][name])
-    if "books_searchtext" in tables:
-        fold_search_texts(using)
 
 
 def rebuild(using: str, table: KeptTable, missing: Sequence[str] = ()) -> None:
