@@ -122,7 +122,7 @@ class CompiledBooks:
         view, representation = self.prepare_view("list", request)
         if view.find_page_errors(request.query):
             return None
-        page = view.paginator.paginate_queryset(self.filter_books(request.query.query_params), request.query)
+        page = view.paginator.get_page(self.filter_books(request.query.query_params))
         document, headers = view.paginator.build_document(representation.to_structs(fetch_page(page, representation)))
         body = encode_json(document)
         if etag := view.make_list_etag(body):

@@ -63,8 +63,12 @@ class KeysetPagination(CursorPagination):
         return sort_errors | errors | count_errors | ({} if sort_errors else cursor_errors)
 
     def paginate_queryset(self, queryset: QuerySet[Any], request: Request | Query, view: APIView | None = None) -> Any:
-        """Returns a page that is not read yet, because the serializer chooses the columns. Raises ValidationError."""
+        """Raises ValidationError."""
         self.check(request)
+        return self.get_page(queryset)
+
+    def get_page(self, queryset: QuerySet[Any]) -> Any:
+        """Returns a page that is not read yet, because the serializer chooses the columns. Call `find_errors` first."""
         self.count = {"count": queryset.count()} if self.has_count else {}
         name = self.sort.removeprefix("-")
         descending = self.sort.startswith("-") != self.start.backward

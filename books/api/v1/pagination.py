@@ -49,9 +49,13 @@ class SkipLimitPagination(LimitOffsetPagination):
         return value
 
     def paginate_queryset(self, queryset: QuerySet[Any], request: Request | Query, view: Any = None) -> Any:
-        """Returns the page as a queryset, because the serializer chooses the columns. Raises ValidationError."""
+        """Raises ValidationError."""
         if errors := self.find_errors(request):
             raise ValidationError(errors)
+        return self.get_page(queryset)
+
+    def get_page(self, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """Returns the page as a queryset, because the serializer chooses the columns. Call `find_errors` first."""
         offset, limit = self.offset or 0, self.limit or 0
         if offset > BIGINT_MAX:
             return queryset.none()
