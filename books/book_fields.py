@@ -99,6 +99,11 @@ BOOK_FIELDS = (
             "copyrightdate",
             "firstpublished",
             "firstpublishyear",
+            "publishedin",
+            "released",
+            "releasedate",
+            "releaseyear",
+            "erschienen",
             "originalpublicationyear",
             "erstausgabe",
             # Without one of these it may be the day on which a library got the book.

@@ -20,7 +20,7 @@ def fold(text: str) -> str:
 
 def clean_white_space(text: str) -> str:
     """Returns the text without white space at its ends, and with one space for each run of it."""
-    return text if text.isalnum() else " ".join(text.replace("\ufeff", " ").split())
+    return text if text.isalnum() else " ".join(text.replace("\ufeff", " ").replace("\u200b", "").split())
 
 
 class DerivedField(models.Field):

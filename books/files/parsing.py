@@ -22,8 +22,8 @@ from books.files.columns.cells import (
     read_cells,
     read_field,
 )
-from books.files.columns.tables import find_dialect
-from books.files.formats.record_kinds import describe_kind
+from books.files.columns.tables import list_kind_columns
+from books.files.formats.record_kinds import describe_kind, warn_medium
 from books.files.formats.records import MAX_SHOWN_NAME, Record, UnreadableFile, format_count, name_field
 from books.files.reasons import (
     FIELD_NAMES,
@@ -134,23 +134,21 @@ def parse_records(
 ) -> Iterator[ParsedRecord]:
     """`corrections` are by record position. Raises UnreadableFile."""
     sources = list_sources(rules.mapping, is_exact=rules.is_exact, headings=FIELD_NAMES.get(rules.format, {}))
+    list_kinds = lru_cache(maxsize=16)(partial(list_kind_columns, mapping=rules.mapping))
     for position, record in enumerate(records, 1):
-        checked = check_kind(record, find_kind_column(tuple(record.values)))
+        checked = check_kind(record, list_kinds(tuple(record.values)))
         yield parse_record(position, checked, rules, sources, corrections=corrections.get(position, {}))
 
 
-@lru_cache(maxsize=16)
-def find_kind_column(columns: tuple[str, ...]) -> str:
-    return find_dialect(columns).kind
-
-
-def check_kind(record: Record, column: str) -> Record:
-    """Adds the error or the warning about a record that is no book, or may be none."""
-    kind = record.values.get(column)
-    if record.problem or is_blank(kind):
-        return record
-    problem, warning = describe_kind(str(kind))
-    return record._replace(problem=problem, warnings=(*record.warnings, *filter(None, [warning])))
+def check_kind(record: Record, columns: Sequence[tuple[str, bool]]) -> Record:
+    """Adds the error or the warning about a record of a table that is no book, or may be none."""
+    for column, is_kind in columns:
+        text = record.values[column]
+        if isinstance(text, str) and text.strip() and not record.problem:
+            problem, warning = describe_kind(text)
+            warning = warn_medium(text, is_kind=is_kind) if warning else ""
+            record = record._replace(problem=problem, warnings=(*record.warnings, *filter(None, [warning])))
+    return record
 
 
 def parse_record(

@@ -12,7 +12,14 @@ from books.fields import clean_white_space
 from books.files.columns.tables import FIELDS_BY_PLACE, SEVERAL_VALUES_COLUMNS
 from books.files.columns.texts import is_nothing, mend_text
 from books.files.formats.headers import simplify_name
-from books.files.formats.records import SURE_SEPARATORS, SURE_YEAR, NumberText, name_field, split_values
+from books.files.formats.records import (
+    LIST_TEXT,
+    SURE_SEPARATORS,
+    SURE_YEAR,
+    NumberText,
+    name_field,
+    split_values,
+)
 from books.isbn import normalize_isbn
 from library_site.db.integers import BIGINT_MAX, parse_integer
 
@@ -42,9 +49,11 @@ UNKNOWN_DATE = re.compile("(?:0101-01-01|0100-12-31)(?![0-9]).*", re.DOTALL)
 YEAR_OF_SERIAL_NUMBERS = 1905
 # A number that a spreadsheet did not make of another text: its text has no zero, exponent, date or fraction to lose.
 SURE_NUMBER = re.compile("[1-9][0-9]{2,3}")
-# What a spreadsheet makes of `1-2` or `1/2005`, of a long number, and of what a column is too narrow for.
+# What a spreadsheet makes of `1-2` or `1/2005`, of dates, times, truths and long numbers, and of what is too wide.
 SPREADSHEET_TEXT = re.compile(
-    rf"[0-9]{{1,2}}(?:-|\. ?){SHORT_MONTH}|{SHORT_MONTH}[- ][0-9]{{2}}|[0-9](?:[.,][0-9]+)?E\+[0-9]{{2,3}}|##+",
+    rf"[0-9]{{1,2}}(?:-|\. ?){SHORT_MONTH}|{SHORT_MONTH}[- ][0-9]{{2}}|[0-9](?:[.,][0-9]+)?E\+[0-9]{{2,3}}|##+"
+    r"|[0-9]{1,2}([/.-])[0-9]{1,2}\1(?:[0-9]{2}){1,2}|[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[ T][0-9:.]+)?"
+    r"|[0-9]{1,2}:[0-9]{2}:[0-9]{2}|(?-i:TRUE|FALSE|WAHR|FALSCH|VRAI|FAUX|VERDADERO|FALSO)",
     re.IGNORECASE,
 )
 NUMBERS, DATE_NUMBERS = re.compile("[0-9]+"), 3
@@ -208,7 +217,8 @@ def read_first_value(cell: Any) -> Reading:
 
 def read_genre(cell: Any) -> Reading:
     """Reads the first of several genres. A comma may belong to one."""
-    has_several = isinstance(cell, str) and any(separator in mend_text(cell)[0] for separator in SURE_SEPARATORS)
+    text = mend_text(cell)[0] if isinstance(cell, str) else ""
+    has_several = any(separator in text for separator in SURE_SEPARATORS) or LIST_TEXT.fullmatch(text)
     return read_first_value(cell) if has_several else read_mended_text(cell)
 
 
@@ -256,7 +266,7 @@ def read_exact_isbn(cell: Any) -> Reading:
 def read_isbn(cell: Any) -> Reading:
     text = NumberText(cell) if type(cell) is str and DIGITS.fullmatch(cell) else read_json_number(cell)
     if type(text) is str and normalize_isbn(text) is not None:
-        return text, "", True
+        return text.strip(), "", True
     if not isinstance(text, str) or is_nothing(text):
         return "" if isinstance(text, str) else text, "", False
     is_text = not isinstance(text, NumberText) and normalize_isbn(text) is None

@@ -22,6 +22,15 @@ SEVERAL_VALUES_COLUMNS = frozenset(
 )
 
 
+# Columns that name the kind of a record (`books.files.formats.record_kinds`), and those that may name it.
+KIND_COLUMNS = frozenset(
+    {"itemtype", "materialtype", "medienart", "medientyp", "mediatype", "recordtype", "documenttype"}
+)
+MEDIUM_COLUMNS = frozenset(
+    {"media", "medium", "format", "binding", "type", "art", "materialart", "resourcetype", "typededocument", "soporte"}
+)
+
+
 class TableDialect(NamedTuple):
     """`marks` are columns that only files of this program have together. `columns` lists the columns of each field; the
     first that is not empty is used. All other columns are ignored.
@@ -33,18 +42,14 @@ class TableDialect(NamedTuple):
     marks: Sequence[str]
     columns: Mapping[str, Sequence[str]]
     is_exact: bool = False
-    # The column with the kind of a record (`books.files.formats.record_kinds`).
-    kind: str = ""
 
 
-def build_dialect(
-    name: str, marks: Sequence[str], *columns: Sequence[str], number: str = "", kind: str = ""
-) -> TableDialect:
+def build_dialect(name: str, marks: Sequence[str], *columns: Sequence[str], number: str = "") -> TableDialect:
     """`columns` are in the order of REQUIRED_FIELDS: title, author, year, isbn and genre. `number` is the column with
     the number of the record.
     """
     numbers = {"id": [number]} if number else {}
-    return TableDialect(name, marks, {**numbers, **dict(zip(REQUIRED_FIELDS, columns, strict=True))}, kind=kind)
+    return TableDialect(name, marks, {**numbers, **dict(zip(REQUIRED_FIELDS, columns, strict=True))})
 
 
 # The programs whose tables are recognised by their columns. To support another program, add a row.
@@ -72,7 +77,6 @@ TABLE_DIALECTS = (
         ["Publication Year", "Date"],
         ["ISBN"],
         ["Manual Tags", "Automatic Tags"],
-        kind="Item Type",
     ),
     build_dialect(
         "LibraryThing",
@@ -100,7 +104,6 @@ TABLE_DIALECTS = (
         ["publish_date"],
         ["ean_isbn13", "upc_isbn10"],
         ["tags", "group"],
-        kind="item_type",
     ),
     # It exports no year.
     build_dialect("StoryGraph", ["Title", "Authors", "ISBN/UID"], ["Title"], ["Authors"], [], ["ISBN/UID"], ["Tags"]),
@@ -171,6 +174,14 @@ def guess_mapping(columns: Sequence[str]) -> dict[str, str]:
     return mapping
 
 
-def list_ignored(columns: Collection[str], mapping: Mapping[str, str]) -> list[str]:
+def list_kind_columns(columns: Collection[str], mapping: Mapping[str, str]) -> list[tuple[str, bool]]:
+    """Returns the columns that tell what a record is, and whether they tell nothing else."""
     taken = set(mapping.values())
+    names = {column: simplify_name(column) for column in columns}
+    kinds = [(column, True) for column, name in names.items() if name in KIND_COLUMNS]
+    return kinds + [(column, False) for column, name in names.items() if name in MEDIUM_COLUMNS and column not in taken]
+
+
+def list_ignored(columns: Collection[str], mapping: Mapping[str, str]) -> list[str]:
+    taken = {*mapping.values(), *(column for column, _is_kind in list_kind_columns(columns, mapping))}
     return [column for column in columns if column not in taken]

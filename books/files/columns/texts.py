@@ -8,12 +8,20 @@ from django.utils.translation import gettext as _
 # What programs and people write where they know nothing, folded.
 NOTHING = frozenset(
     "null (null) <null> none nan nil undefined n/a #n/a n.a. \\n - -- – — ? #ref! #value! #name? #null! #num! #div/0!"
-    " [null]".split()
+    " [null] <na> nat n.d. s.n. [s.n.] k.a. o.a. tbd unknown unbekannt [] {}".split()
 )
 ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
-MARKUP = re.compile(r"</?(?:[bipsu]|br|em|strong|su[bp]|scp?|small|span|div|font)(?:\s[^<>]{0,200})?/?>", re.IGNORECASE)
-# A replacement character, and control characters of ISO 8859-1, which nobody types.
-LOST_CHARACTERS = re.compile("[\ufffd\x80-\x84\x86-\x9f]")
+MARKUP = re.compile(
+    r"</?(?:[abipsu]|br|em|strong|su[bp]|scp?|small|span|div|font)(?:\s[^<>]{0,200})?/?>", re.IGNORECASE
+)
+# A replacement character, control characters of ISO 8859-1, which nobody types, and a question mark within a word.
+LOST_CHARACTERS = re.compile(r"[\ufffd\x80-\x84\x86-\x9f]|(?<=[^\W\d_])\?(?=[^\W\d_])")
+# Characters of programs: in JSON and Python, in addresses, in mails.
+ESCAPED = re.compile(r"\\(?:u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[nrt](?![a-z]))|([%=])[C-F][0-9A-F]\1[89AB][0-9A-F]")
+# A text without them is as it was.
+SUSPICIOUS = re.compile(r"[&<\\?%=¬]|[^\x00-\x7f]")
+# Around a part that sorting ignores (ISO 6630, and as some catalogues write it).
+SORTING_MARKS = re.compile("[\x88\x89\x98\x9c]|¬|<<(?=[^<>]*>>)|(?<!>)>>(?!>)")
 # The characters of Windows-1252 or of ISO 8859-1, as which the bytes of UTF-8 after the first of a letter look.
 WINDOWS_1252 = [bytes([byte]).decode("cp1252", "ignore") or chr(byte) for byte in range(256)]
 BYTES = {**{chr(byte): byte for byte in range(256)}, **{sign: byte for byte, sign in enumerate(WINDOWS_1252)}}
@@ -35,11 +43,14 @@ def is_nothing(text: str) -> bool:
 
 def mend_text(text: str) -> tuple[str, str]:
     """Returns the text as it probably was in another program, and a warning if it is not certain."""
-    if text.isascii() and "&" not in text and "<" not in text:
+    if not SUSPICIOUS.search(text):
         return text, ""
     mended = mend_encoding(MARKUP.sub("", ENTITY.sub(lambda match: html.unescape(match[0]), text)))
+    mended = SORTING_MARKS.sub("", mended) if mended == text else mended
     if mended != text:
         return mended, _("The text is “%(text)s”, which may mean “%(mended)s”.") % {"text": text, "mended": mended}
+    if match := ESCAPED.search(text):
+        return text, _("It has “%(sign)s”, which may stand for another character.") % {"sign": match[0]}
     if match := LOST_CHARACTERS.search(text):
         sentence = _("It has the character U+%(number)s, where another was lost.")
         return text, sentence % {"number": f"{ord(match[0]):04X}"}

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, BinaryIO
 
@@ -53,9 +53,9 @@ def read_bibtex(stream: BinaryIO, encoding_name: str = "") -> Table:
 
 def iter_records(lines: Iterable[str], left_out: Counter[str]) -> Iterator[Record]:
     macros: dict[str, str] = {}
-    for number, text in iter_entries(lines):
+    for number, text in iter_entries(lines, left_out):
         try:
-            kind, key, fields = parse_entry(text, macros)
+            kind, key, fields, unknown = parse_entry(text, macros)
         except InvalidEntry as error:
             yield Record(number, {}, problem=name_field("record", str(error)))
             continue
@@ -64,14 +64,14 @@ def iter_records(lines: Iterable[str], left_out: Counter[str]) -> Iterator[Recor
         elif kind not in DIRECTIVES:
             record_number = "" if CITATION_KEY_PATTERN.fullmatch(key) else build_record_number(key)
             problem, warning = describe_kind(kind)
-            values, warnings, used = read_entry_values(key, fields)
+            values, warnings, used = read_entry_values(key, fields, unknown)
             for name in () if problem else fields.keys() - used:
                 left_out[name] += 1
             yield Record(number, values, None, problem, (*filter(None, [warning]), *warnings), record_number)
 
 
-def iter_entries(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
-    """Yields the line number and the text of each entry. Text between entries is a comment.
+def iter_entries(lines: Iterable[str], left_out: Counter[str]) -> Iterator[tuple[int, str]]:
+    """Yields the line number and the text of each entry. Lines between entries are comments, and counted without `%`.
 
     An entry that begins before the previous one is closed ends it, so a missing brace costs only one entry.
     """
@@ -93,27 +93,32 @@ def iter_entries(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
             if depth <= 0 and line.rstrip(BLANKS).endswith(end):
                 yield start, "".join(pieces)
                 pieces = []
+        elif line.strip() and not line.startswith("%"):
+            left_out[_("lines outside of the entries")] += 1
     if pieces:
         yield start, "".join(pieces)
 
 
-def parse_entry(text: str, macros: Mapping[str, str]) -> tuple[str, str, dict[str, str]]:
-    """Returns the type, the key and the fields of an entry, in TeX. Raises InvalidEntry."""
+def parse_entry(text: str, macros: Mapping[str, str]) -> tuple[str, str, dict[str, str], dict[str, list[str]]]:
+    """Returns the type, the key and the fields of an entry, in TeX, and the abbreviations in each field that nothing
+    defines. Raises InvalidEntry.
+    """
     match = ENTRY_START.match(text)
     kind = match[1].lower() if match else ""
     if not match or kind in ("comment", "preamble"):
-        return kind, "", {}
+        return kind, "", {}, {}
     end = text.rstrip(BLANKS)
     if end[-1] not in "})" or text.count("{") != text.count("}"):
         raise InvalidEntry(_("Its braces do not match."))
     body, key = end[match.end() : -1], ""
     if kind != "string":
         key, _comma, body = body.partition(",")
-    return kind, key.strip(BLANKS), parse_fields(body, macros)
+    return kind, key.strip(BLANKS), *parse_fields(body, macros)
 
 
-def parse_fields(body: str, macros: Mapping[str, str]) -> dict[str, str]:
+def parse_fields(body: str, macros: Mapping[str, str]) -> tuple[dict[str, str], dict[str, list[str]]]:
     fields: dict[str, str] = {}
+    unknown: dict[str, list[str]] = {}
     place = skip_blanks(body, 0, ",")
     while place < len(body):
         match = NAME_PATTERN.match(body, place)
@@ -121,10 +126,11 @@ def parse_fields(body: str, macros: Mapping[str, str]) -> dict[str, str]:
         if not match or body[equals : equals + 1] != "=":
             text = body[place : place + 20].strip()
             raise InvalidEntry(_("It has no field at “%(text)s”.") % {"text": text})
-        value, place = parse_value(body, equals + 1, macros)
-        fields.setdefault(match[0].lower(), value)
+        name = match[0].lower()
+        value, place = parse_value(body, equals + 1, macros, unknown.setdefault(name, []))
+        fields.setdefault(name, value)
         place = skip_blanks(body, place, ",")
-    return fields
+    return fields, unknown
 
 
 def skip_blanks(text: str, place: int, others: str = "") -> int:
@@ -133,8 +139,8 @@ def skip_blanks(text: str, place: int, others: str = "") -> int:
     return place
 
 
-def parse_value(body: str, place: int, macros: Mapping[str, str]) -> tuple[str, int]:
-    """Returns the value, whose parts are joined by `#`, and the position after it."""
+def parse_value(body: str, place: int, macros: Mapping[str, str], unknown: list[str]) -> tuple[str, int]:
+    """Returns the value, whose parts are joined by `#`, and the position after it. Appends to `unknown`."""
     parts: list[str] = []
     while True:
         place = skip_blanks(body, place)
@@ -144,6 +150,8 @@ def parse_value(body: str, place: int, macros: Mapping[str, str]) -> tuple[str, 
             place = end + 1
         elif match := NAME_PATTERN.match(body, place):
             parts.append(macros.get(match[0].lower(), match[0]))
+            if match[0].lower() not in macros and not match[0].isdigit():
+                unknown.append(match[0])
             place = match.end()
         else:
             raise InvalidEntry(_("It has a field without a value."))
@@ -167,7 +175,9 @@ def find_entry_end(body: str, start: int) -> int:
     raise InvalidEntry(_("It has a value without an end."))
 
 
-def read_entry_values(key: str, fields: Mapping[str, str]) -> tuple[dict[str, Any], list[str], set[str]]:
+def read_entry_values(
+    key: str, fields: Mapping[str, str], unknown: Mapping[str, Sequence[str]]
+) -> tuple[dict[str, Any], list[str], set[str]]:
     """Returns the values of an entry, the warnings about them, and the fields that they come from."""
     names = {field.name: next((name for name in field.bibtex if name in fields), "") for field in BOOK_FIELDS}
     parts = {field: [fields.get(name, "")] for field, name in names.items()}
@@ -178,6 +188,9 @@ def read_entry_values(key: str, fields: Mapping[str, str]) -> tuple[dict[str, An
     for field, texts in parts.items():
         decoded = [decode_tex(text) for text in texts]
         values[field] = SEPARATORS.get(field, "").join(text for text, _unknown in decoded)
+        for name in unknown.get(names[field], ()):
+            sentence = _("Nothing defines the abbreviation “%(name)s”.")
+            warnings.append(name_field(names[field], sentence % {"name": name}))
         for command in dict.fromkeys(chain.from_iterable(commands for _text, commands in decoded)):
             sentence = _("The command “%(command)s” is not known.")
             warnings.append(name_field(names[field], sentence % {"command": command}))

@@ -13,6 +13,9 @@ from books.files.formats.records import CHUNK_BYTES, UnreadableFile
 from library_site.db.texts import make_storable
 
 ASCII_BYTES = bytes(range(128))
+MARK = "\ufeff"
+# Characters that may occur between records of MARC 21: a mark in UTF-8, too.
+MARC_PADDING = b"\r\n \0\x1a\xef\xbb\xbf"
 # The number of bytes in a character.
 MAX_UTF_8_SIGN = 4
 # In a Latin text in UTF-16 every second byte is NUL.
@@ -43,7 +46,10 @@ LEGACY_ENCODINGS = {
     "windows-1251": Encoding("Windows-1251", "cp1251"),
     "windows-1253": Encoding("Windows-1253", "cp1253"),
     "windows-1254": Encoding("Windows-1254", "cp1254"),
+    "windows-1255": Encoding("Windows-1255", "cp1255"),
+    "windows-1256": Encoding("Windows-1256", "cp1256"),
     "windows-1257": Encoding("Windows-1257", "cp1257"),
+    "iso-8859-2": Encoding("ISO 8859-2 (Latin-2)", "iso8859_2"),
     "gb18030": Encoding("GB 18030 (GBK)", "gb18030"),
     "shift_jis": Encoding("Shift JIS", "cp932"),
     "big5": Encoding("Big5", "cp950"),
@@ -51,6 +57,8 @@ LEGACY_ENCODINGS = {
     "koi8-r": Encoding("KOI8-R", "koi8_r"),
     "mac-roman": Encoding("Mac Roman", "mac_roman"),
     "cp437": Encoding("CP437 (DOS)", "cp437"),
+    "cp850": Encoding("CP850 (DOS)", "cp850"),
+    "cp866": Encoding("CP866 (DOS)", "cp866"),
 }
 # The encodings that users can choose.
 ENCODINGS = {"utf-8": UTF_8, "utf-16": UTF_16_LE, "marc-8": MARC_8, **LEGACY_ENCODINGS}
@@ -65,8 +73,9 @@ MAX_SEARCHED_BYTES = 2**20
 # References such as `&#x1D;` for characters that a format or an encoding cannot contain (MARC 21, Character Sets,
 # lossless conversion).
 REFERENCE_PATTERN = re.compile("&#x([0-9A-Fa-f]{1,6});")
-# Part of a pattern of unsafe characters: text that would itself be read as a reference.
-AMBIGUOUS = r"&(?=#x[0-9A-Fa-f]{1,6};)"
+# Parts of a pattern of unsafe characters: text that would itself be read as a reference, and white space of which a
+# reader leaves one space between two words.
+AMBIGUOUS, UNSAFE_BLANKS = r"&(?=#x[0-9A-Fa-f]{1,6};)", r"^\s|\s\Z|(?<=\s)\s|[^\S ]|\u200b|\ufeff"
 
 
 def find_encoding(stream: BinaryIO, name: str = "") -> tuple[Encoding, str]:
@@ -128,7 +137,8 @@ def iter_lines(stream: BinaryIO, encoding: Encoding) -> Iterator[str]:
     try:
         for line in text:
             number += 1
-            yield line
+            # Files that were put one behind the other have marks between them.
+            yield line.lstrip(MARK) if line.startswith(MARK) else line
     except UnicodeDecodeError as error:
         place = {"line": number + 1, "encoding": encoding.name}
         raise UnreadableFile(_("Line %(line)s is not %(encoding)s.") % place) from error

@@ -1,7 +1,8 @@
 """Reads and writes books as JSON lines: one JSON object per line, in UTF-8. Also reads an array of objects."""
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Set
 from itertools import islice
 from typing import Any, BinaryIO
 
@@ -29,8 +30,15 @@ def read_json_lines(stream: BinaryIO, encoding_name: str = "") -> Table:
     names: dict[str, None] = {}
     for record in islice(iter_records(stream, is_array), HEAD_RECORDS):
         names |= dict.fromkeys(record.values)
-    columns = [name for name in names if name]
-    return Table(columns, iter_records(stream, is_array), "JSON, UTF-8" if is_array else "JSON lines, UTF-8")
+    columns, left_out = [name for name in names if name], Counter[str]()
+    records = count_other_keys(iter_records(stream, is_array), names.keys(), left_out)
+    return Table(columns, records, "JSON, UTF-8" if is_array else "JSON lines, UTF-8", left_out=left_out)
+
+
+def count_other_keys(records: Iterator[Record], columns: Set[str], left_out: Counter[str]) -> Iterator[Record]:
+    for record in records:
+        left_out.update(record.values.keys() - columns)
+        yield record
 
 
 def iter_records(stream: BinaryIO, is_array: bool) -> Iterator[Record]:
@@ -58,7 +66,7 @@ def iter_elements(stream: BinaryIO) -> Iterator[Record]:
 
 def iter_lines(stream: BinaryIO) -> Iterator[Record]:
     for number, raw in enumerate(stream, 1):
-        text = raw.removeprefix(BOM) if number == 1 else raw
+        text = raw.removeprefix(BOM)
         if text.strip():
             yield parse_line(number, text)
 

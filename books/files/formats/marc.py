@@ -17,7 +17,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from pymarc.exceptions import PymarcException
 
-from books.files.formats.encodings import ENCODINGS, MARC_8, UTF_8, Encoding
+from books.files.formats.encodings import ENCODINGS, MARC_8, MARC_PADDING, UTF_8, Encoding
 from books.files.formats.marc_fields import build_record, parse_record
 from books.files.formats.records import (
     CHUNK_BYTES,
@@ -38,8 +38,6 @@ END_OF_FIELD, END_OF_RECORD = b"\x1e", b"\x1d"
 # A leader that does not follow the end of a record.
 LEADER_AFTER_FIELD = re.compile(rb"(?<=\x1e)(?=[0-9]{5}[a-z]{2}[a-z ][a ][a ]22[0-9]{5}...4500)", re.DOTALL)
 ENTRY_PATTERN = re.compile(rb"[0-9A-Za-z]{3}[0-9]{9}")
-# Characters that may occur between records.
-PADDING = b"\r\n \0\x1a"
 UNICODE = b"a"
 # Escapes without a character set, control characters, and accents (from E0 on) at the end of a text: an accent belongs
 # to the letter after it (MARC 21, Character Sets, MARC-8).
@@ -66,7 +64,7 @@ def read_marc(stream: BinaryIO, encoding_name: str = "") -> Table:
 
 def count_wrong_leaders(stream: BinaryIO) -> Counter[Encoding]:
     """Returns how many records declare each encoding but use another one, as far as the bytes show."""
-    pieces = (piece.lstrip(PADDING) for piece in iter_pieces(stream))
+    pieces = (piece.lstrip(MARC_PADDING) for piece in iter_pieces(stream))
     named = ((UTF_8 if piece[9:10] == UNICODE else MARC_8, piece) for piece in pieces)
     return Counter(name for name, piece in named if not piece.isascii() and is_utf_8(piece) != (name is UTF_8))
 
@@ -93,7 +91,7 @@ def iter_records(stream: BinaryIO, encoding: Encoding | None, left_out: Counter[
     """Yields a record for each part of the file that ends like one. Raises UnreadableFile."""
     for number, raw in enumerate(iter_pieces(stream), 1):
         try:
-            record, warnings = read_record(raw.lstrip(PADDING), encoding)
+            record, warnings = read_record(raw.lstrip(MARC_PADDING), encoding)
         except DamagedRecord as error:
             yield Record(number, {}, raw, name_field("record", str(error)))
         else:
@@ -108,7 +106,7 @@ def iter_pieces(stream: BinaryIO) -> Iterator[bytes]:
         *pieces, rest = (rest + chunk).split(END_OF_RECORD)
         for piece in pieces:
             yield from split_joined_records(piece + END_OF_RECORD)
-    if rest.strip(PADDING):
+    if rest.strip(MARC_PADDING):
         yield from split_joined_records(rest)
 
 

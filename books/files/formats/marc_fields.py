@@ -15,7 +15,9 @@ from pymarc import Field, Indicators, Subfield
 from pymarc import Record as MarcRecord
 
 from books.book_fields import BOOK_FIELDS
-from books.files.formats.encodings import AMBIGUOUS, escape_characters, unescape_characters
+from books.fields import clean_white_space
+from books.files.columns.texts import SORTING_MARKS
+from books.files.formats.encodings import AMBIGUOUS, UNSAFE_BLANKS, escape_characters, unescape_characters
 from books.files.formats.record_kinds import describe_no_book, describe_unknown_kind
 from books.files.formats.records import (
     AVAILABILITIES,
@@ -34,20 +36,23 @@ Fields = Mapping[str, Sequence[Field]]
 
 class Source(NamedTuple):
     """A field that may have the value, and its subfields, each with the text that is put before it in a record without
-    ISBD punctuation. `indicators` are the second indicators that count; if empty, all do.
+    ISBD punctuation. `indicators` are the second indicators that count; if empty, all do. A field with the subfield
+    `unless` does not count.
     """
 
     tag: str
     separators: Mapping[str, str]
     indicators: str = ""
+    unless: str = ""
 
 
 # The sources of each value. The first that is not empty counts.
 PERSON, CORPORATION = {"a": "", "b": " ", "c": ", "}, {"a": "", "b": ". ", "n": " ", "d": " ", "c": " "}
 MEETING = {"a": "", "q": " ", "e": ". ", "n": " ", "d": " ", "c": " "}
 NAMES = {"00": PERSON, "10": CORPORATION, "11": MEETING, "20": {"a": ""}}
-AUTHORS = [Source(f"{group}{kind}", codes) for group in (1, 7) for kind, codes in NAMES.items()]
-TITLES = [Source("245", {"a": "", "b": ": ", "n": ". ", "p": ". ", "h": ""})]
+# An added entry with a title names the author of another work.
+AUTHORS = [Source(f"{group}{kind}", codes, unless="t") for group in (1, 7) for kind, codes in NAMES.items()]
+TITLES = [Source("245", {**dict.fromkeys("npks", ". "), **dict.fromkeys("fg", ", "), "a": "", "b": ": ", "h": ""})]
 GENRES = [Source("655", {"a": ""}), Source("650", {"v": ""}), Source("650", {"a": ""})]
 DATE = {"c": " "}
 # Field 264 names by its second indicator what happened: publication, also if it does not say; production, and the date
@@ -62,10 +67,8 @@ MAIN_TAGS, ADDED_TAGS = ({source.tag for source in AUTHORS if source.tag[0] == g
 MEDIUM = "h"
 # Leader/18: without ISBD punctuation.
 EXACT_FORMS = "cn"
-# Around a part that sorting ignores (ISO 6630, and as some catalogues write it).
-SORTING_MARKS = re.compile("[\x88\x89\x98\x9c]|¬|<<(?=[^<>]*>>)|(?<!>)>>(?!>)")
 # Characters that a subfield cannot contain, those that XML cannot contain or changes, and marks of sorting.
-UNSAFE_CHARACTERS = re.compile(f"[\x00-\x1f\x7f-\x9f¬\ufffe\uffff]|<(?=<)|>(?=>)|{AMBIGUOUS}")
+UNSAFE_CHARACTERS = re.compile(f"[\x00-\x1f\x7f-\x9f¬\ufffe\uffff]|<(?=<)|>(?=>)|{UNSAFE_BLANKS}|{AMBIGUOUS}")
 PUNCTUATION = ("/", ":", ";", ",", "=")
 # ISBD puts a space before a colon and a semicolon; others do not.
 SPACE_BEFORE_MARK = re.compile(r"\s+(?=[:;]\s)")
@@ -98,7 +101,11 @@ QUALIFIER_PUNCTUATION = ":;"
 ELECTRONIC = re.compile(
     r"\be-?books?\b|electron|elektron|électron|epub|pdf|online|kindle|mobi|\bweb\b|digital", re.IGNORECASE
 )
-OF_SET = re.compile(r"\bsets?\b|complete|series|gesamt|ensemble|collection|multi-?vol", re.IGNORECASE)
+OTHER_FORM = re.compile(r"audio|\bcds?\b|mp3|hörbuch|braille|large print|großdruck", re.IGNORECASE)
+OF_SET = re.compile(
+    r"\bsets?\b|complet|series|gesamt|ensemble|collection|multi-?vol|[0-9] (?:v|vols?|volumes|bde?|tomes)\b",
+    re.IGNORECASE,
+)
 OF_VOLUME = re.compile(r"\b(?:v|vols?|volumes?|bd|band|tome?|t|pt|part|teil|no)\b\.? ?[0-9ivxlc]+\b", re.IGNORECASE)
 # Field 008/23: online, on a disk, electronic.
 ELECTRONIC_FORMS = "oqs"
@@ -111,6 +118,8 @@ RECORD_KINDS = {
     "q": gettext_noop("community information"),
     **dict.fromkeys("uvxy", gettext_noop("holdings")),
 }
+# Alma and Aleph name a deleted record in a field of their own.
+DELETED_MARKS = {"DEL": "Y", "STA": "DELETED"}
 DELETED, COMPONENT = gettext_noop("a deleted record"), gettext_noop("a part of another publication")
 # The positions of the leader that say what a record is: the codes of books, and those of what is certainly none.
 LEADER_CODES: Sequence[tuple[int, str, Mapping[str, str]]] = (
@@ -158,8 +167,7 @@ def describe_other_kind(record: MarcRecord, fields: Fields, number: int) -> str:
                 _("The file has %(kind)s, not books. Choose bibliographic records instead.") % {"kind": _(kind)}
             )
         return name_field("record", _("It is one of %(kind)s, not a book.") % {"kind": _(kind)})
-    # Alma names a deleted record in a field of its own.
-    is_deleted = any(field.get("a") == "Y" for field in fields.get("DEL", ()))
+    is_deleted = any(field.get("a") == text for tag, text in DELETED_MARKS.items() for field in fields.get(tag, ()))
     for position, _books, others in LEADER_CODES:
         if other := DELETED if is_deleted else others.get(record.leader[position]):
             return describe_no_book(other)
@@ -224,7 +232,8 @@ def list_texts(fields: Fields, sources: Sequence[Source], *, is_exact: bool) -> 
     """Yields the text of each field, source by source."""
     for source in sources:
         for field in fields.get(source.tag, ()):
-            if not source.indicators or field.indicator2 in source.indicators:
+            is_read = not source.indicators or field.indicator2 in source.indicators
+            if is_read and not (source.unless and field.get(source.unless)):
                 yield (join_exactly if is_exact else join_punctuated)(field, source.separators)
 
 
@@ -233,16 +242,19 @@ def join_exactly(field: Field, separators: Mapping[str, str]) -> str:
     for code, value in field.subfields:
         if code in separators and code != MEDIUM:
             separator = " " if text.endswith(PUNCTUATION) else separators[code]
-            text += (separator if text else "") + unescape_characters(SORTING_MARKS.sub("", value))
+            text += (separator if text else "") + unescape_characters(clean_white_space(SORTING_MARKS.sub("", value)))
     return text
 
 
 def join_punctuated(field: Field, separators: Mapping[str, str]) -> str:
-    texts = []
+    texts: list[str] = []
     for code, value in field.subfields:
-        if code in separators:
-            text = value.strip()
-            texts.append(text if code != MEDIUM else text[-1:] if text.endswith(PUNCTUATION) else "")
+        text = value.strip()
+        if code == MEDIUM and MEDIUM in separators:
+            # A full stop belongs to the word before it.
+            texts[-1:] = [f"{' '.join(texts[-1:])}."] if text.endswith(".") else texts[-1:]
+            text = text[-1:] if text.endswith(PUNCTUATION) else ""
+        texts.append(text if code in separators else "")
     return clean_text(" ".join(filter(None, texts)))
 
 
@@ -250,7 +262,7 @@ def clean_text(text: str) -> str:
     """Removes the marks of sorting, and the punctuation that introduces the next subfield with the spaces before it
     (ISBD, A.3).
     """
-    text = SPACE_BEFORE_MARK.sub("", unescape_characters(SORTING_MARKS.sub("", text)).rstrip())
+    text = SPACE_BEFORE_MARK.sub("", unescape_characters(clean_white_space(SORTING_MARKS.sub("", text))).rstrip())
     ends_sentence = text.endswith(".") and not OWN_STOP.search(text[-LONGEST_STOP:])
     text = text[:-1].strip() if ends_sentence or text.endswith(PUNCTUATION) else text.strip()
     # The field is a place for what field 880 has in another script.
@@ -321,7 +333,7 @@ def choose_isbn(fields: Fields, *, is_exact: bool) -> tuple[str, bool]:
     is_electronic = has_electronic_form(fields)
 
     def rank(item: tuple[str, str]) -> tuple[bool, bool, bool]:
-        is_of_other_form = bool(ELECTRONIC.search(item[1])) != is_electronic
+        is_of_other_form = bool(OTHER_FORM.search(item[1])) or bool(ELECTRONIC.search(item[1])) != is_electronic
         return not find_isbn(item[0]), bool(OF_SET.search(item[1])) != (len(volumes) > 1), is_of_other_form
 
     text, note = min(qualified, key=rank, default=("", ""))

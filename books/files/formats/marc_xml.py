@@ -64,6 +64,7 @@ def iter_record_elements(stream: BinaryIO, left_out: Counter[str]) -> Iterator[E
     """Yields the records without envelopes of the same name (OAI-PMH, SRU), and counts what is not sent."""
     ancestors: list[Element] = []
     envelopes: set[int] = set()
+    deleted = 0
     for event, element in iter_xml_elements(stream):
         if event == "start":
             ancestors.append(element)
@@ -73,11 +74,13 @@ def iter_record_elements(stream: BinaryIO, left_out: Counter[str]) -> Iterator[E
         if name in MORE_RECORDS and (element.text or "").strip():
             left_out[_("further records on the server")] += 1
         if name == "header" and element.get("status") == "deleted":
-            envelopes.add(id(ancestors[-1]))
+            deleted = id(ancestors[-1])
             left_out[_("deleted records")] += 1
         if name == "record":
-            if id(element) not in envelopes:
+            if id(element) not in envelopes and deleted not in map(id, (*ancestors, element)):
                 yield element
+            # Another element may get its place in memory.
+            deleted = 0 if id(element) == deleted else deleted
             envelopes = {id(ancestor) for ancestor in ancestors}
             element.clear()
             # Otherwise the whole file would be in memory at the end.

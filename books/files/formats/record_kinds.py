@@ -1,4 +1,8 @@
-"""The kinds of records that are books, and those that are certainly none, by their codes in RIS, BibTeX and Zotero."""
+"""The kinds of records that are books, and those that are certainly none, by their codes in RIS, BibTeX and Zotero, and
+in the columns of tables.
+"""
+
+import re
 
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
@@ -9,6 +13,21 @@ BOOKS = frozenset(
     "book ebook edbook booklet manual proceedings collection reference mvbook mvcollection mvreference mvproceedings"
     " thesis thes phdthesis mastersthesis report rprt techreport manscpt manuscript pamp govdoc clswk ctlg".split()
 )
+# The words of a column that names the form of a book.
+FORMS = frozenset(
+    "bk bks books buch bücher print printed paper hardcover hardback hc pb paperback softcover softback gebunden"
+    " broschiert taschenbuch kindle epub pdf digital fic nfic ref text monograph monographs monographie livre livres"
+    " libro broché".split()
+)
+# The words of what is no book.
+OTHER_MEDIA = frozenset(
+    "dvd dvds blu bluray film films movie movies video videos videorecording vhs vm visual cd cds cdrom rom audio"
+    " audiobook audiobooks hörbuch hörbücher music musik musique mu mx sound recording recordings tonträger vinyl lp"
+    " mp3 serial serials periodical periodicals journal journals magazine magazines newspaper newspapers zeitschrift"
+    " zeitschriften zeitung cr map maps karte mp game games spiel spiele toy puzzle software cf microfilm microform"
+    " score scores article articles película revista revue disque jeu juego".split()
+)
+WORDS = re.compile(r"[^\W_]+")
 PART = gettext_noop("a part of a book")
 ARTICLE = gettext_noop("an article")
 # A part has the ISBN of its book, so it would take the book's place.
@@ -42,3 +61,12 @@ def describe_kind(code: str) -> tuple[str, str]:
     if kind in OTHERS:
         return describe_no_book(OTHERS[kind]), ""
     return "", "" if kind in BOOKS else describe_unknown_kind(code.strip())
+
+
+def warn_medium(text: str, *, is_kind: bool) -> str:
+    """Returns the warning about a record of a table whose medium this is, empty for a book. A column that names a kind
+    (`is_kind`) has no other text for a book; the others may have a size or a place.
+    """
+    words = set(WORDS.findall(text.lower()))
+    is_book = not words & OTHER_MEDIA and (bool(words & (FORMS | BOOKS)) or not is_kind)
+    return "" if is_book else describe_unknown_kind(text.strip())

@@ -23,8 +23,13 @@ CHUNK_BYTES = 2**16
 # A certain year as catalogues write it: in brackets if it is not from the title page, or as a copyright year.
 SURE_YEAR = re.compile(r"\[?(?:c(?:op)?\.?|p\.?|©|℗|copyright)? ?(?P<year>[0-9]{4})\]?[ .,;:)]*", re.IGNORECASE)
 # Between keywords, the strongest first. A heading with subdivisions may contain commas.
-SURE_SEPARATORS = ("|", ";")
+SURE_SEPARATORS = ("|", ";", "\n")
 VALUE_SEPARATORS = (*SURE_SEPARATORS, "--", ",")
+# As Python writes a list of texts.
+LIST_TEXT, LIST_SIGNS = (
+    re.compile(r"\s*\[(['\"]).*\1\]\s*", re.DOTALL),
+    re.compile(r"\s*\[['\"]|['\"], *['\"]|['\"]\]\s*"),
+)
 # Longer texts are shortened when invalid records are shown.
 MAX_SHOWN_TEXT = 200
 # At most so many names of what is left out are listed, and so many characters of each.
@@ -37,6 +42,8 @@ class UnreadableFile(Exception):
 
 def split_values(text: str) -> list[str]:
     """Returns the values in a text of keywords, without blank ones."""
+    if LIST_TEXT.fullmatch(text):
+        return [value for value in LIST_SIGNS.split(text) if value.strip()]
     separator = next((separator for separator in VALUE_SEPARATORS if separator in text), ",")
     values = [text] if separator == "--" else text.split(separator)
     return [value.strip() for value in values if value.strip()]

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, cast
 from django.utils.translation import gettext as _
 
 from books.files.formats.csv_files import read_csv, write_csv, write_rejected_csv
-from books.files.formats.encodings import ENCODINGS, MARC_ENCODINGS, TEXT_ENCODINGS
+from books.files.formats.encodings import ENCODINGS, MARC_ENCODINGS, MARC_PADDING, TEXT_ENCODINGS
 from books.files.formats.json_lines import read_json_lines, write_json_lines
 from books.files.formats.other_kinds import ELEMENT, find_other_kind
 from books.files.formats.records import Pages, Rejected, Table, UnreadableFile
@@ -122,7 +122,6 @@ REJECTED_WRITERS: dict[str, Callable[[Table, Rejected], Iterator[bytes]]] = {
 # The formats that can be streamed, by media type.
 STREAMED_FORMATS = {format.media_type: format for format in FORMATS.values() if format.write}
 HEAD_BYTES = 2**16
-MARC_PADDING = b"\r\n \0"
 # The first characters of the formats, which few other files have. Some programs number RIS records, or write one space
 # after a tag.
 BEGINNINGS = {

@@ -8,7 +8,15 @@ from typing import Any, BinaryIO
 from django.utils.translation import gettext as _
 
 from books.book_fields import BOOK_FIELDS
-from books.files.formats.encodings import AMBIGUOUS, escape_characters, find_encoding, iter_lines, unescape_characters
+from books.fields import clean_white_space
+from books.files.formats.encodings import (
+    AMBIGUOUS,
+    UNSAFE_BLANKS,
+    escape_characters,
+    find_encoding,
+    iter_lines,
+    unescape_characters,
+)
 from books.files.formats.record_kinds import describe_kind
 from books.files.formats.records import (
     AVAILABILITIES,
@@ -30,7 +38,7 @@ YEAR_PATTERN = re.compile(r"(-?[0-9]+)(?:/.*)?")
 # Some programs number the records.
 NUMBER_PATTERN = re.compile(r"\s*[0-9]+\.?\s*")
 # A value is one line without spaces around it. Other programs recognise more line ends and spaces than we do.
-UNSAFE_CHARACTERS = re.compile(rf"[\x00-\x1f\x7f-\x9f\u2028\u2029]|^\s|\s\Z|{AMBIGUOUS}")
+UNSAFE_CHARACTERS = re.compile(rf"[\x00-\x1f\x7f-\x9f]|{UNSAFE_BLANKS}|{AMBIGUOUS}")
 LINE_ENDS = "\r\n"
 
 
@@ -88,17 +96,20 @@ def read_tags(lines: list[str]) -> dict[str, list[str]]:
         text = line.strip(LINE_ENDS)
         match = LINE_PATTERN.fullmatch(text)
         if match:
-            pieces = [(match[2] or "").strip(" ")]
+            pieces = [match[2] or ""]
             fields.setdefault(match[1], []).append(pieces)
         elif text.strip() and pieces:
-            pieces.append(text.strip(" "))
-    return {tag: [" ".join(value) for value in values] for tag, values in fields.items()}
+            pieces.append(text)
+    return {
+        tag: [unescape_characters(clean_white_space(" ".join(value))) for value in values]
+        for tag, values in fields.items()
+    }
 
 
 def read_tag_values(found: dict[str, list[str]]) -> dict[str, Any]:
-    values: dict[str, Any] = {field: unescape_characters(texts[0]) for field, texts in found.items()}
-    values["isbn"] = next(filter(None, map(find_isbn, map(unescape_characters, found["isbn"]))), values["isbn"])
-    values["author"] = "; ".join(map(unescape_characters, found["author"]))
+    values: dict[str, Any] = {field: texts[0] for field, texts in found.items()}
+    values["isbn"] = next(filter(None, map(find_isbn, found["isbn"])), values["isbn"])
+    values["author"] = "; ".join(found["author"])
     match = YEAR_PATTERN.fullmatch(values["year"])
     values["year"] = match[1] if match else values["year"]
     values["available"] = AVAILABILITIES.get(values["available"], "")

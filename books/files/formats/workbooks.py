@@ -57,7 +57,7 @@ def read_workbook(stream: BinaryIO, encoding_name: str = "") -> Table:
     first = next(sheets, Sheet("", [], iter(())))
     header = build_header(first.cells)
     records = chain(build_records(header, first.rows), iter_further_records(header, sheets, left_out))
-    notes = chain(header.list_notes(), iter_notes(stream))
+    notes = chain(header.list_notes(), iter_notes(stream, kind))
     description = describe_workbook(kind, len(workbook.sheet_names))
     return Table(header.columns, records, description, notes=notes, left_out=left_out)
 
@@ -99,8 +99,10 @@ def iter_sheets(workbook: CalamineWorkbook, left_out: Counter[str]) -> Iterator[
             yield Sheet(metadata.name, strip_end(cells), numbered_rows)
 
 
-def iter_notes(stream: BinaryIO) -> Iterator[str]:
-    if has_hidden_cells(stream):
+def iter_notes(stream: BinaryIO, kind: str) -> Iterator[str]:
+    if kind == "XLS":
+        yield _("Rows and columns that are hidden in an XLS file are read as the others.")
+    elif has_hidden_cells(stream):
         yield _("Some rows or columns are hidden. They are read as the others.")
 
 
