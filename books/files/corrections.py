@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 from django.utils.translation import gettext_noop
 
 from books.book_fields import FIELDS, MAX_LENGTHS
-from books.files.matching import REJECTED_VERDICTS, Outcome, Verdict
+from books.files.matching import REJECTED_VERDICTS, RecordVerdict, Verdict
 from books.files.parsing import ACCEPTED
 from books.models import ImportCorrection, ImportFile
 from library_site.db.texts import make_storable
@@ -33,20 +33,20 @@ class TooLongCorrection(APIError):
     message = gettext_noop("A correction is too long.")
 
 
-def list_correctable(outcome: Outcome) -> list[str]:
+def list_correctable(verdict: RecordVerdict) -> list[str]:
     """Returns the fields that the reason of a rejected record is about; none if the record cannot be read.
 
     Warnings can also be accepted.
     """
-    if outcome.verdict not in REJECTED_VERDICTS or outcome.record.raw.problem:
+    if verdict.name not in REJECTED_VERDICTS or verdict.record.raw.problem:
         return []
-    fields = [field for field in FIELDS if field in outcome.members]
-    return [*fields, ACCEPTED] if outcome.verdict == Verdict.DOUBTFUL else fields
+    fields = [field for field in FIELDS if field in verdict.fields]
+    return [*fields, ACCEPTED] if verdict.name == Verdict.DOUBTFUL else fields
 
 
-def ask_for_corrections(file: ImportFile, check_id: int, outcomes: Sequence[Outcome]) -> None:
+def ask_for_corrections(file: ImportFile, check_id: int, verdicts: Sequence[RecordVerdict]) -> None:
     """Stores the cells that the user can correct on the page of the check, for the first rejected records."""
-    cells = [(outcome.record.position, field) for outcome in outcomes for field in list_correctable(outcome)]
+    cells = [(verdict.record.position, field) for verdict in verdicts for field in list_correctable(verdict)]
     asked = ImportCorrection.objects.filter(file=file, operation_id=check_id).count() if cells else 0
     rows = build_rows(file, check_id, dict.fromkeys(cells[: max(0, MAX_ASKED_CELLS - asked)]))
     # Cells that were corrected but are still wrong are already stored.

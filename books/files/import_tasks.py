@@ -16,7 +16,7 @@ from books.book_fields import FIELDS
 from books.files.corrections import ask_for_corrections, load_corrections
 from books.files.formats.encodings import show_storable
 from books.files.formats.records import MAX_SHOWN_TEXT, UnreadableFile
-from books.files.matching import REJECTED_VERDICTS, Outcome, Verdict, decide_records, read_books, write_outcomes
+from books.files.matching import REJECTED_VERDICTS, RecordVerdict, Verdict, decide_records, read_books, write_verdicts
 from books.files.parsing import ImportRules, ParsedRecord, parse_records
 from books.files.reader.client import FilePreview, StoredFile, iter_file_records, read_preview, read_size
 from books.files.reasons import add_reasons
@@ -40,7 +40,7 @@ from library_site.jobs.leases import renew_lease
 PREVIEW, CHECK, IMPORT = "import preview", "import check", "import"
 # At most so many records with each verdict are shown. All rejected records are stored.
 MAX_SHOWN_RECORDS = 100
-# The number of records in a batch when a worker repeats outcomes to continue with a file.
+# The number of records in a batch when a worker repeats verdicts to continue with a file.
 DECIDED_AGAIN = 500
 WRITTEN_VERDICTS = (Verdict.NEW, Verdict.CHANGED)
 UNCHANGED_VERDICTS = (Verdict.SAME, Verdict.LEFT, Verdict.WITHOUT_ISBN)
@@ -109,19 +109,19 @@ class RecordTask(Task):
         return records
 
     def write_batch(self, operation: Operation, batch: Batch, actor: ActorRef, now: datetime) -> BatchCounts:
-        outcomes = self.decide(operation, batch.items, actor, now)
-        counts = Counter(outcome.verdict for outcome in outcomes)
+        verdicts = self.decide(operation, batch.items, actor, now)
+        counts = Counter(verdict.name for verdict in verdicts)
         file = get_file(operation)
-        store_findings(file, operation, outcomes)
-        ask_for_corrections(file, get_check_id(operation), outcomes)
-        Operation.objects.filter(pk=operation.pk).update(result=add_counts(operation, outcomes))
-        changed = sum(counts[verdict] for verdict in self.changed_verdicts)
-        rejected = sum(counts[verdict] for verdict in REJECTED_VERDICTS)
-        return BatchCounts(changed, len(outcomes) - changed - rejected, rejected)
+        store_findings(file, operation, verdicts)
+        ask_for_corrections(file, get_check_id(operation), verdicts)
+        Operation.objects.filter(pk=operation.pk).update(result=add_counts(operation, verdicts))
+        changed = sum(counts[name] for name in self.changed_verdicts)
+        rejected = sum(counts[name] for name in REJECTED_VERDICTS)
+        return BatchCounts(changed, len(verdicts) - changed - rejected, rejected)
 
     def decide(
         self, operation: Operation, records: Sequence[ParsedRecord], actor: ActorRef, now: datetime
-    ) -> list[Outcome]:
+    ) -> list[RecordVerdict]:
         raise NotImplementedError
 
     @classmethod
@@ -155,7 +155,7 @@ class CheckTask(RecordTask):
 
     def decide(
         self, operation: Operation, records: Sequence[ParsedRecord], actor: ActorRef, now: datetime
-    ) -> list[Outcome]:
+    ) -> list[RecordVerdict]:
         rules = read_parameters(operation).rules
         return decide_records(records, rules, read_books, self.earlier, get_day(operation))
 
@@ -176,10 +176,10 @@ class ImportTask(RecordTask):
 
     def decide(
         self, operation: Operation, records: Sequence[ParsedRecord], actor: ActorRef, now: datetime
-    ) -> list[Outcome]:
+    ) -> list[RecordVerdict]:
         rules = read_parameters(operation).rules
-        outcomes = decide_records(records, rules, lock_books, self.earlier, get_day(operation))
-        return write_outcomes(outcomes, actor, now, is_announced(operation))
+        verdicts = decide_records(records, rules, lock_books, self.earlier, get_day(operation))
+        return write_verdicts(verdicts, actor, now, is_announced(operation))
 
 
 @register_operation_kind
@@ -263,18 +263,18 @@ def get_counts(operation: Operation) -> Counter[str]:
     return Counter((operation.result or {}).get("counts", {}))
 
 
-def add_counts(operation: Operation, outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    counts = get_counts(operation) + Counter(str(outcome.verdict) for outcome in outcomes)
+def add_counts(operation: Operation, verdicts: Sequence[RecordVerdict]) -> dict[str, Any]:
+    counts = get_counts(operation) + Counter(str(verdict.name) for verdict in verdicts)
     reasons = {
-        str(verdict): add_reasons(
-            get_reasons(operation, verdict),
+        str(name): add_reasons(
+            get_reasons(operation, name),
             # A file may contain texts that a database cannot store.
-            [show_storable(outcome.reason) for outcome in outcomes if outcome.verdict == verdict],
+            [show_storable(verdict.reason) for verdict in verdicts if verdict.name == name],
         )
-        for verdict in REJECTED_VERDICTS
+        for name in REJECTED_VERDICTS
     }
-    written = (outcome for outcome in outcomes if outcome.verdict in WRITTEN_VERDICTS)
-    numbered = count_numbered(operation) + sum(outcome.record.has_number for outcome in written)
+    written = (verdict for verdict in verdicts if verdict.name in WRITTEN_VERDICTS)
+    numbered = count_numbered(operation) + sum(verdict.record.has_number for verdict in written)
     return {**(operation.result or {}), "counts": dict(counts), "reasons": reasons, "numbered": numbered}
 
 
@@ -293,39 +293,39 @@ def get_reasons(operation: Operation, verdict: str) -> Counter[str]:
     return Counter((operation.result or {}).get("reasons", {}).get(verdict, {}))
 
 
-def store_findings(file: ImportFile, operation: Operation, outcomes: Sequence[Outcome]) -> None:
+def store_findings(file: ImportFile, operation: Operation, verdicts: Sequence[RecordVerdict]) -> None:
     """Stores all rejected records, and of the others as many as are shown."""
     counts = get_counts(operation)
     findings = []
-    for outcome in outcomes:
-        counts[outcome.verdict] += 1
-        if outcome.verdict in REJECTED_VERDICTS or counts[outcome.verdict] <= MAX_SHOWN_RECORDS:
-            findings.append(build_finding(file, operation, outcome))
+    for verdict in verdicts:
+        counts[verdict.name] += 1
+        if verdict.name in REJECTED_VERDICTS or counts[verdict.name] <= MAX_SHOWN_RECORDS:
+            findings.append(build_finding(file, operation, verdict))
     ImportFinding.objects.bulk_create(findings)
 
 
-def build_finding(file: ImportFile, operation: Operation, outcome: Outcome) -> ImportFinding:
-    record, book = outcome.record, outcome.book
-    values = describe_values(outcome)
+def build_finding(file: ImportFile, operation: Operation, verdict: RecordVerdict) -> ImportFinding:
+    record, book = verdict.record, verdict.book
+    values = describe_values(verdict)
     return ImportFinding(
         file=file,
         operation_id=operation.pk,
-        kind=outcome.verdict,
+        kind=verdict.name,
         position=record.position,
         line=record.raw.line,
-        reason=show_storable(outcome.reason),
+        reason=show_storable(verdict.reason),
         book_id=book.id if book else None,
         before={name: getattr(book, name) for name in values if hasattr(book, name)} if book else None,
         after=values,
     )
 
 
-def describe_values(outcome: Outcome) -> dict[str, Any]:
+def describe_values(verdict: RecordVerdict) -> dict[str, Any]:
     """Returns the values to show for a record. If it changes a book, these are the book's new values."""
-    record, book = outcome.record, outcome.book
-    if book and outcome.values:
-        return {name: outcome.values.get(name, getattr(book, name)) for name in FIELDS}
-    return dict(outcome.values or record.values) or describe_cells(record.cells or record.raw.values)
+    record, book = verdict.record, verdict.book
+    if book and verdict.values:
+        return {name: verdict.values.get(name, getattr(book, name)) for name in FIELDS}
+    return dict(verdict.values or record.values) or describe_cells(record.cells or record.raw.values)
 
 
 def describe_cells(cells: Mapping[str, Any]) -> dict[str, Any]:

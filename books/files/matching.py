@@ -1,4 +1,4 @@
-"""Decides what the import does with each record. The check shows the same outcomes that the import writes."""
+"""Gives each record its verdict: what the import does with it. The check shows the same verdicts."""
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -43,7 +43,7 @@ LoadBooks = Callable[[Collection[int]], Mapping[int, BookValues]]
 
 
 class Verdict(StrEnum):
-    """The outcome of a record. With LEFT, the book exists or should not be added.
+    """What becomes of a record. With LEFT, the book exists or should not be added.
 
     With WITHOUT_ISBN, the rules leave out records without an ISBN.
     """
@@ -69,33 +69,33 @@ class BookMatch(NamedTuple):
     owner: int | None = None
 
 
-class Outcome(NamedTuple):
-    """`values` are the values to write; `book` is the matching book as it is now.
+class RecordVerdict(NamedTuple):
+    """A record with its verdict. `values` are the values to write; `book` is the matching book as it is now.
 
     `fields` are the fields that the reason is about.
     """
 
     record: ParsedRecord
-    verdict: Verdict
+    name: Verdict
     reason: str = ""
     values: Mapping[str, Any] = {}
     book: BookValues | None = None
-    members: tuple[str, ...] = ()
+    fields: tuple[str, ...] = ()
 
 
 def decide_records(
     records: Sequence[ParsedRecord], rules: ImportRules, load_books: LoadBooks, earlier: SeenRecords, today: date
-) -> list[Outcome]:
-    """Returns a decision for each record, in order, and remembers the records. `today` is in UTC."""
+) -> list[RecordVerdict]:
+    """Returns the verdict of each record, in order, and remembers the records. `today` is in UTC."""
     earlier.begin_batch(records[0].position)
     matches = find_matches([record for record in records if not (record.problem or record.is_left_out)], rules, earlier)
     books = load_books({match.pk for match in matches.values()})
     works = find_works([record for record in records if record.position not in matches], rules, earlier)
-    outcomes = []
+    verdicts = []
     for record in records:
         warned = warn_same_work(record, works, earlier)
-        outcomes.append(decide_record(warned, matches.get(record.position), books, rules, earlier, today))
-    return outcomes
+        verdicts.append(decide_record(warned, matches.get(record.position), books, rules, earlier, today))
+    return verdicts
 
 
 def find_works(
@@ -133,15 +133,15 @@ def decide_record(
     rules: ImportRules,
     earlier: SeenRecords,
     today: date,
-) -> Outcome:
+) -> RecordVerdict:
     if record.problem:
-        return Outcome(record, Verdict.REFUSED, record.problem, members=record.members)
+        return RecordVerdict(record, Verdict.REFUSED, record.problem, fields=record.fields)
     if record.is_left_out:
-        return Outcome(record, Verdict.WITHOUT_ISBN)
+        return RecordVerdict(record, Verdict.WITHOUT_ISBN)
     book = books.get(match.pk) if match else None
     isbn13 = find_isbn13(record, rules)
     if repetition := find_repetition(record, isbn13, book, earlier):
-        return Outcome(record, Verdict.REFUSED, repetition, members=("isbn",))
+        return RecordVerdict(record, Verdict.REFUSED, repetition, fields=("isbn",))
     if line := earlier.find(RecordKey.ISBN13, isbn13):
         record = record.add_warning("isbn", describe_line(EARLIER_IN_OTHER_WRITING, record.format, line))
     remember_record(record, isbn13, book.id if book else None, earlier)
@@ -150,10 +150,10 @@ def decide_record(
     if earlier.find(RecordKey.FORMER_ISBN, record.values.get("isbn")) is not None:
         # An earlier record gives that book another isbn, so this isbn is free.
         match = match._replace(owner=None)
-    outcome = decide_match(record, match, book, rules, today)
-    if outcome.verdict == Verdict.CHANGED and "isbn" in outcome.values:
+    verdict = decide_match(record, match, book, rules, today)
+    if verdict.name == Verdict.CHANGED and "isbn" in verdict.values:
         earlier.remember_former(book.id, book.isbn)
-    return outcome
+    return verdict
 
 
 def find_isbn13(record: ParsedRecord, rules: ImportRules) -> str | None:
@@ -235,18 +235,20 @@ def find_ids_by_text(
     return books
 
 
-def decide_new(record: ParsedRecord, rules: ImportRules, today: date) -> Outcome:
+def decide_new(record: ParsedRecord, rules: ImportRules, today: date) -> RecordVerdict:
     values = {**FIELD_DEFAULTS, **record.defaults, **record.values}
     missing = [name for name in REQUIRED_FIELDS if name not in values]
     if rules.on_none == "leave":
-        return Outcome(record, Verdict.LEFT)
+        return RecordVerdict(record, Verdict.LEFT)
     if missing:
         reasons = [record.name_reason(name, _(ABSENT)) for name in missing]
-        return Outcome(record, Verdict.REFUSED, " ".join(reasons), members=tuple(missing))
-    return mark_doubtful(Outcome(record, Verdict.NEW, values=values), rules, today)
+        return RecordVerdict(record, Verdict.REFUSED, " ".join(reasons), fields=tuple(missing))
+    return mark_doubtful(RecordVerdict(record, Verdict.NEW, values=values), rules, today)
 
 
-def decide_match(record: ParsedRecord, match: BookMatch, book: BookValues, rules: ImportRules, today: date) -> Outcome:
+def decide_match(
+    record: ParsedRecord, match: BookMatch, book: BookValues, rules: ImportRules, today: date
+) -> RecordVerdict:
     is_other = has_number_of_other_work(record, book)
     if is_other:
         match = match._replace(warning=record.name_reason("isbn", _(NUMBER_OF_OTHER_WORK) % {"id": book.id}))
@@ -258,16 +260,18 @@ def decide_match(record: ParsedRecord, match: BookMatch, book: BookValues, rules
     values = {name: value for name, value in given.items() if not is_same_value(getattr(book, name), value)}
     # What was imported before is no error.
     if values and (rules.on_match == "refuse" or (is_other and rules.on_match != "replace")):
-        return Outcome(record, Verdict.REFUSED, match.warning or describe_owner(record), book=book, members=("isbn",))
+        return RecordVerdict(
+            record, Verdict.REFUSED, match.warning or describe_owner(record), book=book, fields=("isbn",)
+        )
     if rules.on_match == "leave":
-        return Outcome(record, Verdict.LEFT, book=book)
+        return RecordVerdict(record, Verdict.LEFT, book=book)
     if rules.on_match == "fill":
         values = {name: value for name, value in values.items() if is_blank(getattr(book, name))}
     if not values:
-        return Outcome(record, Verdict.SAME, book=book)
+        return RecordVerdict(record, Verdict.SAME, book=book)
     if "isbn" in values and match.owner is not None:
-        return Outcome(record, Verdict.REFUSED, describe_owner(record), values, book, ("isbn",))
-    return mark_doubtful(Outcome(record, Verdict.CHANGED, values=values, book=book), rules, today, match.warning)
+        return RecordVerdict(record, Verdict.REFUSED, describe_owner(record), values, book, ("isbn",))
+    return mark_doubtful(RecordVerdict(record, Verdict.CHANGED, values=values, book=book), rules, today, match.warning)
 
 
 def has_number_of_other_work(record: ParsedRecord, book: BookValues) -> bool:
@@ -301,16 +305,16 @@ def describe_owner(record: ParsedRecord) -> str:
     return record.name_reason("isbn", _(OWNED))
 
 
-def mark_doubtful(outcome: Outcome, rules: ImportRules, today: date, warning: str = "") -> Outcome:
-    """Returns the outcome of a record to write. With warnings the record is not written, unless the rules or the
+def mark_doubtful(verdict: RecordVerdict, rules: ImportRules, today: date, warning: str = "") -> RecordVerdict:
+    """Returns the verdict of a record to write. With warnings the record is not written, unless the rules or the
     user accept them.
     """
-    record = add_value_warnings(outcome.record, outcome.values, today)
+    record = add_value_warnings(verdict.record, verdict.values, today)
     reason = " ".join(filter(None, [*record.warnings, warning]))
     if not reason or rules.take_doubtful or record.is_accepted:
-        return outcome._replace(reason=reason)
-    fields = (*record.members, *(["isbn"] if warning else []))
-    return outcome._replace(reason=reason, verdict=Verdict.DOUBTFUL, members=fields)
+        return verdict._replace(reason=reason)
+    fields = (*record.fields, *(["isbn"] if warning else []))
+    return verdict._replace(reason=reason, name=Verdict.DOUBTFUL, fields=fields)
 
 
 def add_value_warnings(record: ParsedRecord, values: Mapping[str, Any], today: date) -> ParsedRecord:
@@ -321,28 +325,30 @@ def add_value_warnings(record: ParsedRecord, values: Mapping[str, Any], today: d
     return record
 
 
-def write_outcomes(outcomes: Sequence[Outcome], actor: ActorRef, now: datetime, announce: bool = True) -> list[Outcome]:
+def write_verdicts(
+    verdicts: Sequence[RecordVerdict], actor: ActorRef, now: datetime, announce: bool = True
+) -> list[RecordVerdict]:
     """Writes new and changed books in the caller's transaction, in which the books are locked.
 
-    Returns the decisions. A record whose isbn another book got in the meantime is rejected. Raises ConcurrentChange.
+    Returns the verdicts. A record whose isbn another book got in the meantime is rejected. Raises ConcurrentChange.
     """
     pairs = [
-        (outcome.book, outcome.book._replace(**outcome.book.find_changes(outcome.values, now)))
-        for outcome in outcomes
-        if outcome.verdict == Verdict.CHANGED and outcome.book
+        (verdict.book, verdict.book._replace(**verdict.book.find_changes(verdict.values, now)))
+        for verdict in verdicts
+        if verdict.name == Verdict.CHANGED and verdict.book
     ]
     # First the locked books: receivers of the signals of new ones may change them.
     rejected_ids = set(write_pairs(pairs, actor, now, announce))
-    new_values = [outcome.values for outcome in outcomes if outcome.verdict == Verdict.NEW]
+    new_values = [verdict.values for verdict in verdicts if verdict.name == Verdict.NEW]
     new_isbns = changes.create_books(new_values, actor, now, announce)
-    return [reject_conflict(outcome, new_isbns, rejected_ids) for outcome in outcomes]
+    return [reject_conflict(verdict, new_isbns, rejected_ids) for verdict in verdicts]
 
 
-def reject_conflict(outcome: Outcome, new_isbns: Collection[str], rejected_ids: Collection[int]) -> Outcome:
-    is_lost = outcome.verdict == Verdict.NEW and outcome.values["isbn"] not in new_isbns
-    is_taken = outcome.verdict == Verdict.CHANGED and outcome.book is not None and outcome.book.id in rejected_ids
+def reject_conflict(verdict: RecordVerdict, new_isbns: Collection[str], rejected_ids: Collection[int]) -> RecordVerdict:
+    is_lost = verdict.name == Verdict.NEW and verdict.values["isbn"] not in new_isbns
+    is_taken = verdict.name == Verdict.CHANGED and verdict.book is not None and verdict.book.id in rejected_ids
     return (
-        outcome._replace(verdict=Verdict.REFUSED, reason=describe_owner(outcome.record), members=("isbn",))
+        verdict._replace(name=Verdict.REFUSED, reason=describe_owner(verdict.record), fields=("isbn",))
         if is_lost or is_taken
-        else outcome
+        else verdict
     )

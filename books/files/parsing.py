@@ -96,7 +96,7 @@ class ParsedRecord(NamedTuple):
     sources: Mapping[str, Sequence[CellSource]] = {}
     is_left_out: bool = False
     format: str = ""
-    members: tuple[str, ...] = ()
+    fields: tuple[str, ...] = ()
     cells: Mapping[str, Any] = {}
     is_accepted: bool = False
     has_number: bool = False
@@ -108,7 +108,7 @@ class ParsedRecord(NamedTuple):
 
     def add_warning(self, field: str, sentence: str) -> "ParsedRecord":
         warnings = (*self.warnings, self.name_reason(field, sentence))
-        return self._replace(warnings=warnings, members=(*self.members, field))
+        return self._replace(warnings=warnings, fields=(*self.fields, field))
 
 
 class MissingColumns(UnreadableFile):
@@ -182,12 +182,12 @@ def parse_record(
     except ValidationError as error:
         explained = explain_errors(error, cells)
         problem = format_errors(explained, partial(name_cell, record, sources))
-        return build({}, problem=problem, members=tuple(map(str, explained.detail)), cells=cells)
+        return build({}, problem=problem, fields=tuple(map(str, explained.detail)), cells=cells)
     return build(
         {field: value for field, value in values.items() if field == "isbn" or field not in defaults},
         pk,
         warnings=(*record.warnings, *warnings.values()),
-        members=tuple(warnings),
+        fields=tuple(warnings),
         has_number=rules.use_number and is_record_number(values.get("isbn", "")),
         defaults={field: values[field] for field in defaults.keys() & values},
     )

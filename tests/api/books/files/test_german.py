@@ -74,5 +74,5 @@ def test_what_is_wrong_with_values_is_said_in_german(db: None) -> None:
     }
     lines = ["title,author,year,isbn,genre,available,id", *reasons]
     records = list(parse_records(read("csv", "\n".join(lines).encode(errors="surrogateescape")).records, RULES))
-    outcomes = decide_records(records, RULES, read_books, SeenRecords(), date(2026, 1, 31))
-    assert [outcome.reason for outcome in outcomes] == [*reasons.values()]
+    verdicts = decide_records(records, RULES, read_books, SeenRecords(), date(2026, 1, 31))
+    assert [verdict.reason for verdict in verdicts] == [*reasons.values()]
