@@ -219,7 +219,10 @@ def read_genre(cell: Any) -> Reading:
     """Reads the first of several genres. A comma may belong to one."""
     text = mend_text(cell)[0] if isinstance(cell, str) else ""
     has_several = any(separator in text for separator in SURE_SEPARATORS) or LIST_TEXT.fullmatch(text)
-    return read_first_value(cell) if has_several else read_mended_text(cell)
+    reading = read_first_value(cell) if has_several else read_mended_text(cell)
+    if "\n" not in text.strip() or has_several:
+        return reading
+    return reading[0], _("It has several lines, which may be several genres."), reading[2]
 
 
 def read_year(cell: Any) -> Reading:

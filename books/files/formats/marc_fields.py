@@ -103,7 +103,7 @@ ELECTRONIC = re.compile(
 )
 OTHER_FORM = re.compile(r"audio|\bcds?\b|mp3|hörbuch|braille|large print|großdruck", re.IGNORECASE)
 OF_SET = re.compile(
-    r"\bsets?\b|complet|series|gesamt|ensemble|collection|multi-?vol|[0-9] (?:v|vols?|volumes|bde?|tomes)\b",
+    r"\bsets?\b|complet|series|gesamt|ensemble|collection|multi-?vol|\b[0-9]{1,2} (?:v|vols?|volumes|bde?|tomes)\b",
     re.IGNORECASE,
 )
 OF_VOLUME = re.compile(r"\b(?:v|vols?|volumes?|bd|band|tome?|t|pt|part|teil|no)\b\.? ?[0-9ivxlc]+\b", re.IGNORECASE)

@@ -23,7 +23,7 @@ CHUNK_BYTES = 2**16
 # A certain year as catalogues write it: in brackets if it is not from the title page, or as a copyright year.
 SURE_YEAR = re.compile(r"\[?(?:c(?:op)?\.?|p\.?|©|℗|copyright)? ?(?P<year>[0-9]{4})\]?[ .,;:)]*", re.IGNORECASE)
 # Between keywords, the strongest first. A heading with subdivisions may contain commas.
-SURE_SEPARATORS = ("|", ";", "\n")
+SURE_SEPARATORS = ("|", ";")
 VALUE_SEPARATORS = (*SURE_SEPARATORS, "--", ",")
 # As Python writes a list of texts.
 LIST_TEXT, LIST_SIGNS = (

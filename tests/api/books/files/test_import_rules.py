@@ -33,7 +33,7 @@ def test_equal_values_are_no_change(emma: Book, tmp_path: Path, capsys: pytest.C
 
 
 def test_only_the_fields_of_a_file_are_replaced(emma: Book, tmp_path: Path) -> None:
-    file = write_file(tmp_path, f"{ISBN},Romance", "unknown,Romance", header="isbn,genre\n")
+    file = write_file(tmp_path, f"{ISBN},Romance", "other,Romance", header="isbn,genre\n")
     import_file(file, on_match="replace", on_none="leave")
     emma.refresh_from_db()
     assert (emma.title, emma.year, emma.genre, emma.available) == ("Emma", 1, "Romance", True)

@@ -61,7 +61,8 @@ PROGRAM_FILES: list[tuple[str, str, str, list[tuple[Any, ...]]]] = [
     ]),
     ("Calibre", "csv", program_files.CALIBRE, [
         ("The Left Hand of Darkness", "Ursula K. Le Guin", 1969, "9780441478125", "Science Fiction", ""),
-        (None, None, None, None, None, "pubdate: The date is not known: Calibre writes 1 January 101 then."),
+        (None, None, None, None, None,
+         "pubdate: The date is not known: Calibre writes 1 January 101 then. tags: It is missing."),
     ]),
     ("Libib", "csv", program_files.LIBIB, [("Emma", "Jane Austen", 2003, "9780141439587", "classics", "")]),
     ("Koha", "csv", program_files.KOHA, [

@@ -104,6 +104,13 @@ def test_a_record_of_another_catalogue_is_read() -> None:
     }
 
 
+@pytest.mark.parametrize("name", ["marc", "ris", "bibtex", "jsonl"])
+def test_marks_between_files_that_were_joined_lose_no_record(name: str) -> None:
+    record = write_books(name, [build_exported_book()])
+    titles = [read.values.get("title") for read in read_records(name, b"\xef\xbb\xbf".join([b"", record, record]))]
+    assert titles == ["Emma", "Emma"]
+
+
 def test_the_full_stop_of_an_initial_stays() -> None:
     data = write_record(build_field("100", a="Tolkien, J. R. R."), build_field("245", a="Why..."))
     assert read_one(data).values == {"title": "Why...", "author": "Tolkien, J. R. R."}
@@ -345,6 +352,9 @@ QUALIFIED_ISBNS: list[tuple[list[tuple[str, str]], str]] = [
     ([("9780306406157 (Gesamtwerk)", ""), ("9781861972712 (Bd. 1)", "")], "9781861972712"),
     ([("9780306406157", "electronic bk."), ("9781861972712", "hardback")], "9781861972712"),
     ([("9780306406157", "v. 1"), ("9781861972712", "v. 2"), ("9780141439518", "set")], "9780141439518"),
+    ([("9780306406157 (2 vols.)", ""), ("9781861972712", "t. 1")], "9781861972712"),
+    ([("9780306406157", "obra completa"), ("9781861972712", "t. 1")], "9781861972712"),
+    ([("9780306406157", "audiobook"), ("9781861972712", "hbk")], "9781861972712"),
     ([("9780306406157", "pbk."), ("9781861972712", "hardback")], "9780306406157"),
     ([("9780306406157", "ePub")], "9780306406157"),
 ]
@@ -372,6 +382,9 @@ TEXTS: dict[str, pymarc.Field] = {
     "Garten = The garden": build_field("245", a="Garten", h="[sound] =", b="The garden."),
     "Letters; Poems": build_field("245", a="Letters", h="[x] ;", b="Poems /"),
     "Quay. 1: stone": build_field("245", a="Quay.", n="1", h="[videorecording] :", b="stone"),
+    "Book. 2": build_field("245", a="Book", h="[videorecording].", n="2."),
+    "Letters, 1800-1900. Drafts": build_field("245", a="Letters,", f="1800-1900.", k="Drafts /"),
+    "White space": build_field("245", a=" White \u00a0 space"),
     "Der Zauberhafen": build_field("245", a="\x98Der\x9c Zauberhafen /"),
     "Die Hafenbraut": build_field("245", a="<<Die>> Hafenbraut."),
     "Das Meer": build_field("245", a="¬Das¬ Meer"),
@@ -446,6 +459,8 @@ def test_fields_say_what_is_no_book() -> None:
     title, host = build_field("245", a="On tides"), build_field("773", t="Handbook")
     assert read_one(write_record(title, build_field("DEL", a="Y"))).problem == DELETED
     assert read_one(write_record(title, build_field("DEL", a="N"))).problem == ""
+    # Aleph.
+    assert read_one(write_record(title, build_field("STA", a="DELETED"))).problem == DELETED
     said = "record: Field 773 names a publication that it may be a part of."
     assert read_one(write_record(title, host)).warnings == (said,)
     assert read_one(write_record(title, host, leader=f"{ISBD_LEADER[:19]}c4500")).warnings == ()
@@ -453,6 +468,8 @@ def test_fields_say_what_is_no_book() -> None:
 
 def test_fields_that_are_not_read_are_counted() -> None:
     author, added = build_field("100", a="Marlow"), build_field("700", a="Berg")
+    # The author of another work that the book contains.
+    assert "author" not in read_one(write_record(build_field("700", a="Austen, Jane.", t="Emma"))).values
     data = write_record(author, added, build_field("300", a="12 p.")) + write_record(added)
     table = FORMATS["marc"].read(BytesIO(data), "")
     assert [record.values["author"] for record in table.records] == ["Marlow", "Berg"]
@@ -466,10 +483,11 @@ def test_the_envelopes_of_oai_and_sru_are_no_records() -> None:
     record = format_record(pymarc.Record(write_record(build_field("245", a="Emma"))))
     oai = (
         f"<OAI-PMH><ListRecords><record><header/><metadata>{record}</metadata></record>"
+        f'<record><header status="deleted"/><metadata>{record}</metadata></record>'
         '<record><header status="deleted"/></record><resumptionToken>x</resumptionToken></ListRecords></OAI-PMH>'
     )
     sru = f"<s><records><record><recordData>{record}</recordData></record></records><nextRecordPosition/></s>"
-    counts = {"deleted records": 1, "further records on the server": 1}
+    counts = {"deleted records": 2, "further records on the server": 1}
     for text, left_out in ((oai, counts), (sru, {})):
         table = FORMATS["marcxml"].read(BytesIO(text.encode()), "")
         assert [(read.line, read.values["title"], read.problem) for read in table.records] == [(1, "Emma", "")]

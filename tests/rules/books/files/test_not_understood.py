@@ -4,9 +4,11 @@ from io import BytesIO
 
 import pytest
 
+from books.files.columns.tables import list_ignored
 from books.files.formats.records import Record, describe_left_out, split_values
 from books.files.formats.registry import FORMATS
 from books.files.formats.tex import decode_tex
+from books.files.parsing import ImportRules, parse_records
 from tests.support.book_files import build_exported_book, read_records, write_books
 
 
@@ -43,7 +45,33 @@ def test_what_is_no_book_is_said_by_its_kind(said: str, kind: str) -> None:
     assert (record.problem, record.warnings) == (("", (said,)) if may_be_book else (said, ()))
 
 
+MEDIA: dict[str, dict[str, str]] = {
+    "Material Type": {"Book": "", "DVD": "DVD", "Music recording": "Music recording", "Kit": "Kit", " ": ""},
+    "itemtype": {"BK": "", "VM": "VM", "2WEEK": "2WEEK"},
+    "Binding": {"Kindle Edition": "", "Blu-ray": "Blu-ray", "23 cm": "", "8°": ""},
+    "Medienart": {"Buch": "", "Hörbuch": "Hörbuch"},
+}
+PART = "record: It is a part of a book, not a book."
+
+
+@pytest.mark.parametrize(("column", "text"), [(column, text) for column, texts in MEDIA.items() for text in texts])
+def test_a_column_that_names_a_medium_tells_what_is_no_book(column: str, text: str) -> None:
+    [record] = parse_records([Record(1, {column: text})], ImportRules({}))
+    code = MEDIA[column][text]
+    assert record.warnings == ((f"record: Its kind is “{code}”, which may be no book.",) if code else ())
+    assert list_ignored([column, "Shelf"], {}) == ["Shelf"]
+    # A column with a genre tells nothing else, unless it is the kind that stands for one.
+    [mapped] = parse_records([Record(1, {column: text})], ImportRules({"genre": column}))
+    assert bool(mapped.warnings) == (bool(code) and column != "Binding")
+    [part] = parse_records([Record(1, {column: "bookSection"})], ImportRules({}))
+    assert part.problem == PART
+
+
 def test_what_no_record_shows_is_counted() -> None:
+    lines = b"% A file\nA comment\n\n@book{x, title = {A}}\nbook{y, title = {B}}\n"
+    assert list_left_out("bibtex", lines) == "Left out: lines outside of the entries (2)."
+    json = b'{"title": "A"}\n' * 100 + b'{"title": "A", "notes": "x"}\n' * 2
+    assert list_left_out("jsonl", json) == "Left out: notes (2)."
     bibtex = b"@book{x, title = {A}, subtitle = {B}, volume = 2}\n@book{y, title = {C}, volume = 3, edition = 1}"
     assert list_left_out("bibtex", bibtex) == "Left out: volume (2), edition (1)."
     ris = b"TY  - BOOK\nTI  - A\nA2  - Berg\nAU  - Marlow\nVL  - 2\nVL  - 3\nER  - \n"
@@ -82,6 +110,12 @@ def test_an_unknown_command_stays_and_makes_the_record_doubtful(command: str) ->
     assert record.warnings == (f"title: The command “{command}” is not known.",)
 
 
+def test_an_abbreviation_that_nothing_defines_is_doubtful() -> None:
+    record = read_one("bibtex", '@book{x, title = "On " # sea, month = jan, year = 2001}')
+    assert (record.values["title"], record.warnings) == ("On sea", ("title: Nothing defines the abbreviation “sea”.",))
+    assert read_records("bibtex", b"@string{sea = {tides}}@book{x, title = sea}")[0].warnings == ()
+
+
 def test_titles_and_authors_of_bibtex_are_whole() -> None:
     record = read_one("bibtex", "@book{x, title = {Quay}, subtitle = {a history}, author = {Marlow, Edda and others}}")
     assert record.values == {"title": "Quay: a history", "author": "Marlow, Edda; et al."}
@@ -98,4 +132,5 @@ def test_a_value_that_grows_without_end_is_refused() -> None:
 def test_a_heading_is_no_list() -> None:
     assert split_values("Cats | Dogs, tame| Mice") == ["Cats", "Dogs, tame", "Mice"]
     assert split_values("Freedonia -- History -- War, 1861-1865") == ["Freedonia -- History -- War, 1861-1865"]
+    assert split_values("['Novel', \"Sea, and land\"]") == ["Novel", "Sea, and land"]
     assert [split_values(text) for text in ("a, b,", "a; b, c", " ", "|")] == [["a", "b"], ["a", "b, c"], [], []]

@@ -47,11 +47,40 @@ def test_entities_and_markup_are_mended_and_doubtful() -> None:
 
 def test_a_lost_character_is_doubtful() -> None:
     assert mend_text("Caf\ufffd") == ("Caf\ufffd", "It has the character U+FFFD, where another was lost.")
-    assert mend_text("\x98Der\x9c Hafen")[1] == "It has the character U+0098, where another was lost."
+    assert mend_text("\x81x")[1] == "It has the character U+0081, where another was lost."
+    assert [mend_text(text)[1] != "" for text in ("M?ller", "Who? What?", "Who?!", "x ?y")] == [
+        True,
+        False,
+        False,
+        False,
+    ]
+    for sign in ("\\u00e9", "\\xe9", "\\n", "%C3%A9", "=C3=A9"):
+        assert mend_text(f"A{sign}B")[1] == f"It has “{sign}”, which may stand for another character."
+    assert [mend_text(text)[1] for text in ("100% A=B", "C:\\new", "50%AB")] == [""] * 3
+
+
+def test_marks_of_sorting_are_doubtful() -> None:
+    for text in ("\x98Der\x9c Hafen", "<<Der>> Hafen", "¬Der¬ Hafen"):
+        assert mend_text(text) == ("Der Hafen", f"The text is “{text}”, which may mean “Der Hafen”.")
 
 
 def test_marks_of_nothing_are_no_values() -> None:
-    for mark in ("NULL", "nan", "None", "\\N", "#N/A", "n/a ", "-", "undefined", "#REF!", " – "):
+    for mark in (
+        "NULL",
+        "nan",
+        "None",
+        "\\N",
+        "#N/A",
+        "n/a ",
+        "-",
+        "undefined",
+        "#REF!",
+        " – ",
+        "<NA>",
+        "NaT",
+        "Unknown",
+        "s.n.",
+    ):
         for field in ("author", "genre", "isbn", "year"):
             assert read_cell(field, mark) == ("", False)
         assert read_cell("title", mark) == (mark, True)
@@ -59,8 +88,10 @@ def test_marks_of_nothing_are_no_values() -> None:
 
 
 def test_white_space_is_cleaned_but_not_in_our_own_tables() -> None:
+    assert read_cell("isbn", " 9780306406157\n") == ("9780306406157", False)
     for field in ("title", "author", "genre"):
-        assert read_cell(field, "\u00a0War \n and\u2028 quays\t\ufeff") == ("War and quays", False)
+        # A cell with several lines may have several genres.
+        assert read_cell(field, "\u00a0War \n and\u2028 quays\t\ufeff\u200b") == ("War and quays", field == "genre")
         for options in ({"is_exact": True}, {"is_exact": False, "headings": {"title": "TI"}}):
             sources = list_sources({field: field}, **options)
             assert read_cells({field: " a  b"}, sources)[0] == {field: " a  b"}
