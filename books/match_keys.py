@@ -35,8 +35,8 @@ COUNTED = (
 )
 DIRECTIONS = ("north nord norte norden", "south süd sud sur süden", "east ost este osten", "west ouest oeste westen")
 PARTS: dict[str, str] = {
-    **{word: str(number) for words in COUNTED for number, word in enumerate(words.split(), 1)},
-    **{word: words.split()[0] for words in DIRECTIONS for word in words.split()},
+    **{fold_loosely(word): str(number) for words in COUNTED for number, word in enumerate(words.split(), 1)},
+    **{fold_loosely(word): words.split()[0] for words in DIRECTIONS for word in words.split()},
     **{f"{words.split()[0]}ern": words.split()[0] for words in DIRECTIONS},
     **{word: word for word in ("upper", "lower", "inner", "outer")},
 }
@@ -46,10 +46,8 @@ CONJUNCTIONS = frozenset("and und et y e".split())
 UMLAUTS = re.compile("([aou])e")
 TURNED_TITLE = re.compile(rf"(.+), ({'|'.join(sorted(ARTICLES))})")
 PLAIN_TITLE = re.compile(rf"({'|'.join(sorted(ARTICLES))}) (.+)")
-# Signs that catalogues write in several ways. A book is searched by each.
-VARIANTS = ("'’‘ʼ`", "-‐‑–—", (" & ", " and ", " und ", " et "))
-NAME_VARIANTS = ("'’‘ʼ`", "-‐‑–—", (" & ", " and ", " und ", "; "))
-MAX_VARIANTS = 100
+# What joins the parts of a title, and names. A book is searched by each.
+CONJUNCTION_SIGNS, NAME_SIGNS = (" & ", " and ", " und ", " et "), (" & ", " and ", " und ", "; ")
 MAIN_TITLE_SQL = {
     "postgresql": "split_part({title}, ':', 1)",
     "sqlite": "substr({title}, 1, instr({title} || ':', ':') - 1)",
@@ -68,12 +66,12 @@ def compile_match_key(vendor: str, title: str, author: str) -> str:
 
 
 class MatchKey(models.Func):
-    """The match key of a book, as an expression with an index."""
+    """The match key of a book's search text, as an expression with an index."""
 
     output_field = models.TextField()
 
     def __init__(self) -> None:
-        super().__init__("title_folded", "author_folded")
+        super().__init__("title", "author")
 
     def as_sql(self, compiler: Any, connection: Any, *_: Any, **__: Any) -> Any:
         title, author = (compiler.compile(column)[0] for column in self.get_source_expressions())
@@ -81,7 +79,7 @@ class MatchKey(models.Func):
 
 
 def build_match_key(title: str, author: str) -> str:
-    """Returns the match key of a folded title and author, as the database computes it."""
+    """Returns the match key of a loosely folded title and author, as the database computes it."""
     main_title = split_title(title)[0][:MAX_KEY_TITLE]
     name = author.translate(str.maketrans("", "", NAME_SEPARATORS))
     return " ".join([main_title, str(len(name)), *(str(author.count(letter)) for letter in COUNTED_LETTERS)])
@@ -94,31 +92,21 @@ def split_title(title: str) -> tuple[str, str]:
 
 
 def list_match_keys(title: str, author: str) -> set[str]:
-    """Returns the match keys of a folded title and author in the usual writings."""
+    """Returns the match keys of a loosely folded title and author in the usual writings."""
     main_title, *_ = split_title(title)
     titles = [main_title]
     if match := TURNED_TITLE.fullmatch(main_title):
         titles.append(f"{match[2]} {match[1]}")
     elif match := PLAIN_TITLE.fullmatch(main_title):
         titles.append(f"{match[2]}, {match[1]}")
-    all_titles = [variant for text in titles for variant in list_variants(text, VARIANTS)]
-    pairs = product(all_titles[:MAX_VARIANTS], list_variants(author, NAME_VARIANTS))
-    return {build_match_key(*pair) for pair in pairs}
+    variants = [variant for text in titles for variant in list_variants(text, CONJUNCTION_SIGNS)]
+    return {build_match_key(*pair) for pair in product(variants, list_variants(author, NAME_SIGNS))}
 
 
-def list_variants(text: str, groups: Sequence[Sequence[str]]) -> list[str]:
-    """Returns the text with each sign of a group in place of the others of the group."""
-    texts = [text]
-    for signs in groups:
-        if any(sign in text for sign in signs):
-            texts += [replace_all(variant, signs, sign) for variant in texts for sign in signs]
-    return list(dict.fromkeys(texts))
-
-
-def replace_all(text: str, signs: Sequence[str], other: str) -> str:
-    for sign in signs:
-        text = text.replace(sign, other)
-    return text
+def list_variants(text: str, signs: Sequence[str]) -> set[str]:
+    """Returns the text with each of the signs in place of the others."""
+    parts = re.split("|".join(signs), text)
+    return {text, *(sign.join(parts) for sign in signs if len(parts) > 1)}
 
 
 class Work(NamedTuple):
@@ -131,7 +119,8 @@ class Work(NamedTuple):
 
 
 def build_work(title: str, author: str) -> Work:
-    """Two books with folded titles and authors of the same work are possible duplicates."""
+    """Two books of the same work are possible duplicates."""
+    title, author = fold_loosely(title), fold_loosely(author)
     main_title, subtitle = split_title(title)
     words = list_words(main_title)
     if len(words) > 1 and TURNED_TITLE.fullmatch(main_title):
@@ -148,6 +137,6 @@ def build_work(title: str, author: str) -> Work:
 
 
 def list_words(text: str) -> list[str]:
-    """Returns the words of a text, loosely folded; ü is ue, & is no word."""
-    plain = UMLAUTS.sub(r"\1", fold_loosely(text))
+    """Returns the words of a loosely folded text; ü is ue, & is no word."""
+    plain = UMLAUTS.sub(r"\1", text)
     return [word for word in WORD.findall(plain) if word not in CONJUNCTIONS]

@@ -10,7 +10,6 @@ from django.utils.translation import gettext as _
 
 from books.book_fields import REQUIRED_FIELDS
 from books.book_values import BookValues
-from books.fields import fold
 from books.files.columns.cells import is_blank
 from books.files.parsing import ImportRules, ParsedRecord
 from books.files.reasons import (
@@ -29,6 +28,7 @@ from books.files.reasons import (
 from books.files.seen_records import RecordKey, SeenRecords
 from books.history.actors import ActorRef
 from books.isbn import normalize_isbn, split_record_number
+from books.loose_folding import fold_loosely
 from books.match_keys import build_work, list_words
 from books.models import FIELD_DEFAULTS, Book
 from books.operations.selection_tasks import write_pairs
@@ -279,10 +279,7 @@ def has_number_of_other_work(record: ParsedRecord, book: BookValues) -> bool:
     title, author, isbn = (record.values.get(name, "") for name in ("title", "author", "isbn"))
     is_matched_by_number = record.has_number and record.pk != book.id and not split_record_number(isbn)[0]
     return bool(
-        is_matched_by_number
-        and title
-        and author
-        and build_work(fold(title), fold(author)) != build_work(fold(book.title), fold(book.author))
+        is_matched_by_number and title and author and build_work(title, author) != build_work(book.title, book.author)
     )
 
 
@@ -290,7 +287,8 @@ def is_other_work(record: ParsedRecord, book: BookValues) -> bool:
     """Whether neither the title nor the author has a word of the book's that the record matches by its isbn."""
     given = [(record.values.get(name, ""), getattr(book, name)) for name in ("title", "author")]
     return record.pk != book.id and all(
-        new and old.strip() and set(list_words(fold(new))).isdisjoint(list_words(fold(old))) for new, old in given
+        new and old.strip() and set(list_words(fold_loosely(new))).isdisjoint(list_words(fold_loosely(old)))
+        for new, old in given
     )
 
 

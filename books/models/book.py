@@ -113,7 +113,6 @@ class Book(models.Model):
             models.Index(Left("genre_folded", SORT_PREFIX_LENGTH), "id", name="book_by_genre"),
             models.Index("created_at", "id", name="book_by_created_at"),
             models.Index("isbn13", "id", name="book_by_isbn13"),
-            models.Index(MatchKey(), "id", name="book_by_match_key"),
         ]
 
     def __str__(self) -> str:
@@ -186,7 +185,10 @@ class SearchText(models.Model):
 
     class Meta:
         default_permissions = ()
-        indexes = [models.Index("book", condition=models.Q(is_folded=False), name="search_text_to_fold")]
+        indexes = [
+            models.Index("book", condition=models.Q(is_folded=False), name="search_text_to_fold"),
+            models.Index(MatchKey(), "book", name="search_text_by_match_key"),
+        ]
 
     def __str__(self) -> str:
         return str(self.pk)

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from django.db import connection
 from django.db.models import Q
 
-from books.fields import fold
 from books.isbn import normalize_isbn
+from books.loose_folding import fold_loosely
 from books.match_keys import Work, build_work, compile_match_key, list_match_keys, list_words, split_title
 from books.models import Book, DistinctBooks
 from library_site.db.sql import fetch_all, id_list
@@ -29,7 +29,7 @@ GROUPS_SQL = """
 IDS = {"postgresql": "string_agg(id::text, ',')", "sqlite": "group_concat(id)"}
 # With the keys in the statement PostgreSQL plans for ten times as long as it reads, and in a new table it expects all
 # books to match. Of the parameter of a subquery it expects nothing.
-FIND_SQL = "SELECT id, title_folded, author_folded FROM books_book WHERE {} {} ORDER BY id"
+FIND_SQL = "SELECT book_id, title, author FROM books_searchtext WHERE {} {} ORDER BY book_id"
 HAS_KEY = {"postgresql": "= ANY((SELECT %s::text[])::text[])", "sqlite": "IN (SELECT value FROM json_each(%s))"}
 COMPARED_COLUMNS = ("isbn13", "title_folded", "author_folded")
 
@@ -124,10 +124,10 @@ def find_same_works(works: Sequence[tuple[str, str]]) -> dict[tuple[str, str], d
     """Returns the ids of the books of the same work, the oldest first, for each title and author that has any, and
     whether the subtitle is the same, too, or one of both has none.
     """
-    folded = {(title, author): (fold(title), fold(author)) for title, author in works}
+    folded = {(title, author): (fold_loosely(title), fold_loosely(author)) for title, author in works}
     keys = {key for texts in folded.values() for key in list_match_keys(*texts)}
     vendor = connection.vendor
-    sql = FIND_SQL.format(compile_match_key(vendor, "title_folded", "author_folded"), HAS_KEY[vendor])
+    sql = FIND_SQL.format(compile_match_key(vendor, "title", "author"), HAS_KEY[vendor])
     wanted = [*keys] if vendor == "postgresql" else json.dumps([*keys])
     books: dict[Work, list[tuple[int, list[str]]]] = {}
     for pk, title, author in fetch_all(sql, [wanted]) if keys else ():

@@ -29,7 +29,7 @@ RELEASES = (
     Release(
         "1.2.0",
         {
-            "books": "0038_old_trigram_indexes",
+            "books": "0039_match_keys_of_search_texts",
             "oauth": "0002_changed_permissions",
             "webhooks": "0012_no_mirrors",
         },

@@ -1,6 +1,6 @@
 """Which titles and authors belong to possible duplicates."""
 
-from books.fields import fold
+from books.loose_folding import fold_loosely
 from books.match_keys import build_match_key, build_work, list_match_keys
 
 DARKNESS = ("The Left Hand of Darkness", "Ursula K. Le Guin")
@@ -13,20 +13,18 @@ SAME = [
     (("Werke: Band 2", "Goethe"), ("Werke : 2. Band", "Goethe")),
     ((": x", "A"), (": x", "A")),
     (("History of quays: Volume II", "Berg"), ("History of quays: vol. 2", "Berg")),
+    (("The sailor’s boy", "Sean O’Brien"), ("The sailor's boy", "O'Brien, Sean")),
+    (("Half‐light", "Jean-Paul Roux"), ("Half-light", "Roux, Jean‐Paul")),
+    (("“Emma”", "Lee"), ('"Emma"', "Lee")),
+    (("Łódź: Band fünf", "Ørsted"), ("Lodz: Bd. 5", "Orsted")),
 ]
 # The index finds these by their usual writings.
 OTHER_TYPOGRAPHY = [
-    (("The sailor’s boy", "Sean O’Brien"), ("The sailor's boy", "O'Brien, Sean")),
-    (("Half‐light", "Jean-Paul Roux"), ("Half-light", "Roux, Jean‐Paul")),
     (("Tides & quays", "Lee, A. & Berg, B."), ("Tides and quays", "B. Berg; A. Lee")),
     (("The Net", "Lee"), ("Net, The", "Lee")),
     (("Der Zauberhafen", "Lee"), ("Zauberhafen, Der: ein Roman", "Lee")),
 ]
-OTHER_LETTERS = [
-    (("“Emma”", "Lee"), ('"Emma"', "Lee")),
-    (("Café Zürich", "Müller"), ("Cafe Zuerich", "Mueller")),
-    (("Łódź", "Ørsted"), ("Lodz", "Orsted")),
-]
+OTHER_LETTERS = [(("Café Zürich", "Müller"), ("Cafe Zuerich", "Mueller"))]
 DIFFERENT = [
     (DARKNESS, ("The Left Hand", "Ursula K. Le Guin")),
     (DARKNESS, ("The Left Hand of Darkness", "Ursula Le Guin")),
@@ -45,7 +43,7 @@ DIFFERENT = [
 
 
 def are_same(*books: tuple[str, str]) -> bool:
-    works = {build_work(*map(fold, book)) for book in books}
+    works = {build_work(*book) for book in books}
     return len(works) == 1
 
 
@@ -55,11 +53,7 @@ def test_a_duplicate_has_the_same_title_up_to_its_subtitle_and_the_same_words_of
 
 
 def test_an_index_finds_all_duplicates() -> None:
-    assert [pair for pair in SAME if len({build_match_key(*map(fold, book)) for book in pair}) > 1] == []
+    assert [pair for pair in SAME if len({build_match_key(*map(fold_loosely, book)) for book in pair}) > 1] == []
     for first, second in OTHER_TYPOGRAPHY:
-        assert build_match_key(*map(fold, first)) in list_match_keys(*map(fold, second))
-        assert build_match_key(*map(fold, second)) in list_match_keys(*map(fold, first))
-
-
-def test_the_writings_of_a_title_are_limited() -> None:
-    assert len(list_match_keys("the ' - \" & " * 20, "o'brien; lee")) <= 100 * 30
+        assert build_match_key(*map(fold_loosely, first)) in list_match_keys(*map(fold_loosely, second))
+        assert build_match_key(*map(fold_loosely, second)) in list_match_keys(*map(fold_loosely, first))
