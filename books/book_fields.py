@@ -41,21 +41,11 @@ BOOK_FIELDS = (
     BookField(
         "author",
         "Jane Austen",
-        columns=(
-            "author",
-            "authors",
-            "autor",
-            "autoren",
-            "verfasser",
-            "creator",
-            "creators",
-            "writer",
-            "authorname",
-            "primaryauthor",
-            "mainauthor",
-            "auteur",
-            "auteurs",
-            "autores",
+        columns=tuple(
+            (
+                "author authors autor autoren verfasser creator creators writer authorname primaryauthor"
+                " mainauthor auteur auteurs autores"
+            ).split()
         ),
         bibtex=("author", "editor"),
         ris=("AU", "A1", "A2", "ED"),
@@ -66,48 +56,16 @@ BOOK_FIELDS = (
     BookField(
         "year",
         1813,
-        columns=(
-            "publicationyear",
-            "yearofpublication",
-            "yearpublished",
-            "publishedyear",
-            "publishyear",
-            "pubyear",
-            "erscheinungsjahr",
-            "veröffentlichungsjahr",
-            "annéedepublication",
-            "annéedeparution",
-            "añodepublicación",
-            "year",
-            "jahr",
-            "année",
-            "annee",
-            "año",
-            "ano",
-            "publicationdate",
-            "dateofpublication",
-            "datepublished",
-            "publishdate",
-            "published",
-            "pubdate",
-            "erscheinungsdatum",
-            "datedepublication",
-            "datedeparution",
-            "fechadepublicación",
-            "copyright",
-            "copyrightyear",
-            "copyrightdate",
-            "firstpublished",
-            "firstpublishyear",
-            "publishedin",
-            "released",
-            "releasedate",
-            "releaseyear",
-            "erschienen",
-            "originalpublicationyear",
-            "erstausgabe",
-            # Without one of these it may be the day on which a library got the book.
-            "date",
+        # Without one of the others, a date may be the day on which a library got the book.
+        columns=tuple(
+            (
+                "publicationyear yearofpublication yearpublished publishedyear publishyear pubyear"
+                " erscheinungsjahr veröffentlichungsjahr annéedepublication annéedeparution añodepublicación year"
+                " jahr année annee año ano publicationdate dateofpublication datepublished publishdate published"
+                " pubdate erscheinungsdatum datedepublication datedeparution fechadepublicación copyright"
+                " copyrightyear copyrightdate firstpublished firstpublishyear publishedin released releasedate"
+                " releaseyear erschienen originalpublicationyear erstausgabe date"
+            ).split()
         ),
         bibtex=("year", "date"),
         ris=("PY", "Y1", "DA"),
@@ -127,26 +85,11 @@ BOOK_FIELDS = (
     BookField(
         "genre",
         "Romance",
-        columns=(
-            "genre",
-            "genres",
-            "category",
-            "categories",
-            "subject",
-            "gattung",
-            "kategorie",
-            "sachgebiet",
-            "bookshelves",
-            "tags",
-            "keywords",
-            "subjects",
-            "schlagwörter",
-            "sujet",
-            "catégorie",
-            "género",
-            "genero",
-            "materia",
-            "categoría",
+        columns=tuple(
+            (
+                "genre genres category categories subject gattung kategorie sachgebiet bookshelves tags keywords"
+                " subjects schlagwörter sujet catégorie género genero materia categoría"
+            ).split()
         ),
         bibtex=("keywords", "genre"),
         ris=("KW", "M3"),

@@ -1,6 +1,6 @@
 """Parses the records of a file as books: applies the librarian's rules to get values, and finds errors."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from functools import cache, lru_cache, partial
 from typing import Any, Literal, NamedTuple, cast
@@ -180,9 +180,9 @@ def parse_record(
         values = parse_values(cells)
         pk = parse_id(cells.get("id")) if rules.match_by == "id" else None
     except ValidationError as error:
-        explained = explain_errors(error, cells)
-        problem = format_errors(explained, partial(name_cell, record, sources))
-        return build({}, problem=problem, fields=tuple(map(str, explained.detail)), cells=cells)
+        reasons = explain_errors(error, cells)
+        named = (name_cell(record, sources, field, reason) for field, texts in reasons.items() for reason in texts)
+        return build({}, problem=" ".join(named), fields=tuple(reasons), cells=cells)
     return build(
         {field: value for field, value in values.items() if field == "isbn" or field not in defaults},
         pk,
@@ -258,15 +258,13 @@ def parse_id(cell: Any) -> int | None:
     return number
 
 
-def explain_errors(error: ValidationError, cells: Mapping[str, Any]) -> ValidationError:
-    """Returns the errors in a person's words."""
+def explain_errors(error: ValidationError, cells: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Returns the errors of each field in a person's words."""
     problems = cast("dict[str, list[ErrorDetail]]", error.detail)
-    return ValidationError(
-        {
-            name: list(dict.fromkeys(explain_error(name, detail, cells.get(name)) for detail in details))
-            for name, details in problems.items()
-        }
-    )
+    return {
+        name: list(dict.fromkeys(explain_error(name, detail, cells.get(name)) for detail in details))
+        for name, details in problems.items()
+    }
 
 
 def explain_error(name: str, detail: ErrorDetail, cell: Any) -> str:
@@ -283,8 +281,3 @@ def explain_error(name: str, detail: ErrorDetail, cell: Any) -> str:
 
 def has_surrogates(text: Any) -> bool:
     return isinstance(text, str) and any("\ud800" <= character <= "\udfff" for character in text)
-
-
-def format_errors(error: ValidationError, name_reason: Callable[[str, str], str] = name_field) -> str:
-    problems = cast("dict[str, list[str]]", error.detail)
-    return " ".join(name_reason(name, message) for name, messages in problems.items() for message in messages)

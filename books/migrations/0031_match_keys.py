@@ -5,4 +5,3 @@ from django.db import migrations
 
 class Migration(migrations.Migration):
     dependencies = [("books", "0030_files_of_commands")]
-    operations: list[migrations.operations.base.Operation] = []

@@ -44,12 +44,10 @@ class TableDialect(NamedTuple):
     is_exact: bool = False
 
 
-def build_dialect(name: str, marks: Sequence[str], *columns: Sequence[str], number: str = "") -> TableDialect:
-    """`columns` are in the order of REQUIRED_FIELDS: title, author, year, isbn and genre. `number` is the column with
-    the number of the record.
-    """
-    numbers = {"id": [number]} if number else {}
-    return TableDialect(name, marks, {**numbers, **dict(zip(REQUIRED_FIELDS, columns, strict=True))})
+def build_dialect(name: str, marks: str, *columns: str) -> TableDialect:
+    """`columns` are those of title, author, year, isbn, genre and, if there is one, the number of the record."""
+    named = zip((*REQUIRED_FIELDS, "id"), (text.split("|") if text else [] for text in columns), strict=False)
+    return TableDialect(name, marks.split("|"), dict(named))
 
 
 # The programs whose tables are recognised by their columns. To support another program, add a row.
@@ -60,94 +58,27 @@ TABLE_DIALECTS = (
         columns={name: [name] for name in ("id", *FIELDS)},
         is_exact=True,
     ),
-    build_dialect(
-        "Goodreads",
-        ["Title", "Author l-f"],
-        ["Title"],
-        ["Author", "Author l-f"],
-        ["Year Published", "Original Publication Year"],
-        ["ISBN", "ISBN13"],
-        ["Bookshelves"],
-    ),
-    build_dialect(
-        "Zotero",
-        ["Key", "Item Type", "Publication Year"],
-        ["Title"],
-        ["Author", "Editor"],
-        ["Publication Year", "Date"],
-        ["ISBN"],
-        ["Manual Tags", "Automatic Tags"],
-    ),
-    build_dialect(
-        "LibraryThing",
-        ["Title", "Primary Author"],
-        ["Title"],
-        ["Primary Author", "Secondary Author"],
-        ["Date"],
-        ["ISBN", "ISBNs"],
-        ["Tags"],
-    ),
-    build_dialect(
-        "Calibre",
-        ["title", "authors", "pubdate"],
-        ["title"],
-        ["authors"],
-        ["pubdate"],
-        ["isbn", "identifiers"],
-        ["tags"],
-    ),
-    build_dialect(
-        "Libib",
-        ["title", "creators", "ean_isbn13"],
-        ["title"],
-        ["creators"],
-        ["publish_date"],
-        ["ean_isbn13", "upc_isbn10"],
-        ["tags", "group"],
-    ),
+    build_dialect("Goodreads", "Title|Author l-f", "Title", "Author|Author l-f",
+                  "Year Published|Original Publication Year", "ISBN|ISBN13", "Bookshelves"),
+    build_dialect("Zotero", "Key|Item Type|Publication Year", "Title", "Author|Editor", "Publication Year|Date", "ISBN",
+                  "Manual Tags|Automatic Tags"),
+    build_dialect("LibraryThing", "Title|Primary Author", "Title", "Primary Author|Secondary Author", "Date",
+                  "ISBN|ISBNs", "Tags"),
+    build_dialect("Calibre", "title|authors|pubdate", "title", "authors", "pubdate", "isbn|identifiers", "tags"),
+    build_dialect("Libib", "title|creators|ean_isbn13", "title", "creators", "publish_date", "ean_isbn13|upc_isbn10",
+                  "tags|group"),
     # It exports no year.
-    build_dialect("StoryGraph", ["Title", "Authors", "ISBN/UID"], ["Title"], ["Authors"], [], ["ISBN/UID"], ["Tags"]),
-    build_dialect(
-        "Koha",
-        ["biblionumber", "title"],
-        ["title"],
-        ["author"],
-        ["copyrightdate", "publicationyear"],
-        ["isbn"],
-        ["subject", "itemtype"],
-        number="biblionumber",
-    ),
-    build_dialect(
-        "Koha",
-        ["Title", "Main author"],
-        ["Title"],
-        ["Main author"],
-        ["Publication date", "Copyright date"],
-        ["ISBN"],
-        ["Subjects", "Item type"],
-    ),
-    build_dialect(
-        "Alma",
-        ["MMS Id", "Title"],
-        ["Title"],
-        ["Author", "Creator"],
-        ["Publication Date", "Date"],
-        ["ISBN", "ISBN (13)"],
-        ["Subjects", "Material Type"],
-        number="MMS Id",
-    ),
+    build_dialect("StoryGraph", "Title|Authors|ISBN/UID", "Title", "Authors", "", "ISBN/UID", "Tags"),
+    build_dialect("Koha", "biblionumber|title", "title", "author", "copyrightdate|publicationyear", "isbn",
+                  "subject|itemtype", "biblionumber"),
+    build_dialect("Koha", "Title|Main author", "Title", "Main author", "Publication date|Copyright date", "ISBN",
+                  "Subjects|Item type"),
+    build_dialect("Alma", "MMS Id|Title", "Title", "Author|Creator", "Publication Date|Date", "ISBN|ISBN (13)",
+                  "Subjects|Material Type", "MMS Id"),
     # It exports no ISBN, but the numbers of editions.
-    build_dialect(
-        "Open Library",
-        ["Work ID", "Title", "Edition ID"],
-        ["Title"],
-        ["Authors"],
-        ["First Publish Year"],
-        [],
-        ["Subjects"],
-        number="Edition ID",
-    ),
-)
+    build_dialect("Open Library", "Work ID|Title|Edition ID", "Title", "Authors", "First Publish Year", "", "Subjects",
+                  "Edition ID"),
+)  # fmt: skip
 # For files of unknown programs.
 NO_DIALECT = TableDialect("", [], {})
 

@@ -57,34 +57,33 @@ def read_marc(stream: BinaryIO, encoding_name: str = "") -> Table:
     records = iter_records(stream, encoding, left_out)
     if encoding:
         return Table(COLUMNS, records, f"MARC 21, {encoding.name}", left_out=left_out)
-    found = count_wrong_leaders(stream)
-    warning, notes = describe_wrong_utf_8(found[UTF_8]), describe_utf_8(found[MARC_8])
-    return Table(COLUMNS, records, "MARC 21", warning, notes, left_out=left_out)
+    warning, note = describe_wrong_leaders(stream)
+    return Table(COLUMNS, records, "MARC 21", warning, [note] if note else [], left_out=left_out)
 
 
-def count_wrong_leaders(stream: BinaryIO) -> Counter[Encoding]:
-    """Returns how many records declare each encoding but use another one, as far as the bytes show."""
+def describe_wrong_leaders(stream: BinaryIO) -> tuple[str, str]:
+    """Returns a warning about records that are not in UTF-8 as they declare, and a note about those that are in it
+    though they declare MARC-8, as far as the bytes show; empty if there are none.
+    """
     pieces = (piece.lstrip(MARC_PADDING) for piece in iter_pieces(stream))
-    named = ((UTF_8 if piece[9:10] == UNICODE else MARC_8, piece) for piece in pieces)
-    return Counter(name for name, piece in named if not piece.isascii() and is_utf_8(piece) != (name is UTF_8))
-
-
-def describe_wrong_utf_8(count: int) -> str:
-    sentence = ngettext(
+    found = Counter(
+        piece[9:10] == UNICODE
+        for piece in pieces
+        if not piece.isascii() and is_utf_8(piece) != (piece[9:10] == UNICODE)
+    )
+    warning = ngettext(
         "%(count)d record says that it is in UTF-8, and is not. It may be in MARC-8 or Windows-1252 (Latin-1).",
         "%(count)d records say that they are in UTF-8, and are not. They may be in MARC-8 or Windows-1252 (Latin-1).",
-        count,
+        found[True],
     )
-    return sentence % {"count": count} if count else ""
-
-
-def describe_utf_8(count: int) -> list[str]:
-    sentence = ngettext(
+    note = ngettext(
         "%(count)d record says that it is in MARC-8, and is read as UTF-8, because its bytes are.",
         "%(count)d records say that they are in MARC-8, and are read as UTF-8, because their bytes are.",
-        count,
+        found[False],
     )
-    return [sentence % {"count": count}] if count else []
+    return warning % {"count": found[True]} if found[True] else "", note % {"count": found[False]} if found[
+        False
+    ] else ""
 
 
 def iter_records(stream: BinaryIO, encoding: Encoding | None, left_out: Counter[str]) -> Iterator[Record]:

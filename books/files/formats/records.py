@@ -25,11 +25,8 @@ SURE_YEAR = re.compile(r"\[?(?:c(?:op)?\.?|p\.?|©|℗|copyright)? ?(?P<year>[0-
 # Between keywords, the strongest first. A heading with subdivisions may contain commas.
 SURE_SEPARATORS = ("|", ";")
 VALUE_SEPARATORS = (*SURE_SEPARATORS, "--", ",")
-# As Python writes a list of texts.
-LIST_TEXT, LIST_SIGNS = (
-    re.compile(r"\s*\[(['\"]).*\1\]\s*", re.DOTALL),
-    re.compile(r"\s*\[['\"]|['\"], *['\"]|['\"]\]\s*"),
-)
+# As Python writes a list of texts, and what separates them.
+LIST_TEXT, LIST_SEPARATOR = re.compile(r"\[(['\"]).*\1\]", re.DOTALL), re.compile(r"['\"], ?['\"]")
 # Longer texts are shortened when invalid records are shown.
 MAX_SHOWN_TEXT = 200
 # At most so many names of what is left out are listed, and so many characters of each.
@@ -43,7 +40,7 @@ class UnreadableFile(Exception):
 def split_values(text: str) -> list[str]:
     """Returns the values in a text of keywords, without blank ones."""
     if LIST_TEXT.fullmatch(text):
-        return [value for value in LIST_SIGNS.split(text) if value.strip()]
+        return [value for value in LIST_SEPARATOR.split(text[2:-2]) if value.strip()]
     separator = next((separator for separator in VALUE_SEPARATORS if separator in text), ",")
     values = [text] if separator == "--" else text.split(separator)
     return [value.strip() for value in values if value.strip()]

@@ -1,7 +1,7 @@
 from argparse import ArgumentParser
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from django.core.management.base import CommandError
 from django.db.models import QuerySet
@@ -11,7 +11,6 @@ from books.api.filters import BookSearchFilter, get_filters, select_matching
 from books.files.exports import iter_pages
 from books.files.formats.records import Pages
 from books.files.formats.registry import FORMATS, Format, find_format_by_name, write_xlsx
-from books.files.parsing import format_errors
 from books.files.progress import show_progress_bar
 from books.models import Book
 from library_site.management.checked_command import CheckedCommand
@@ -56,4 +55,6 @@ def filter_books(filters: Mapping[str, str]) -> QuerySet[Book]:
     try:
         return select_matching(filters)
     except ValidationError as error:
-        raise CommandError(format_errors(error)) from error
+        details = cast("dict[str, list[str]]", error.detail)
+        reasons = (f"{name}: {text}" for name, texts in details.items() for text in texts)
+        raise CommandError(" ".join(reasons)) from error

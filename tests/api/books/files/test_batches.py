@@ -190,7 +190,7 @@ def test_a_batch_that_comes_again_does_not_repeat_itself(pks: list[int]) -> None
     first, second = (decide_records(records, rules, read_books, earlier, TODAY) for _ in range(2))
     assert first == second
     [again] = decide_records(records[:1], rules, read_books, earlier, TODAY)
-    assert again.verdict == Verdict.NEW
+    assert again.name == Verdict.NEW
 
 
 def test_an_isbn_is_free_when_an_earlier_record_gives_its_book_another_one(
