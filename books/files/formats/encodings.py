@@ -67,6 +67,8 @@ TEXT_ENCODINGS, MARC_ENCODINGS = ("utf-8", "utf-16", *LEGACY_ENCODINGS), ("utf-8
 # To propose an encoding, in the first bytes: words beyond ASCII, the others look alike in all encodings.
 WORDS = re.compile(rb'[^\s,;"]*[\x80-\xff][^\s,;"]*')
 MAX_WORDS, MAX_PROPOSALS = 1_000, 3
+# Nearly all bytes are letters in it, so it would be proposed for texts in others.
+NEVER_PROPOSED = "windows-1256"
 # Measures of disorder that differ by less are equal.
 SAME_DISORDER = 0.02
 MAX_SEARCHED_BYTES = 2**20
@@ -167,7 +169,7 @@ def propose_encodings(stream: BinaryIO) -> list[str]:
 
     stream.seek(0)
     words = b" ".join(WORDS.findall(stream.read(MAX_SEARCHED_BYTES))[:MAX_WORDS])
-    names = {ENCODINGS[name].codec: name for name in LEGACY_ENCODINGS}
+    names = {ENCODINGS[name].codec: name for name in LEGACY_ENCODINGS if name != NEVER_PROPOSED}
     codecs = [*names]
     matches = from_bytes(words, cp_isolation=codecs) if words else ()
     ranks = sorted(

@@ -26,7 +26,7 @@ SURE_YEAR = re.compile(r"\[?(?:c(?:op)?\.?|p\.?|©|℗|copyright)? ?(?P<year>[0-
 SURE_SEPARATORS = ("|", ";")
 VALUE_SEPARATORS = (*SURE_SEPARATORS, "--", ",")
 # As Python writes a list of texts, and what separates them.
-LIST_TEXT, LIST_SEPARATOR = re.compile(r"\[(['\"]).*\1\]", re.DOTALL), re.compile(r"['\"], ?['\"]")
+LIST_TEXT, LIST_SEPARATOR = re.compile(r"\[['\"].*['\"]\]", re.DOTALL), re.compile(r"['\"], ?['\"]")
 # Longer texts are shortened when invalid records are shown.
 MAX_SHOWN_TEXT = 200
 # At most so many names of what is left out are listed, and so many characters of each.

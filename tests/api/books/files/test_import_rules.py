@@ -113,6 +113,7 @@ def test_an_encoding_is_proposed_by_the_words_that_a_file_would_have(
         "windows-1250": "Příliš žluťoučký kůň",
         "windows-1251": "Море и берега",
         "windows-1254": "İstanbul ışığı çağ",
+        "koi8-r": "Берега и море большой реки",
         "gb18030": "海与港口的故事",
         "shift_jis": "海の箱カタカナ",
         "big5": "海與港口",

@@ -9,6 +9,7 @@ from openpyxl import Workbook
 from books.files.columns.tables import guess_mapping
 from books.files.formats.records import Record, Table
 from books.files.formats.registry import FORMATS
+from books.files.formats.workbooks import iter_notes
 from books.files.parsing import ImportRules, ParsedRecord, parse_records
 from tests.support.program_files import write_workbook
 
@@ -73,6 +74,10 @@ def test_hidden_rows_and_columns_are_read_and_said() -> None:
         (sheet.row_dimensions[2] if hidden == "row" else sheet.column_dimensions["B"]).hidden = True
         table, records = read_workbook(workbook)
         assert ([*table.notes], len(records)) == ([note], 1)
+    # The reader of old workbooks does not tell.
+    assert [*iter_notes(BytesIO(), "XLS")] == [
+        "Rows and columns that are hidden in an XLS file are read as the others."
+    ]
 
 
 def test_what_a_spreadsheet_made_of_a_text_is_doubtful() -> None:
