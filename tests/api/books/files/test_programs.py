@@ -403,15 +403,6 @@ def test_the_command_says_what_no_record_shows_and_adds_no_part_of_a_book(
     )
 
 
-def test_what_a_program_says_is_no_book_is_none() -> None:
-    header, row, *_others = program_files.ZOTERO.splitlines(keepends=True)
-    rows = [row.replace('"book"', f'"{kind}"') for kind in ("bookSection", "videoRecording", "book")]
-    [part, film, book] = parse_file("csv", "".join([header, *rows]).encode())
-    assert (part.problem, part.values) == ("record: It is a part of a book, not a book.", {})
-    assert film.warnings == ("record: Its kind is “videoRecording”, which may be no book.",)
-    assert (book.problem, book.warnings) == ("", ())
-
-
 def test_digits_of_other_scripts_are_explained() -> None:
     for year in ("１９９９", "١٩٩٩"):
         [record] = parse_file("csv", f"title,year\nT,{year}\n".encode())

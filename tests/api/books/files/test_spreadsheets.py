@@ -56,6 +56,8 @@ def test_sheets_are_read_by_the_names_of_their_columns_or_named() -> None:
     workbook["Old"].sheet_state, workbook["Very old"].sheet_state = "hidden", "veryHidden"
     table, records = read_workbook(workbook)
     assert [[record.values[name] for name in NAMES] for record in records] == [[*map(str, QUAY)]] * 5
+    # Rows are numbered through all sheets that are read.
+    assert [record.line for record in records] == [2, 4, 6, 8, 9]
     assert table.left_out == {
         "column “notes” of the sheet “More”": 2,
         "sheet “Twice” with other columns": 2,

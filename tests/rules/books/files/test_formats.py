@@ -136,12 +136,6 @@ def test_numbers_of_a_workbook_are_marked() -> None:
     assert isinstance(first.values["isbn"], NumberText)
 
 
-def test_further_sheets_with_the_same_columns_are_read() -> None:
-    data = write_workbook(["isbn"], ["1"], [None], second=[["isbn"], ["2", "beside the table"]])
-    assert [(record.line, record.values["isbn"]) for record in read_records("xlsx", data)] == [(2, "1"), (4, "2")]
-    assert len(read_records("xlsx", write_workbook(["isbn"], ["1"], second=[["note"], ["2"]]))) == 1
-
-
 def test_a_sheet_goes_on_with_another(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(xlsx_files, "BOOKS_PER_SHEET", 2)
     data = write_books("xlsx", [build_exported_book(id=number) for number in range(1, 6)])

@@ -47,7 +47,7 @@ def test_what_is_no_book_is_said_by_its_kind(said: str, kind: str) -> None:
 
 MEDIA: dict[str, dict[str, str]] = {
     "Material Type": {"Book": "", "DVD": "DVD", "Music recording": "Music recording", "Kit": "Kit", " ": ""},
-    "itemtype": {"BK": "", "VM": "VM", "2WEEK": "2WEEK"},
+    "itemtype": {"BK": "", "VM": "VM", "2WEEK": "2WEEK", "videoRecording": "videoRecording"},
     "Binding": {"Kindle Edition": "", "Blu-ray": "Blu-ray", "23 cm": "", "8°": ""},
     "Medienart": {"Buch": "", "Hörbuch": "Hörbuch"},
 }
