@@ -3,7 +3,7 @@
 import json
 import time
 from argparse import ArgumentParser
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from hashlib import blake2b
@@ -154,41 +154,36 @@ def lock_tables(database: BaseDatabaseWrapper, locked: Sequence[Model]) -> None:
     """Others read, and wait if they write. A transaction of SQLite does the same by itself."""
     if database.vendor == "postgresql":
         with database.cursor() as cursor:
-            cursor.execute(f"LOCK TABLE {', '.join(quote(model._meta.db_table) for model in locked)} IN EXCLUSIVE MODE")
+            tables = ", ".join(f'"{model._meta.db_table}"' for model in locked)
+            cursor.execute(f"LOCK TABLE {tables} IN EXCLUSIVE MODE")
 
 
 def copy_and_compare(counts: dict[Model, int]) -> Iterator[Rows]:
     """Yields rows that were copied, and later those that were read again. Raises CommandError if they differ."""
     for model, count in counts.items():
-        copied, found = Summary(model), Summary(model)
-        write = prepare_writing(model)
-        for rows in iter_batches(model, SOURCE):
-            write(rows)
-            copied.add(rows)
-            yield rows
-        for rows in iter_batches(model, DEFAULT_DB_ALIAS):
-            found.add(rows)
-            yield rows
-        if (found.count, found.digest) != (count, copied.digest):
+        _, copied = yield from sum_rows(model, map(prepare_writing(model), iter_batches(model, SOURCE)))
+        found = yield from sum_rows(model, iter_batches(model, DEFAULT_DB_ALIAS))
+        if found != (count, copied):
             raise CommandError(f"Nothing was copied: {model._meta.db_table} differs from its source.")
 
 
-class Summary:
-    """The number of rows, and a checksum that needs no order: the databases sort texts in different ways."""
-
-    def __init__(self, model: Model) -> None:
-        self.count = self.digest = 0
-        fields = enumerate(model._meta.local_concrete_fields)
-        # Their values are equal and have different forms.
-        self.places = [place for place, field in fields if isinstance(field, models.JSONField | models.BinaryField)]
-
-    def add(self, rows: Rows) -> None:
-        self.count += len(rows)
+def sum_rows(model: Model, batches: Iterable[Rows]) -> Generator[Rows, None, tuple[int, int]]:
+    """Yields the batches. Returns the number of rows, and a checksum that needs no order: the databases sort texts in
+    different ways.
+    """
+    fields = enumerate(model._meta.local_concrete_fields)
+    # Their values are equal and have different forms.
+    places = [place for place, field in fields if isinstance(field, models.JSONField | models.BinaryField)]
+    count = checksum = 0
+    for rows in batches:
+        count += len(rows)
         for row in rows:
             values = list(row)
-            for place in self.places:
+            for place in places:
                 values[place] = normalize(values[place])
-            self.digest += int.from_bytes(blake2b(repr(values).encode(), digest_size=16).digest())
+            checksum += int.from_bytes(blake2b(repr(values).encode(), digest_size=16).digest())
+        yield rows
+    return count, checksum
 
 
 def normalize(value: Any) -> Any:
@@ -206,30 +201,28 @@ def iter_batches(model: Model, using: str) -> Iterator[Rows]:
         rows = ordered.filter(pk__gt=batch[-1][key])[:BATCH_SIZE]
 
 
-def prepare_writing(model: Model) -> Callable[[Rows], None]:
-    """Deletes what `migrate` and triggers wrote. Returns the function that writes rows as they are."""
+def prepare_writing(model: Model) -> Callable[[Rows], Rows]:
+    """Deletes what `migrate` and triggers wrote. Returns the function that writes rows as they are and returns them."""
     fields = model._meta.local_concrete_fields
     # Not `connection`, which looks itself up for each value.
     prepare = [partial(field.get_db_prep_save, connection=connections[DEFAULT_DB_ALIAS]) for field in fields]
-    table, names = quote(model._meta.db_table), ", ".join(quote(str(field.column)) for field in fields)
+    table, columns = f'"{model._meta.db_table}"', ", ".join(f'"{field.column}"' for field in fields)
     with connection.cursor() as cursor:
         cursor.execute(f"DELETE FROM {table}")
 
-    def adapt(row: tuple[Any, ...]) -> list[Any]:
-        return [to_column(value) for to_column, value in zip(prepare, row, strict=True)]
-
-    def copy(rows: Rows) -> None:
-        statement = f"COPY {table} ({names}) FROM STDIN"
-        with connection.cursor() as cursor, connection.wrap_database_errors, cursor.copy(statement) as writer:
-            for row in rows:
-                writer.write_row(adapt(row))
-
-    def insert(rows: Rows) -> None:
-        statement = f"INSERT INTO {table} ({names}) VALUES ({', '.join(['%s'] * len(fields))})"
+    def write(rows: Rows) -> Rows:
+        adapted = [[to_column(value) for to_column, value in zip(prepare, row, strict=True)] for row in rows]
         with connection.cursor() as cursor:
-            cursor.executemany(statement, [adapt(row) for row in rows])
+            if connection.vendor == "sqlite":
+                places = ", ".join(["%s"] * len(fields))
+                cursor.executemany(f"INSERT INTO {table} ({columns}) VALUES ({places})", adapted)
+            else:
+                with connection.wrap_database_errors, cursor.copy(f"COPY {table} ({columns}) FROM STDIN") as writer:
+                    for row in adapted:
+                        writer.write_row(row)
+        return rows
 
-    return copy if connection.vendor == "postgresql" else insert
+    return write
 
 
 def copy_last_id(model: Model, source: BaseDatabaseWrapper) -> None:
@@ -242,7 +235,3 @@ def copy_last_id(model: Model, source: BaseDatabaseWrapper) -> None:
         if last_id:
             for statement in WRITE_LAST_ID_SQL[connection.vendor]:
                 writer.execute(statement.format(**names, id=last_id))
-
-
-def quote(name: str) -> str:
-    return str(connection.ops.quote_name(name))
