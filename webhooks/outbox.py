@@ -11,9 +11,9 @@ from uuid import UUID, uuid4
 
 import msgspec
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import DEFAULT_DB_ALIAS, connection, connections, transaction
 
-from library_site.db.sql import execute, fetch_all, id_list
+from library_site.db.sql import build_source, execute, fetch_all, get_column_types, id_list
 from library_site.monitoring.tracing import get_traceparent
 from webhooks.models import Delivery, Endpoint, Event
 from webhooks.registry import PING_KIND
@@ -24,9 +24,7 @@ NOTIFY_INTERVAL = 0.1
 NOTIFY_CHANNEL = "webhooks"
 EVENT_COLUMNS = ("uuid", "kind", "subject", "body", "created_at", "traceparent")
 EVENT_FIELDS: list[Any] = [Event._meta.get_field(name) for name in EVENT_COLUMNS]
-EVENT_PLACEHOLDERS = f"({', '.join('%s' for _ in EVENT_COLUMNS)})"
 INSERT_EVENT_SQL = f"INSERT INTO webhooks_event ({', '.join(EVENT_COLUMNS)})"
-INSERT_EVENTS_SQL = f"{INSERT_EVENT_SQL} VALUES {{}} RETURNING id"
 STORED_EVENTS_SQL = "SELECT id FROM webhooks_event WHERE id IN ({})"
 INSERT_DELIVERIES_SQL = (
     "INSERT INTO webhooks_delivery (event_id, endpoint_id)"
@@ -125,20 +123,21 @@ def insert_events(kind: str, events: Sequence[StoredEvent]) -> int:
 
     Returns the number of deliveries.
     """
-    placeholders = ", ".join([EVENT_PLACEHOLDERS] * len(events))
-    values = [value for event in events for value in column_values(event)]
+    # Not `connection`, which looks itself up for each value.
+    database = connections[DEFAULT_DB_ALIAS]
+    rows = [
+        [field.get_db_prep_save(value, database) for field, value in zip(EVENT_FIELDS, event, strict=True)]
+        for event in events
+    ]
+    source, values = build_source(get_column_types(Event, EVENT_COLUMNS), rows)
     subscribers, parameters = subscribers_sql(kind)
-    insert_events_sql = INSERT_EVENTS_SQL.format(placeholders)
+    insert_events_sql = f"{INSERT_EVENT_SQL} {source} RETURNING id"
     if connection.vendor == "postgresql":
         deliveries = INSERT_DELIVERIES_SQL.format("event", subscribers)
         return execute(f"WITH event AS ({insert_events_sql}) {deliveries}", [*values, *parameters])
     ids = id_list(pk for (pk,) in fetch_all(insert_events_sql, values))
     stored_events = f"({STORED_EVENTS_SQL.format(ids)}) AS event"
     return execute(INSERT_DELIVERIES_SQL.format(stored_events, subscribers), parameters)
-
-
-def column_values(event: StoredEvent) -> list[Any]:
-    return [field.get_db_prep_save(value, connection) for field, value in zip(EVENT_FIELDS, event, strict=True)]
 
 
 @cache

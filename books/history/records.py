@@ -13,10 +13,10 @@ from books.fields import to_naive_utc
 from books.history.actors import ActorRef
 from books.models import Change
 from library_site.api.responses import encode_json
-from library_site.db.sql import execute
+from library_site.db.sql import build_source, execute, get_column_types
 
-INSERT_RECORD_SQL = "INSERT INTO books_change (book_id, version, kind, at, actor_id, operation_id, before, after)"
-PLACEHOLDERS = "(%s, %s, %s, %s, %s, %s, %s, %s)"
+RECORD_COLUMNS = ("book_id", "version", "kind", "at", "actor_id", "operation_id", "before", "after")
+INSERT_RECORD_SQL = f"INSERT INTO books_change ({', '.join(RECORD_COLUMNS)})"
 # It follows the statement `changed`, which returns the id of a book. PostgreSQL has its own type for JSON.
 HISTORY_CTE = f"history AS ({INSERT_RECORD_SQL} SELECT id, %s, %s, %s, %s, %s, %s::jsonb, %s::jsonb FROM changed)"  # noqa: S608  # our own SQL
 RECORD_BATCH = 500
@@ -75,5 +75,5 @@ def insert_records(records: Iterable[ChangeRecord], actor: ActorRef, now: dateti
     iterator = iter(records)
     while batch := list(islice(iterator, RECORD_BATCH)):
         rows = [(*record[:3], at, actor.id, actor.operation_id, *record[3:]) for record in batch]
-        values = [value for row in rows for value in row]
-        execute(f"{INSERT_RECORD_SQL} VALUES {', '.join([PLACEHOLDERS] * len(rows))}", values)
+        source, parameters = build_source(get_column_types(Change, RECORD_COLUMNS), rows)
+        execute(f"{INSERT_RECORD_SQL} {source}", parameters)

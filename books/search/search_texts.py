@@ -7,7 +7,7 @@ from django.db import DEFAULT_DB_ALIAS, connection, connections, transaction
 
 from books.book_values import BookValues
 from books.loose_folding import fold_loosely
-from library_site.db.sql import execute, fetch_all
+from library_site.db.sql import build_source, execute, fetch_all
 
 # Matches texts that can differ when they are folded loosely.
 NOT_PLAIN = re.compile("[^ -~]|`|  ")
@@ -17,6 +17,7 @@ INSERT_SQL = """
     ON CONFLICT (book_id) DO UPDATE SET title = excluded.title, author = excluded.author, genre = excluded.genre,
         strict = excluded.strict, is_folded = excluded.is_folded
 """
+TYPES = {"book_id": "bigint", **dict.fromkeys(("title", "author", "genre", "strict"), "text"), "is_folded": "boolean"}
 # It follows the statement `changed`, which returns the id of a book.
 SEARCH_TEXT_CTE = f"search_text AS ({INSERT_SQL.format('SELECT id, %s, %s, %s, %s, true FROM changed')})"
 BATCH = 1_000
@@ -47,10 +48,10 @@ def build_search_text(book: BookValues) -> list[str]:
 
 def insert_search_texts(books: Mapping[int, BookValues]) -> None:
     """Enters the texts of books that are written, by id, except those that the trigger has entered."""
-    rows = [(pk, *texts) for pk, book in books.items() if (texts := build_search_text(book))]
+    rows = [(pk, *texts, True) for pk, book in books.items() if (texts := build_search_text(book))]
     if rows:
-        values = ", ".join(["(%s, %s, %s, %s, %s, true)"] * len(rows))
-        execute(INSERT_SQL.format(f"VALUES {values}"), [value for row in rows for value in row])
+        source, parameters = build_source(TYPES, rows)
+        execute(INSERT_SQL.format(source), parameters)
 
 
 def fold_texts(folded: Sequence[str]) -> list[str]:

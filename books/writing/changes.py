@@ -215,15 +215,13 @@ def create_books(
         return set()
     new_books = [make_row(row, now) for row in rows]
     with translate_db_errors():
-        isbns = insert_rows(new_books, INSERT_COLUMNS, "isbn")
-    needs_books = actor or announce or signals.has_save_receivers()
-    books = read_rows(Book.objects.filter(isbn__in=isbns).order_by("pk")) if needs_books else []
+        books = insert_rows(new_books, INSERT_COLUMNS)
     if actor:
         insert_records(map(record_creation, books), actor, now)
     if announce:
         publish(map(events.created_event, books), now)
     signals.send_created(books)
-    return isbns
+    return {book.isbn for book in books}
 
 
 def read_rows(books: QuerySet[Book]) -> list[BookValues]:
@@ -330,8 +328,7 @@ def insert_books(
 ) -> list[BookValues]:
     """Inserts books with their ids, except those whose id or isbn is in use, and returns them."""
     with translate_db_errors():
-        ids = insert_rows(books, BookValues._fields, "id")
-        inserted_books = [book for book in books if book.id in ids]
+        inserted_books = insert_rows(books, BookValues._fields)
         insert_records(map(record, inserted_books), actor, now)
     if announce:
         publish(map(events.created_event, inserted_books), now)

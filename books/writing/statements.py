@@ -26,7 +26,7 @@ from books.search.search_texts import SEARCH_TEXT_CTE, build_search_text, insert
 from books.writing import events
 from books.writing.events import BOOK_CREATED, BOOK_UPDATED
 from library_site.db.integers import BIGINT_MAX
-from library_site.db.sql import PreparedStatement, Row, execute, fetch_all
+from library_site.db.sql import PreparedStatement, Row, build_source, execute, fetch_all, get_column_types
 from webhooks.event_statements import (
     BODY_SQL,
     BODY_WITH_ID_SQL,
@@ -48,8 +48,7 @@ INSERT_BOOK_SQL = (
 FIND_STATEMENT = PreparedStatement("SELECT {} FROM books_book WHERE id = %s".format(", ".join(BookValues._fields)))
 UPDATE_SQL = "UPDATE books_book SET {} WHERE id = %s AND version = %s RETURNING id"
 UPDATE_MANY_SQL = (
-    "UPDATE books_book AS book SET {} FROM unnest({}) AS new ({})"
-    " WHERE book.id = new.id AND book.version = new.version - 1"
+    "UPDATE books_book AS book SET {} FROM ({}) AS new WHERE book.id = new.id AND book.version = new.version - 1"
 )
 
 
@@ -57,11 +56,6 @@ UPDATE_MANY_SQL = (
 def can_combine_statements() -> bool:
     """Whether one statement writes a book, its history and its event, so that no transaction is needed."""
     return connection.vendor == "postgresql"
-
-
-def get_column_type(name: str) -> str:
-    """Returns the type of a column on PostgreSQL without its length, because a cast with a length cuts longer texts."""
-    return str(FIELDS[name].db_type(connection)).partition("(")[0]
 
 
 def select_book(pk: int) -> BookValues | None:
@@ -135,47 +129,28 @@ def update_row(
 
 
 def update_rows(books: Sequence[BookValues], columns: Sequence[str]) -> int:
-    """Updates these columns of locked books, `version` among them, on PostgreSQL with one statement.
-
-    Returns the number of books that were at the version before.
-    """
+    """Updates these columns of locked books, `version` among them. Returns the number that had the version before."""
     rows = [adapt_values([*columns, "id"], book) for book in books]
-    if can_combine_statements():
-        names = [*columns, "id"]
-        arrays = [f"%s::{get_column_type(name)}[]" for name in names]
-        assignments = ", ".join(f"{name} = new.{name}" for name in columns)
-        sql = UPDATE_MANY_SQL.format(assignments, ", ".join(arrays), ", ".join(names))
-        count = execute(sql, [list(values) for values in zip(*rows, strict=True)])
-    else:
-        count = update_each(rows, books, columns)
+    source, parameters = build_source(get_column_types(Book, [*columns, "id"]), rows)
+    assignments = ", ".join(f"{name} = new.{name}" for name in columns)
+    count = execute(UPDATE_MANY_SQL.format(assignments, source), parameters)
     insert_search_texts({book.id: book for book in books} if has_texts(columns) else {})
     return count
 
 
-def update_each(rows: Sequence[Sequence[Any]], books: Sequence[BookValues], columns: Sequence[str]) -> int:
-    assignments = ", ".join(f"{name} = %s" for name in columns)
-    previous_versions = [book.version - 1 for book in books]
-    with connection.cursor() as cursor:
-        cursor.executemany(
-            f"UPDATE books_book SET {assignments} WHERE id = %s AND version = %s",
-            [[*row, version] for row, version in zip(rows, previous_versions, strict=True)],
-        )
-        return int(cursor.rowcount)
-
-
-def insert_rows(books: Sequence[BookValues], columns: Sequence[str], key: str) -> set[Any]:
-    """Inserts these columns of books, except of those whose id or isbn is in use. Returns their values of `key`."""
-    keys: set[Any] = set()
+def insert_rows(books: Sequence[BookValues], columns: Sequence[str]) -> list[BookValues]:
+    """Inserts these columns of books, except of those whose id or isbn is in use. Returns the books with their ids."""
+    inserted_books: list[BookValues] = []
+    types = get_column_types(Book, columns)
     for start in range(0, len(books), MAX_INSERTED_ROWS):
         batch = books[start : start + MAX_INSERTED_ROWS]
-        rows = ", ".join([f"({', '.join('%s' for _ in columns)})"] * len(batch))
-        values = [value for book in batch for value in adapt_values(columns, book)]
-        sql = f"INSERT INTO books_book ({', '.join(columns)}) VALUES {rows} ON CONFLICT DO NOTHING RETURNING isbn, id"
-        ids: dict[str, int] = dict(fetch_all(sql, values))
+        source, parameters = build_source(types, [adapt_values(columns, book) for book in batch])
+        sql = f"INSERT INTO books_book ({', '.join(columns)}) {source} ON CONFLICT DO NOTHING RETURNING isbn, id"
+        ids: dict[str, int] = dict(fetch_all(sql, parameters))
         inserted = [book for book in batch if book.isbn in ids and book.id in (0, ids[book.isbn])]
-        insert_search_texts({ids[book.isbn]: book for book in inserted})
-        keys |= set(ids) if key == "isbn" else set(ids.values())
-    return keys
+        inserted_books += [book._replace(id=ids[book.isbn]) for book in inserted]
+    insert_search_texts({book.id: book for book in inserted_books})
+    return inserted_books
 
 
 def has_texts(columns: Sequence[str]) -> bool:

@@ -1,7 +1,7 @@
 """Runs our own SQL statements, for cases in which Django builds a statement slower than the database executes it."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache, partial
 from hashlib import blake2b
@@ -9,10 +9,11 @@ from itertools import count
 from threading import local
 from typing import Any
 
+import msgspec
 import psycopg
 from django.db import DEFAULT_DB_ALIAS, connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import Expression, QuerySet
+from django.db.models import Expression, Model, QuerySet
 from psycopg import errors, generators, pq
 from psycopg.adapt import Transformer
 
@@ -103,6 +104,37 @@ def fetch_all(statement: str, parameters: Sequence[Any] = ()) -> list[Row]:
         cursor.execute(statement, parameters)
         rows: list[Row] = cursor.fetchall()
         return rows
+
+
+def get_column_types(model: type[Model], names: Iterable[str]) -> dict[str, str]:
+    """Returns columns with their types, without a length: a cast with a length cuts longer texts."""
+    fields: list[Any] = [model._meta.get_field(name) for name in names]
+    return {field.column: str(field.db_type(connection)).partition("(")[0] for field in fields}
+
+
+def build_source(types: Mapping[str, str], rows: Sequence[Sequence[Any]]) -> tuple[str, list[Any]]:
+    """Returns a SELECT of rows with these columns, and its parameters.
+
+    PostgreSQL gets one parameter: thousands take Python six times as long.
+    """
+    if connection.vendor == "sqlite":
+        columns = ", ".join(f"column{number} AS {name}" for number, name in enumerate(types, 1))
+        places = ", ".join([f"({', '.join(['%s'] * len(types))})"] * len(rows))
+        # An ON CONFLICT after it needs the condition (SQLite, UPSERT, 2.2).
+        return f"SELECT {columns} FROM (VALUES {places}) WHERE true", [value for row in rows for value in row]  # noqa: S608
+    objects = [dict(zip(types, row, strict=True)) for row in rows]
+    for name in [name for name, type in types.items() if type == "jsonb"]:
+        for values in objects:
+            # It is JSON already.
+            values[name] = values[name] and msgspec.Raw(values[name].encode())
+    typed = ", ".join(f"{name} {type}" for name, type in types.items())
+    sql = f"SELECT {', '.join(types)} FROM json_to_recordset(%s::json) AS source ({typed})"  # noqa: S608  # our own
+    return sql, [msgspec.json.encode(objects, enc_hook=adapt_wrapped).decode()]
+
+
+def adapt_wrapped(value: Any) -> Any:
+    """Returns for JSON what Django has wrapped for psycopg: bytes and integers."""
+    return f"\\x{value.obj.hex()}" if isinstance(value, psycopg.Binary) else int(value)
 
 
 def execute(statement: str, parameters: Sequence[Any] = ()) -> int:
