@@ -1,4 +1,4 @@
-"""Many clients of both versions at once, against the served library: nothing is lost, nothing is half done."""
+"""Many clients of both versions and many librarians at once, against the served library: nothing is half done."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,8 @@ from django.utils import timezone
 
 from books.models import Book, Change
 from books.writing import changes
-from tests.support.books import ACTOR, build_book
+from tests.support.books import ACTOR, build_book, build_isbn
+from tests.support.books_admin import ADD, LIST, submit_concurrently
 from tests.support.concurrency import count_statuses, run_concurrently, start_concurrently
 from tests.support.event_replay import replay_events
 from tests.support.pages import parse_error
@@ -365,3 +366,21 @@ def test_a_deletion_among_changes_is_the_last_event(service: Service, client: ht
     assert added in ({409: 4}, {201: 1, 409: 3})
     assert replay_events(service, pk).kinds == ["book.created", *["book.updated"] * changed[200], "book.deleted"]
     assert service.fetch_all(f"SELECT count(*) FROM books_book WHERE isbn = '{isbn}'") == [(added[201],)]  # noqa: S608  # our own isbn
+
+
+# Forms of librarians
+
+
+def test_only_one_of_many_librarians_adds_the_same_isbn(service: Service) -> None:
+    form = {**build_book(isbn=build_isbn(1_000_000), title="Raced"), "available": "on"}
+    responses = submit_concurrently(service, ADD, [form] * 6)
+    assert {response.status_code for response in responses} == {200}
+    assert sum("was added successfully" in response.text for response in responses) == 1
+
+
+def test_only_one_of_many_librarians_saves_without_a_question(service: Service) -> None:
+    [(pk,)] = service.fetch_all("SELECT max(id) FROM books_book")
+    forms = [{"title": f"Title {number}"} for number in range(6)]
+    responses = submit_concurrently(service, f"{LIST}{pk}/change/", forms)
+    assert sum("Saved." in response.text for response in responses) == 1
+    assert sum("Nothing is saved yet" in response.text for response in responses) == 5
