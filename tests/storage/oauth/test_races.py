@@ -1,14 +1,20 @@
-"""Two transactions at the same time make keys, end access and change rights."""
+"""Two transactions at the same time make keys, end access, change rights, and forget a person."""
+
+from functools import partial
 
 import pytest
 from django.contrib.auth.models import Group, Permission, User
+from django.core.management import CommandError, call_command
 from django.db import transaction
 from django.utils import timezone
 
+from books.history.actors import get_or_create_actor
+from books.models import Actor
 from oauth import api_keys
 from oauth.api_keys import MAX_KEYS_PER_USER, TooManyKeys
 from oauth.credentials import Credential, InvalidCredential
 from oauth.models import APIKey, ChangedRights
+from tests.support.admin_pages import dump_database
 from tests.support.concurrency import start_concurrently
 from tests.support.creators import KINDS, CreatorCase, create_creator
 from tests.support.oauth_flows import create_reader
@@ -99,3 +105,41 @@ def test_a_key_that_is_made_while_a_right_is_lost_has_not_that_right(owner: User
         )
     _, text = second.result()
     assert api_keys.find_key(text, timezone.now()).scopes == READ
+
+
+# People who are forgotten
+
+
+NAME = "ada-of-the-desk"
+
+
+def forget(name: str = NAME) -> None:
+    call_command("forget_user", name, yes=True)
+
+
+def test_a_first_change_at_the_same_time_brings_no_name_back() -> None:
+    user = User.objects.create_user(NAME)
+    with transaction.atomic():
+        get_or_create_actor(Actor.Channel.ADMIN, user_id=user.pk)
+        end = start_concurrently(forget)
+    end.result()
+    assert NAME not in dump_database()
+
+
+def test_a_change_of_a_person_who_is_being_forgotten_is_nobodys() -> None:
+    user = User.objects.create_user(NAME)
+    with transaction.atomic():
+        forget()
+        actor = start_concurrently(partial(get_or_create_actor, Actor.Channel.ADMIN, user_id=user.pk))
+    pk = actor.result().id
+    assert Actor.objects.values_list("pk", "identity", "user_id").get() == (pk, "admin - - - -", None)
+
+
+def test_of_two_superusers_one_stays() -> None:
+    for name in ("root", "second"):
+        User.objects.create_superuser(name)
+    with transaction.atomic():
+        forget("root")
+        second = start_concurrently(partial(forget, "second"))
+    with pytest.raises(CommandError, match="second is the last superuser"):
+        second.result()

@@ -1,16 +1,19 @@
-"""What metrics say of deliveries is what the tables have."""
+"""What metrics say of deliveries is what the tables have. Lists find the few that wait or are dead by an index."""
 
 from datetime import timedelta
 from random import random
 
 import pytest
+from django.db import connection
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
 from tests.support.endpoints import claim_deliveries, create_endpoint, create_owner, publish_event
+from tests.support.sources import create_source
 from webhooks.delivery.attempts import AttemptResult, record_results
 from webhooks.metrics import MAX_NAMED_ENDPOINTS, read_deliveries
-from webhooks.models import Attempt, Delivery, DeliveryCount, Event
+from webhooks.models import Attempt, Delivery, DeliveryCount, Event, Received
 
 pytestmark = pytest.mark.usefixtures("db")
 
@@ -82,3 +85,35 @@ def test_counts_stay_when_deliveries_are_deleted() -> None:
     DeliveryCount.objects.bulk_create([DeliveryCount(shard=shard, sent=5, failed=2, dead=1) for shard in (14, 15)])
     Event.objects.all().delete()
     assert read_samples()["total", "sent"] == 10
+
+
+# Lists
+
+
+ROWS = 1_000
+
+
+def fill_lists() -> dict[str, QuerySet[Delivery] | QuerySet[Received]]:
+    """Adds finished rows. Returns the newest rows by the names of the models."""
+    endpoint, source = create_endpoint(), create_source()
+    publish_event()
+    event = Event.objects.get()
+    finished = {"next_at": None, "attempted": 1}
+    Delivery.objects.bulk_create(
+        Delivery(event=event, endpoint=endpoint, replay=number, state="delivered", **finished)
+        for number in range(1, ROWS)
+    )
+    Received.objects.bulk_create(
+        Received(source=source, event_id=str(number), kind="shelf.moved", body=b"{}", state="done", **finished)
+        for number in range(ROWS)
+    )
+    if connection.vendor == "postgresql":
+        connection.cursor().execute("ANALYZE webhooks_delivery, webhooks_received")
+    return {"delivery": Delivery.objects.order_by("-pk"), "received": Received.objects.order_by("-pk")}
+
+
+def test_rows_that_wait_or_are_dead_are_found_by_an_index() -> None:
+    for name, rows in fill_lists().items():
+        for state in ("waiting", "dead"):
+            index = f"{name}_is_{state}"
+            assert index in rows.filter(state=state)[:50].explain(), index

@@ -1,4 +1,4 @@
-"""`migrate` on PostgreSQL lets requests pass, and runs once at a time."""
+"""`migrate` on PostgreSQL lets requests pass and runs once at a time; of many first starts one creates the keys."""
 
 import os
 import subprocess
@@ -7,13 +7,15 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import psycopg
 import pytest
 from django.db import connection
 
 from library_site.management.commands.migrate import ADVISORY_LOCK
-from tests.support.server import copy_seeded_database, run_command
+from tests.support.forked_commands import run_forked
+from tests.support.server import build_database_url, copy_seeded_database, create_database, drop_database, run_command
 from tests.support.sql import fetch_all
 from tests.support.waiting import wait_until
 
@@ -63,3 +65,27 @@ def test_migrations_run_one_after_the_other(database_url: str) -> None:
             output, _ = migration.communicate(timeout=30)
     assert first_line == "Another migrate changes this database. Waiting for it.\n"
     assert "Unapplying sessions.0001_initial... OK" in output
+
+
+# First starts
+
+
+@pytest.mark.django_db
+def test_one_creates_the_keys_and_the_others_ask_for_them(tmp_path: Path) -> None:
+    name = create_database("CREATE DATABASE {}")
+    folders = [tmp_path / "one", tmp_path / "other"]
+
+    def deploy(folder: Path) -> "CompletedProcess[str]":
+        environment = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+        environment |= {"DATA_DIR": str(folder), "DATABASE_URL": build_database_url(name), "SET_UP": "true"}
+        return run_forked(environment, "deploy", "--skip-checks")
+
+    try:
+        with ThreadPoolExecutor(2) as pool:
+            starts = list(pool.map(deploy, folders))
+    finally:
+        drop_database(name)
+    errors = "".join(start.stderr for start in starts)
+    assert sorted(start.returncode for start in starts) == [0, 1], errors
+    assert "The library has a database already, and no keys in" in errors
+    assert sorted((folder / "jwks.json").exists() for folder in folders) == [False, True]
