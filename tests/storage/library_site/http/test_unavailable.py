@@ -1,7 +1,6 @@
 """A lock does not stop the library, and its processes have limits and names in PostgreSQL."""
 
 import os
-import signal
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -13,10 +12,8 @@ import pytest
 from django.db import connection
 
 from tests.support.books import build_book
-from tests.support.forked_commands import ForkedProcess
 from tests.support.server import Service, serve_library
 from tests.support.settings import read_settings
-from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite has no locks on tables")
 
@@ -62,22 +59,14 @@ def test_a_locked_table_does_not_stop_the_library(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("db")
-def test_only_requests_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_requests_have_a_limit_and_each_process_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     for process, limits in (("web", ["2s", "5s"]), ("worker", ["0", "0"]), ("command", ["0", "0"])):
         settings = read_settings({"DATABASE_URL": os.environ["DATABASE_URL"], "LIBRARY_PROCESS": process})
         monkeypatch.setitem(connection.settings_dict, "OPTIONS", settings["DATABASES"]["default"]["OPTIONS"])
         shown = []
         with closing(connection.copy()) as database, database.cursor() as cursor:
-            for name in ("lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout"):
+            limit_names = ("lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout")
+            for name in (*limit_names, "application_name"):
                 cursor.execute(f"SHOW {name}")
                 shown += cursor.fetchone()
-        assert shown == [*limits, "1min"], process
-
-
-def test_a_worker_is_named_in_the_database(service: Service, tmp_path: Path) -> None:
-    with (tmp_path / "log").open("w") as log:
-        environment = os.environ | {"DATABASE_URL": service.database_url}
-        worker = ForkedProcess(environment, "deliver_webhooks", output=log.fileno(), errors=log.fileno())
-    wait_until(lambda: bool(list_connections(service, "worker")))
-    worker.send_signal(signal.SIGTERM)
-    worker.wait(30)
+        assert shown == [*limits, "1min", f"library-{process}"], process
