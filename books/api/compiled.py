@@ -226,8 +226,15 @@ def is_plan_kept(books: QuerySet[Book], representation: BookEncoder) -> bool:
     """
     query, conditions = books.query, cast("list[Any]", books.query.where.children)
     has_usual_limit = not query.low_mark and not KEPT_LIMITS.isdisjoint({query.high_mark, (query.high_mark or 0) - 1})
-    has_only_texts = all(isinstance(getattr(one, "lhs", None), TextCondition) for one in conditions)
-    return representation.is_whole and has_usual_limit and has_only_texts
+    return representation.is_whole and has_usual_limit and all(map(has_even_plan, conditions))
+
+
+def has_even_plan(condition: Any) -> bool:
+    """Whether one plan is fast for all values: of a search for texts, and of a page after an id."""
+    column = getattr(condition, "lhs", None)
+    return isinstance(column, TextCondition) or (
+        getattr(column, "target", None) is Book._meta.pk and condition.lookup_name in ("gt", "lt")
+    )
 
 
 @lru_cache(CACHED_STATEMENTS)
