@@ -47,6 +47,8 @@ PATHS = {"books": re.compile("/books"), "books/<str:book_id>": re.compile(r"/boo
 JSON_ACCEPTS = {"", "*/*", "application/json"}
 # Clients can cause many different statements. The cache keeps so many.
 CACHED_STATEMENTS = 1_000
+# PostgreSQL would plan each time for a limit or an offset that is a parameter, but not for one of a subquery.
+KEPT_OFFSET = " OFFSET (SELECT CAST(%s AS bigint))"
 # Lists of these lengths keep their plans; those with cursors read one row more.
 KEPT_LIMITS = frozenset((10, 20, 25, 50, 100, 500))
 METHODS = {"list": "GET", "retrieve": "GET", "create": "POST", "update": "PUT", "partial_update": "PATCH"}
@@ -212,9 +214,11 @@ def fetch_page(page: Any, representation: BookEncoder) -> list[Row]:
         try:
             condition, parameters = compile_condition(books)
             skip, end = books.query.low_mark, books.query.high_mark or 0
-            limit = end - skip if is_plan_kept(books, representation) else None
-            statement = build_page_statement(representation, books.query.order_by, extra, condition, limit)
-            rows = statement.fetch_all(parameters if limit else (*parameters, end - skip, skip))
+            page_sql, numbers = "LIMIT %s OFFSET %s", [end - skip, skip]
+            if is_plan_kept(books, representation):
+                page_sql, numbers = f"LIMIT {end - skip}{KEPT_OFFSET if skip else ''}", [skip] if skip else []
+            statement = build_page_statement(representation, books.query.order_by, extra, condition, page_sql)
+            rows = statement.fetch_all([*parameters, *numbers])
         except EmptyResultSet:
             rows = []
     return keyset.cut(rows) if keyset else rows
@@ -225,8 +229,9 @@ def is_plan_kept(books: QuerySet[Book], representation: BookEncoder) -> bool:
     is fast for one year is slow for another.
     """
     query, conditions = books.query, cast("list[Any]", books.query.where.children)
-    has_usual_limit = not query.low_mark and not KEPT_LIMITS.isdisjoint({query.high_mark, (query.high_mark or 0) - 1})
-    return representation.is_whole and has_usual_limit and all(map(has_even_plan, conditions))
+    limit = (query.high_mark or 0) - query.low_mark
+    is_even = all(map(has_even_plan, conditions)) and not (conditions and query.low_mark)
+    return representation.is_whole and is_even and not KEPT_LIMITS.isdisjoint({limit, limit - 1})
 
 
 def has_even_plan(condition: Any) -> bool:
@@ -243,13 +248,12 @@ def build_page_statement(
     order_by: tuple[Any, ...],
     extra: tuple[Column, ...],
     condition: str,
-    limit: int | None,
+    page_sql: str,
 ) -> PreparedStatement:
-    """With a limit, its plan is kept. For a limit that is a parameter, PostgreSQL would plan each time."""
+    """Its plan is kept if its limit is no parameter."""
     rows = Book.objects.order_by(*order_by).values_list(*representation.columns, *extra)
     select_sql, _, order_sql = rows.query.sql_with_params()[0].partition(" ORDER BY ")
-    page_sql = "LIMIT %s OFFSET %s" if limit is None else f"LIMIT {limit}"
-    return PreparedStatement(f"{select_sql}{condition} ORDER BY {order_sql} {page_sql}", reuse_plan=limit is not None)
+    return PreparedStatement(f"{select_sql}{condition} ORDER BY {order_sql} {page_sql}", "LIMIT %s" not in page_sql)
 
 
 @lru_cache(CACHED_STATEMENTS)
