@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from books.loose_folding import fold_loosely, split_words
 from books.models import Book
-from books.search.texts import find_by_index
+from books.search.texts import find_words
 
 SEARCHED_FIELDS = ("title", "author")
 WORD = re.compile(r"[^\W_]+")
@@ -68,8 +68,8 @@ def iter_half_matches(word: str, *others: str) -> Iterator[str]:
     half, end = (max(MIN_HALF, length) for length in ((len(word) + 1) // 2, len(word) // 2 - 1))
     for field in SEARCHED_FIELDS:
         for parts in ([word[:half]], [word[-half:]], [word[:end], word[-end:]]):
-            condition = find_by_index([*parts, *others], field, MAX_COMPARED)
-            yield from Book.objects.filter(condition).values_list(field, flat=True)
+            found = Book.objects.filter(find_words([*parts, *others], field))
+            yield from found.values_list(field, flat=True)[:MAX_COMPARED]
 
 
 def list_trigrams(text: str) -> set[str]:

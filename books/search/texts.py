@@ -38,7 +38,7 @@ COUNT_SQL = "SELECT count(*), json_group_array(rowid) FROM ({} LIMIT %s)"
 BY_INDEX = """
     {{0}}.id = ANY(ARRAY(
         SELECT book_id FROM books_searchtext
-        WHERE {} AND COALESCE({}, (SELECT true FROM books_book WHERE id = book_id)) LIMIT {}
+        WHERE {} AND COALESCE({}, (SELECT true FROM books_book WHERE id = book_id))
     ))
 """
 LIKE = f"{ALL_TEXTS} LIKE (SELECT %s::text)"
@@ -95,7 +95,9 @@ def find_words(words: Sequence[str], field: str = "") -> Q:
     if not words:
         return Q()
     if is_sqlite():
-        narrow, ids = narrow_by_index(LOOSE_MATCHES, *build_loose_queries(words, field))
+        # Both indexes have the columns of their tables.
+        queries = [build_query(words, column) for column in (FOLDED_COLUMNS.get(field, ""), field)]
+        narrow, ids = narrow_by_index(LOOSE_MATCHES, *queries)
         return Q(TextCondition(narrow + SQLITE_ORDER.format(build_matches(words, field)), [*ids, *words]))
     if has_trigram(words) and is_rare(words, field):
         return Q(find_by_index(words, field))
@@ -117,18 +119,12 @@ def find_strictly(text: str, field: str) -> Q:
     return Q(TextCondition(f"{narrow}{contains(f'{{0}}.{FOLDED_COLUMNS[field]}')}", [*parameters, text]))
 
 
-def find_by_index(words: Sequence[str], field: str = "", limit: int | None = None) -> TextCondition:
-    """Returns the condition of the books that an index finds for `find_words`, at most so many.
-
-    On SQLite the books have all trigrams of the words, which may be in another order.
-    """
-    if is_sqlite():
-        narrow = f"{{0}}.id IN (SELECT rowid FROM ({LOOSE_MATCHES} LIMIT {limit or -1}))"
-        return TextCondition(narrow, build_loose_queries(words, field))
+def find_by_index(words: Sequence[str], field: str = "") -> TextCondition:
+    """Returns the condition of the books that the index of PostgreSQL finds for `find_words`."""
     escape = thread_connection.database.ops.prep_for_like_query
     patterns = [f"%{escape(word)}%" for word in words if has_trigram([word])]
     likes = " AND ".join([LIKE] * len(patterns))
-    return TextCondition(BY_INDEX.format(likes, build_matches(words, field), limit or "ALL"), [*patterns, *words])
+    return TextCondition(BY_INDEX.format(likes, build_matches(words, field)), [*patterns, *words])
 
 
 @cache
@@ -191,13 +187,6 @@ def get_sample() -> Sample:
         texts[""] = "\0".join("\n".join(row[1:]) for row in rows)
         _sample = Sample(monotonic(), rows[0][0] if rows else 0, len(rows), texts)
     return _sample
-
-
-def build_loose_queries(words: Sequence[str], field: str) -> list[str]:
-    """Returns the parameters of LOOSE_MATCHES."""
-    return (
-        [build_query(words, column) for column in (FOLDED_COLUMNS[field], field)] if field else [build_query(words)] * 2
-    )
 
 
 def build_query(words: Sequence[str], column: str = "") -> str:
