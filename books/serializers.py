@@ -2,6 +2,7 @@
 version 2 and events show of it.
 """
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -24,6 +25,7 @@ class NewBookSerializer(StrictModelSerializer):
         fields: tuple[str, ...] = REQUIRED_FIELDS
         # The database constraint decides whether an isbn is free: the result of a SELECT may be out of date.
         extra_kwargs: dict[str, dict[str, Any]] = {"isbn": {"validators": []}}
+        validators: Sequence[Any] = ()
 
 
 class CleanTextField(NonBlankField):

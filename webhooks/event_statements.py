@@ -52,7 +52,7 @@ def open_savepoint() -> AbstractContextManager[None]:
 @cache
 def build_statement(ctes: str, kind: str, body: str) -> PreparedStatement:
     event = EVENT_SQL.format(body)
-    deliveries = INSERT_DELIVERIES_SQL.format("event", subscribers_sql(kind)[0])
+    deliveries = INSERT_DELIVERIES_SQL.format(subscribers_sql(kind)[0])
     return PreparedStatement(
         f"WITH {ctes}, event AS ({event}), delivery AS ({deliveries} RETURNING 1)"  # noqa: S608  # our own SQL
         " SELECT changed.id, EXISTS (SELECT FROM delivery) FROM (VALUES (0)) AS one LEFT JOIN changed ON true"

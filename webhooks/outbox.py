@@ -13,7 +13,7 @@ import msgspec
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, connection, connections, transaction
 
-from library_site.db.sql import build_source, execute, fetch_all, get_column_types, id_list
+from library_site.db.sql import build_source, execute, fetch_all, get_column_types
 from library_site.monitoring.tracing import get_traceparent
 from webhooks.models import Delivery, Endpoint, Event
 from webhooks.registry import PING_KIND
@@ -25,10 +25,10 @@ NOTIFY_CHANNEL = "webhooks"
 EVENT_COLUMNS = ("uuid", "kind", "subject", "body", "created_at", "traceparent")
 EVENT_FIELDS: list[Any] = [Event._meta.get_field(name) for name in EVENT_COLUMNS]
 INSERT_EVENT_SQL = f"INSERT INTO webhooks_event ({', '.join(EVENT_COLUMNS)})"
-STORED_EVENTS_SQL = "SELECT id FROM webhooks_event WHERE id IN ({})"
-INSERT_DELIVERIES_SQL = (
-    "INSERT INTO webhooks_delivery (event_id, endpoint_id)"
-    " SELECT event.id, subscriber.id FROM {} CROSS JOIN ({}) AS subscriber"
+INSERT_DELIVERY_SQL = "INSERT INTO webhooks_delivery (event_id, endpoint_id) {}"
+# It follows the statement `event`, which returns the ids of events.
+INSERT_DELIVERIES_SQL = INSERT_DELIVERY_SQL.format(
+    "SELECT event.id, subscriber.id FROM event CROSS JOIN ({}) AS subscriber"
 )
 encode_body = msgspec.json.Encoder().encode
 
@@ -119,7 +119,7 @@ def format_event_time(utc_time: datetime) -> str:
 
 
 def insert_events(kind: str, events: Sequence[StoredEvent]) -> int:
-    """Inserts events of one kind and their deliveries, with one or two statements for any number of endpoints.
+    """Inserts events of one kind and their deliveries, with at most three statements for any number of endpoints.
 
     Returns the number of deliveries.
     """
@@ -133,11 +133,14 @@ def insert_events(kind: str, events: Sequence[StoredEvent]) -> int:
     subscribers, parameters = subscribers_sql(kind)
     insert_events_sql = f"{INSERT_EVENT_SQL} {source} RETURNING id"
     if connection.vendor == "postgresql":
-        deliveries = INSERT_DELIVERIES_SQL.format("event", subscribers)
-        return execute(f"WITH event AS ({insert_events_sql}) {deliveries}", [*values, *parameters])
-    ids = id_list(pk for (pk,) in fetch_all(insert_events_sql, values))
-    stored_events = f"({STORED_EVENTS_SQL.format(ids)}) AS event"
-    return execute(INSERT_DELIVERIES_SQL.format(stored_events, subscribers), parameters)
+        insert_sql = INSERT_DELIVERIES_SQL.format(subscribers)
+        return execute(f"WITH event AS ({insert_events_sql}) {insert_sql}", [*values, *parameters])
+    ids, endpoints = fetch_all(insert_events_sql, values), fetch_all(subscribers, parameters)
+    deliveries = [(*event, *endpoint) for event in ids for endpoint in endpoints]
+    if deliveries:
+        with database.cursor() as cursor:
+            cursor.executemany(INSERT_DELIVERY_SQL.format("VALUES (%s, %s)"), deliveries)
+    return len(deliveries)
 
 
 @cache

@@ -59,7 +59,7 @@ def compile_routes(patterns: Sequence[URLPattern]) -> list[CompiledRoute]:
     routes = []
     for pattern in takewhile(lambda pattern: pattern.callback in shipped_views, patterns):
         callback, path = cast("Any", pattern.callback), PATHS.get(str(pattern.pattern))
-        if path and callback.cls.is_compiled and declares_shipped_parts(callback.cls):
+        if path and declares_shipped_parts(callback.cls):
             responders, actions = CompiledBooks(callback.cls).list_responders(), callback.actions
             methods = {*actions, "options", *(["head"] if "get" in actions else [])}
             allow = ", ".join(name.upper() for name in callback.cls.http_method_names if name in methods)

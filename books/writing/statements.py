@@ -4,14 +4,13 @@ transaction.
 
 from collections.abc import Sequence
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from django.db import connection
 from django.db.models.sql.compiler import SQLCompiler
 
 from books.book_values import BookValues
-from books.fields import to_naive_utc
 from books.history.actors import ActorRef
 from books.history.records import (
     HISTORY_CTE,
@@ -45,7 +44,9 @@ INSERT_BOOK_SQL = (
     f"INSERT INTO books_book ({', '.join(INSERT_COLUMNS)}) VALUES ({', '.join('%s' for _ in INSERT_COLUMNS)})"
     " ON CONFLICT (isbn) DO NOTHING RETURNING id"
 )
-FIND_STATEMENT = PreparedStatement("SELECT {} FROM books_book WHERE id = %s".format(", ".join(BookValues._fields)))
+FIND_SQL = "SELECT {} FROM books_book WHERE id = %s".format(", ".join(BookValues._fields))
+FIND_STATEMENT = PreparedStatement(FIND_SQL)
+LOCK_SQL = {"postgresql": f"{FIND_SQL} FOR UPDATE", "sqlite": FIND_SQL}
 UPDATE_SQL = "UPDATE books_book SET {} WHERE id = %s AND version = %s RETURNING id"
 UPDATE_MANY_SQL = (
     "UPDATE books_book AS book SET {} FROM ({}) AS new WHERE book.id = new.id AND book.version = new.version - 1"
@@ -68,20 +69,13 @@ def lock_row(pk: int) -> BookValues | None:
 
     Django takes as long to build this statement as SQLite takes for the whole write.
     """
-    return build_book(fetch_all(build_lock_sql(), [pk]) if abs(pk) <= BIGINT_MAX else [])
+    return build_book(fetch_all(LOCK_SQL[connection.vendor], [pk]) if abs(pk) <= BIGINT_MAX else [])
 
 
 def build_book(rows: Sequence[Row]) -> BookValues | None:
     """Returns the book of a row from the driver, with the values of the model's fields; None without a row."""
     compiler, converters = build_converters()
     return next(map(BookValues._make, compiler.apply_converters(rows, converters)), None)
-
-
-@cache
-def build_lock_sql() -> str:
-    """Returns the statement of `lock_row` with a parameter for the id. Django builds it in a transaction alone."""
-    books = Book.objects.filter(pk=0).select_for_update().values_list(*BookValues._fields)
-    return str(books.query.sql_with_params()[0])
 
 
 @cache
@@ -165,11 +159,10 @@ def record_and_publish(record: ChangeRecord, event: EventData | None, actor: Act
 
 
 def adapt_values(columns: Sequence[str], book: BookValues) -> list[Any]:
-    """Returns the values in the format of the database."""
+    """Returns the values in the format of the database: only times have one of their own."""
     values = [getattr(book, column) for column in columns]
-    if can_combine_statements():
-        return [to_naive_utc(value) if isinstance(value, datetime) else value for value in values]
-    return [FIELDS[name].get_db_prep_save(value, connection) for name, value in zip(columns, values, strict=True)]
+    adapt = partial(FIELDS["created_at"].get_db_prep_save, connection=connection)
+    return [adapt(value) if isinstance(value, datetime) else value for value in values]
 
 
 @cache

@@ -16,6 +16,7 @@ from rest_framework.validators import ProhibitSurrogateCharactersValidator
 from library_site.api.suggestions import suggest_names
 
 NO_NUL_SCHEMA = {"not": {"pattern": "\\u0000"}}
+built_fields: dict[Any, Any] = {}
 RFC3339_PATTERN = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)
 
 
@@ -150,6 +151,14 @@ class StrictModelSerializer(serializers.ModelSerializer[Any]):
         models.CharField: StringField,
         models.IntegerField: StrictIntegerField,
     }
+
+    def build_standard_field(self, field_name: str, model_field: Any) -> Any:
+        # It depends on the classes alone, and takes two thirds of the time of a validation.
+        key = type(self), field_name, model_field
+        if key not in built_fields:
+            built_fields[key] = super().build_standard_field(field_name, model_field)
+        field_class, options = built_fields[key]
+        return field_class, {**options}
 
 
 def make_optional(meta: Any) -> dict[str, dict[str, Any]]:

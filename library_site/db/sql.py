@@ -160,7 +160,8 @@ class PreparedStatement:
         database = thread_connection.database
         raw = raw_connection(database)
         if not raw:
-            return fetch_all(self.sql, [adapt_time(parameter) for parameter in parameters])
+            adapt = database.ops.adapt_datetimefield_value
+            return fetch_all(self.sql, [adapt(value) if isinstance(value, datetime) else value for value in parameters])
         cache = thread_connection.get_cache(raw)
         try:
             result = self.send_observed(cache, parameters)
@@ -296,11 +297,6 @@ def number_placeholders(sql: str) -> str:
     """Replaces the placeholders by PostgreSQL's own: $1, $2 and so on."""
     numbers = count(1)
     return PLACEHOLDER.sub(lambda match: "%" if match[0] == "%%" else f"${next(numbers)}", sql)
-
-
-def adapt_time(value: Any) -> Any:
-    """Returns a time as Django stores it, and any other value as it is."""
-    return connection.ops.adapt_datetimefield_value(value) if isinstance(value, datetime) else value
 
 
 def encode_parameter(value: Any) -> bytes | None:
