@@ -23,6 +23,12 @@ class LibraryRequest(WSGIRequest):
         if not environ["REQUEST_METHOD"].isupper():
             self.method = f"{environ['REQUEST_METHOD']} "
 
+    def close(self) -> None:
+        """The body goes with the response: the rest only the garbage collector frees, with the views and exceptions."""
+        super().close()
+        self._stream.close()
+        vars(self).pop("_body", None)
+
 
 class LibraryHandler(WSGIHandler):
     request_class = LibraryRequest

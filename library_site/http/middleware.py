@@ -68,10 +68,7 @@ class VersionMiddleware:
 
 
 class BodyMiddleware:
-    """Reads the body of a request, before anything answers it: so the client keeps its connection.
-
-    Requests, views and exceptions refer to each other, so only the garbage collector frees them: the body goes before.
-    """
+    """Reads the body of a request, before anything answers it: so the client keeps its connection."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
@@ -91,11 +88,7 @@ class BodyMiddleware:
         if size <= limit:
             # As Django's own `request.body` does, which refuses to read a body over its limit.
             request._body = request._stream.getvalue()
-        try:
-            return self.get_response(request)
-        finally:
-            request._stream.close()
-            vars(request).pop("_body", None)
+        return self.get_response(request)
 
 
 class AddressMiddleware:

@@ -7,6 +7,7 @@ def greet(get_response):
             return JsonResponse({"refused": request.path}, status=451)
         response = get_response(request)
         response["X-Greeting"] = "Hello"
+        response["X-Body"] = request.body.decode()[:9]
         return response
 
     return middleware

@@ -75,7 +75,8 @@ def test_a_body_can_be_read_like_any_of_django() -> None:
     assert BodyMiddleware(respond)(build_request(BytesIO(b"abc"))) == (b"abc", b"abc")
 
 
-def test_a_body_is_freed_after_its_answer(post: Post) -> None:
+def test_a_body_is_freed_when_its_request_is_closed(post: Post) -> None:
     response = post(b"{}")
+    response.request.close()
     assert response.stream.closed
     assert "_body" not in vars(response.request)
