@@ -9,6 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.core.exceptions import MiddlewareNotUsed
 from django.http import HttpRequest
+from django.middleware.common import CommonMiddleware
 from django.urls import is_valid_path
 
 from library_site.http.api_errors import APIError, ErrorContent
@@ -91,18 +92,16 @@ class BodyMiddleware:
         return self.get_response(request)
 
 
-class AddressMiddleware:
+class AddressMiddleware(CommonMiddleware):
     """Does for programs what CommonMiddleware does for pages: checks Host against ALLOWED_HOSTS (otherwise a web page
     could reach a local library by DNS rebinding), and gives the request its address in its version.
 
-    A slash at the end is ignored, unless the address has one, as those of a router.
+    A slash at the end is ignored, unless the address has one, as those of a router: without it Django redirects there.
     """
 
-    def __init__(self, get_response: GetResponse) -> None:
-        self.get_response = get_response
-
     def __call__(self, request: HttpRequest) -> Any:
-        if request.path_info.startswith(PROGRAM_PREFIXES):
+        is_program = request.path_info.startswith(PROGRAM_PREFIXES)
+        if is_program:
             request.get_host()
             choice = request.META.get(VERSION_KEY)
             path = choice.version.home + choice.path if choice else request.path_info
@@ -115,7 +114,10 @@ class AddressMiddleware:
                 request.META["QUERY_STRING"] = choice.query
                 # Middleware of others may have read it.
                 vars(request).pop("GET", None)
-        return self.get_response(request)
+        response: Any = self.get_response(request)
+        if is_program and response.status_code == 404 and self.should_redirect_with_slash(request):
+            return self.response_redirect_class(self.get_full_path_with_slash(request))
+        return response
 
 
 def move_request(request: HttpRequest, path: str) -> None:

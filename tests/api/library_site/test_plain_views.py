@@ -165,6 +165,10 @@ def test_its_addresses_may_end_in_a_slash(api: httpx.Client, home: str) -> None:
     created = api.post(f"{home}/closed/", json={"name": "Readers"})
     address = f"{home}/closed/{created.json()['id']}/"
     assert (created.status_code, api.get(address).json()) == (201, created.json())
+    moved = api.get(f"{address[:-1]}?a=1", follow_redirects=False)
+    assert (moved.status_code, moved.headers["Location"]) == (301, f"{address}?a=1")
+    with override_settings(APPEND_SLASH=False):
+        assert api.get(address[:-1]).status_code == 404
     assert api.get(f"{home}/").json()["groups"].endswith(f"{home}/groups")
     assert api.get(f"{home}/groups/").json() == api.get(f"{home}/closed/").json() == [created.json()]
     assert api.get(f"{home}/books/").status_code == 200
