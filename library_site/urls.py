@@ -31,8 +31,8 @@ urlpatterns = [
     ),
     path("", include("oauth.urls")),
     path("", include("webhooks.api.urls")),
-    # Django's redirect from a row to its public page raises an error for invalid ids. The library has no such pages.
-    re_path(r"^admin/r/", errors.not_found, {"exception": Http404()}),
+    # Django's redirect from a row to its public page raises an error for a NUL.
+    re_path(r"^admin/r/(?!\d+/[^\0]+$)", errors.not_found, {"exception": Http404()}),
     path("admin/", admin.site.urls),
 ]
 

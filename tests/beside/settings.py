@@ -8,3 +8,4 @@ API_URLS[2].insert(0, "tests.beside.urls")
 ROOT_URLCONF = "tests.beside.site"
 LOGGING["loggers"]["reviews"] = {"level": "ERROR"}
 OAUTH_SCOPES["reviews"] = ("Write reviews", "reviews.add_review")
+ABSOLUTE_URL_OVERRIDES = {"reviews.review": lambda review: f"/api/v2/reviews/{review.pk}"}
