@@ -441,7 +441,6 @@ REST_FRAMEWORK = {
     "DEFAULT_SCHEMA_CLASS": "library_site.api.operation_schema.OperationSchema",
     "EXCEPTION_HANDLER": "library_site.http.errors.exception_handler",
     "DEFAULT_VERSIONING_CLASS": "library_site.api.negotiation.ServedVersioning",
-    "UNAUTHENTICATED_USER": None,
     "NUM_PROXIES": env.integer("NUM_PROXIES", 0, 0, 100),
 }
 SPECTACULAR_SETTINGS = {

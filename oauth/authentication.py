@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, cast
 
-from django.contrib.auth.models import User
+from django.contrib.auth.models import AnonymousUser, User
 from django.utils import timezone
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
@@ -25,12 +25,12 @@ MISPLACED_KEY = "This is the form of an API key, which belongs into the header X
 class BearerAuthentication(BaseAuthentication):
     """Authenticates access tokens, without a database query."""
 
-    def authenticate(self, request: Request) -> tuple[User | None, Credential] | None:
+    def authenticate(self, request: Request) -> tuple[User | AnonymousUser, Credential] | None:
         """Raises InvalidCredential."""
         if (token := find_bearer(request.META)) is None:
             return None
         credential = authenticate_bearer(request.META, token)
-        return None if credential.user_id is None else build_user(credential.user_id), credential
+        return AnonymousUser() if credential.user_id is None else build_user(credential.user_id), credential
 
     def authenticate_header(self, request: Request) -> str:
         return build_challenge()

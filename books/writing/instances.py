@@ -98,6 +98,10 @@ def change_instance(book: Book, names: Iterable[str] | None) -> None:
         require_same_book(book, row, loaded_names)
         saved_names = loaded_names if names is None else loaded_names.intersection(names)
         fields = [name for name in FIELDS if name in saved_names and getattr(book, name) != getattr(row, name)]
+        for name in fields:
+            # Such as `F("year") + 1`.
+            if hasattr(getattr(book, name), "resolve_expression"):
+                setattr(book, name, Book.objects.values_list(getattr(book, name), flat=True).get(pk=book.pk))
         clean_fields(book, fields)
         values = {name: getattr(book, name) for name in fields}
         changes.change_locked_book(row, values, actor, now, instance=book)

@@ -5,13 +5,20 @@ from typing import Any
 
 import msgspec
 from django.http import HttpResponse
+from rest_framework.utils.encoders import JSONEncoder
 
 # RFC 6749, 5.1.
 NO_STORE = {"Cache-Control": "no-store", "Pragma": "no-cache"}
 # Retry-After for work that a worker does soon: it polls each second (RFC 9110, 10.2.3).
 RETRY_SOON = {"Retry-After": "1"}
 
-encode_json = msgspec.json.Encoder().encode
+
+def encode_other(value: Any) -> Any:
+    """Encodes what msgspec cannot, as REST framework does: lazy texts, querysets, subclasses of str such as links."""
+    return str.__str__(value) if isinstance(value, str) else JSONEncoder().default(value)
+
+
+encode_json = msgspec.json.Encoder(enc_hook=encode_other).encode
 
 
 def json_response(content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> HttpResponse:

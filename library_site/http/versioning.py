@@ -67,7 +67,8 @@ def choose_version(environ: Mapping[str, Any], versions: Mapping[int, Version], 
         return VersionChoice(versions[default], requested_path.removeprefix(API_ROOT), query)
     segment = VERSION_PATH.fullmatch(requested_path)
     path = (segment[2] or "") if segment else requested_path.removeprefix(API_ROOT)
-    if segment and VERSION_PATH.match(API_ROOT + path):
+    inner = VERSION_PATH.match(API_ROOT + path) if segment else None
+    if inner and parse_version_number(inner[1]) is not None:
         # A path with two versions, such as /api/v1/v2/books, does not exist in any version.
         path = requested_path
     media_type, vendor_number = choose_vendor_type(environ.get("HTTP_ACCEPT", ""), versions)

@@ -9,9 +9,7 @@ from rest_framework.decorators import api_view
 from rest_framework.exceptions import PermissionDenied
 from rest_framework.filters import SearchFilter
 from rest_framework.generics import ListAPIView
-from rest_framework.pagination import PageNumberPagination
 from rest_framework.response import Response
-from reviews.views import ReviewViewSet
 
 from books.api.v2.serializers import BookCreateSerializer, BookSerializer
 from books.api.v2.views import BookViewSetV2
@@ -67,13 +65,20 @@ class LockedViewSet(BookViewSetV2):
 
 class SavingViewSet(BookViewSetV2):
     def perform_create(self, serializer):
-        serializer.save()
+        serializer.save(genre="Saved")
 
 
 class PlainBookSerializer(serializers.ModelSerializer):
     class Meta:
         model = Book
         fields = ["id", "title", "author"]
+
+
+class LinkedBookSerializer(serializers.HyperlinkedModelSerializer):
+    class Meta:
+        model = Book
+        fields = ["url", "title"]
+        extra_kwargs = {"url": {"view_name": "v2:book", "lookup_url_kwarg": "book_id"}}
 
 
 class FoundBooks(ListAPIView):
@@ -83,13 +88,9 @@ class FoundBooks(ListAPIView):
     search_fields = ["title"]
 
 
-class Page(PageNumberPagination):
-    page_size = 1
-
-
 @api_view()
 def who_am_i(request):
-    return Response({"user": request.user and request.user.get_username()})
+    return Response({"user": request.user.get_username(), "is_staff": request.user.is_staff})
 
 
 CachedViewSet = method_decorator(cache_control(max_age=60), name="dispatch")(type("Cached", (BookViewSetV2,), {}))
@@ -101,8 +102,8 @@ urlpatterns = [
     path("saving", SavingViewSet.as_view(LIST)),
     path("cached", CachedViewSet.as_view(LIST)),
     path("decorated", cache_control(max_age=30)(BookViewSetV2.as_view(LIST))),
-    path("argued", ReviewViewSet.as_view({"get": "list"}, pagination_class=Page)),
     path("argued-books", BookViewSetV2.as_view({"get": "list"}, queryset=Book.objects.filter(genre="Novel"))),
     path("found", FoundBooks.as_view()),
     path("who", who_am_i),
+    path("volumes", FoundBooks.as_view(serializer_class=LinkedBookSerializer)),
 ]
