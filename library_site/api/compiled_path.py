@@ -23,6 +23,7 @@ from django.core.signals import got_request_exception, request_finished, request
 from django.db import DatabaseError, close_old_connections, connection, reset_queries
 from django.dispatch import Signal
 from django.http import HttpRequest, HttpResponse
+from django.middleware.security import SecurityMiddleware
 from django.urls import get_resolver, resolve
 from django.utils.module_loading import import_string
 
@@ -206,19 +207,12 @@ def has_other_receivers() -> bool:
 
 
 def build_security_headers(is_secure: bool) -> dict[str, str]:
-    """Returns the headers of SecurityMiddleware and CorsMiddleware. A test compares them with theirs."""
-    policies: str | Sequence[str] = settings.SECURE_REFERRER_POLICY or ()
-    hsts = f"max-age={settings.SECURE_HSTS_SECONDS}"
-    hsts += "; includeSubDomains" if settings.SECURE_HSTS_INCLUDE_SUBDOMAINS else ""
-    hsts += "; preload" if settings.SECURE_HSTS_PRELOAD else ""
-    headers = {
-        "Strict-Transport-Security": hsts if is_secure and settings.SECURE_HSTS_SECONDS else "",
-        "X-Content-Type-Options": "nosniff" if settings.SECURE_CONTENT_TYPE_NOSNIFF else "",
-        "Referrer-Policy": policies if isinstance(policies, str) else ",".join(policies),
-        "Cross-Origin-Opener-Policy": settings.SECURE_CROSS_ORIGIN_OPENER_POLICY or "",
-        "Vary": "origin" if settings.CORS_ALLOWED_ORIGINS else "",
-    }
-    return {name: value for name, value in headers.items() if value}
+    """Returns the headers of SecurityMiddleware and CorsMiddleware."""
+    request: Any = HttpRequest()
+    request.is_secure = lambda: is_secure
+    headers = SecurityMiddleware(lambda _: HttpResponse()).process_response(request, HttpResponse()).headers
+    del headers["Content-Type"]
+    return {**headers, **({"Vary": "origin"} if settings.CORS_ALLOWED_ORIGINS else {})}
 
 
 def has_secure_scheme(environ: "WSGIEnvironment") -> bool:

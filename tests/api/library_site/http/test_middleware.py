@@ -6,12 +6,9 @@ from typing import Any
 import httpx
 import pytest
 from django.http import HttpRequest, HttpResponse
-from django.middleware.security import SecurityMiddleware
-from django.test import RequestFactory
-from django.test.utils import override_settings
 from pytest_django import Settings
 
-from library_site.api.compiled_path import build_security_headers, has_shipped_middleware
+from library_site.api.compiled_path import has_shipped_middleware
 from library_site.http.pages import for_pages
 from tests.support.applications import open_client
 from tests.support.oauth_flows import create_key_header, create_user
@@ -100,20 +97,3 @@ TeapotForPages = for_pages(Teapot)
 def test_middleware_that_is_declared_for_pages_sees_no_program(settings: Settings, api: httpx.Client) -> None:
     settings.MIDDLEWARE = [*settings.MIDDLEWARE, f"{MODULE}.TeapotForPages"]
     assert has_shipped_middleware()
-
-
-def test_security_headers_are_those_of_django(settings: Settings) -> None:
-    """Those of the compiled path, with any of Django's settings."""
-    for changes in (
-        {},
-        {"SECURE_HSTS_SECONDS": 9},
-        {"SECURE_HSTS_SECONDS": 9, "SECURE_HSTS_INCLUDE_SUBDOMAINS": True, "SECURE_HSTS_PRELOAD": True},
-        {"SECURE_CONTENT_TYPE_NOSNIFF": False, "SECURE_REFERRER_POLICY": ["origin", "same-origin"]},
-        {"SECURE_REFERRER_POLICY": None, "SECURE_CROSS_ORIGIN_OPENER_POLICY": None},
-    ):
-        for is_secure in (False, True):
-            with override_settings(**changes):
-                request = RequestFactory().get("/", secure=is_secure)
-                response: Any = SecurityMiddleware(lambda _: HttpResponse())(request)
-                own = {"Content-Type": "text/html; charset=utf-8"}
-                assert dict(response.headers) == {**own, **build_security_headers(is_secure)}
