@@ -129,20 +129,20 @@ class Book(models.Model):
         """Django's `save` calls this. Writes with history and event; sends `post_save`, but not `pre_save`."""
         from books.writing.instances import save_instance
 
-        save_instance(self, bool(force_insert), force_update, update_fields)
+        save_instance(self, using, bool(force_insert), force_update, update_fields)
 
-    def _save_table(self, *_: Any, **__: Any) -> bool:
+    def _save_table(self, raw: bool, cls: Any, insert: Any, update: bool, using: str | None, *_: Any) -> bool:
         """A fixture calls Django's `save_base`, which calls this, and sends the signals."""
         from books.writing.instances import load_instance
 
-        load_instance(self)
+        load_instance(self, using)
         return False
 
     def delete(self, using: str | None = None, keep_parents: bool = False) -> tuple[int, dict[str, int]]:
         """Deletes with history and event. Sends `post_delete`, but not `pre_delete`."""
         from books.writing.instances import delete_instance
 
-        return delete_instance(self)
+        return delete_instance(self, using or self._state.db)
 
 
 DERIVED_FIELDS = [field for field in Book._meta.concrete_fields if isinstance(field, DerivedField)]

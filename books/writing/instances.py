@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 
 from django.core.exceptions import ValidationError
-from django.db import IntegrityError, transaction
+from django.db import DEFAULT_DB_ALIAS, IntegrityError, transaction
 from django.utils import timezone
 
 from books.book_fields import FIELDS, MAX_LENGTHS
@@ -32,7 +32,9 @@ class StaleBook(changes.ConcurrentChange):
         )
 
 
-def save_instance(book: Book, force_insert: bool, force_update: bool, update_fields: Iterable[str] | None) -> None:
+def save_instance(
+    book: Book, using: str | None, force_insert: bool, force_update: bool, update_fields: Iterable[str] | None
+) -> None:
     """Adds or changes a book, and sets the computed columns: id, version, times and derived texts.
 
     The options are those of Django's `save_base`. Equal values change nothing. Raises ValidationError, UnrecordedWrite,
@@ -44,7 +46,7 @@ def save_instance(book: Book, force_insert: bool, force_update: bool, update_fie
     if book.pk is None and is_update:
         raise ValueError("Cannot force an update in save() with no primary key.")
     is_new = book.pk is None or (book._state.adding and not is_update and not Book.objects.filter(pk=book.pk).exists())
-    with translate_errors(book):
+    with translate_errors(book, using):
         if force_insert or is_new:
             add_instance(book)
         else:
@@ -52,8 +54,10 @@ def save_instance(book: Book, force_insert: bool, force_update: bool, update_fie
 
 
 @contextmanager
-def translate_errors(book: Book) -> Iterator[None]:
-    """Raises the exceptions that Django raises for a model without history."""
+def translate_errors(book: Book, using: str | None) -> Iterator[None]:
+    """Raises the exceptions that Django raises for a model without history, and UnrecordedWrite elsewhere."""
+    if using not in (None, DEFAULT_DB_ALIAS):
+        raise UnrecordedWrite("Books are written to the default database alone, which has their history and events.")
     try:
         yield
     except changes.IsbnInUse as error:
@@ -79,9 +83,9 @@ def add_instance(book: Book) -> None:
         signals.send_created([row], book)
 
 
-def load_instance(book: Book) -> None:
+def load_instance(book: Book, using: str | None) -> None:
     """Adds a book of a fixture under its id: it keeps its creation time, and has a history and an event from now on."""
-    with translate_errors(book):
+    with translate_errors(book, using):
         values = {name: getattr(book, name) for name in FIELDS}
         actor, now = get_current_actor(), timezone.now()
         row = changes.add_book_with_id(book.pk, values, actor, now, created_at=book.created_at)
@@ -124,14 +128,14 @@ def clean_fields(book: Book, fields: Iterable[str]) -> None:
         raise ValidationError({name: ValidationError("It has a character of no text.") for name in wrong_fields})
 
 
-def delete_instance(book: Book) -> tuple[int, dict[str, int]]:
+def delete_instance(book: Book, using: str | None) -> tuple[int, dict[str, int]]:
     """Deletes the book at any version, because it can be restored. Returns what Django returns: the numbers of deleted
     rows by model; 0 books if it was already deleted.
     """
     if book.pk is None:
         raise ValueError("A book without an id cannot be deleted.")
     counts = {Book._meta.label: 0}
-    with translate_errors(book), suppress(changes.BookNotFound):
+    with translate_errors(book, using), suppress(changes.BookNotFound):
         counts = changes.delete_book(book.pk, None, get_current_actor(), timezone.now(), instance=book)
     book.pk = None
     return sum(counts.values()), counts

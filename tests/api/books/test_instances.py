@@ -189,6 +189,9 @@ REFUSED: list[tuple[str, Callable[[Book], Any], str]] = [
     ),
     ("_insert", lambda _: Book.objects._insert([Book()], []), "Book.objects.create()"),  # type: ignore[attr-defined]
     ("delete", lambda _: Book.objects.all().delete(), "delete() of each book"),
+    ("save elsewhere", lambda book: book.save(using="other"), "the default database alone"),
+    ("create elsewhere", lambda _: Book.objects.using("other").create(**build_book()), "the default database alone"),
+    ("delete elsewhere", lambda book: book.delete(using="other"), "the default database alone"),
     ("_raw_delete", lambda book: Book.objects.filter(pk=book.pk)._raw_delete("default"), "delete() of each book"),
 ]
 
