@@ -122,7 +122,12 @@ def change_book(
     """
     if needs_no_transaction():
         with suppress(StaleVersion):
-            return change_locked_book(read_book or get_book(pk, require_state), values, actor, now, announce)
+            book = read_book or statements.select_book(pk)
+            if not book:
+                raise BookNotFound
+            if require_state:
+                require_state(book)
+            return change_locked_book(book, values, actor, now, announce)
     with transaction.atomic():
         book = lock_book(pk)
         if require_state:
@@ -191,16 +196,6 @@ def add_book_with_id(
 
 def is_there(pk: int) -> bool:
     return Book.objects.filter(pk=pk).exists()
-
-
-def get_book(pk: int, require_state: RequireState | None) -> BookValues:
-    """Returns a book without locking it, unless `require_state` raises. Raises BookNotFound."""
-    book = statements.select_book(pk)
-    if book is None:
-        raise BookNotFound
-    if require_state:
-        require_state(book)
-    return book
 
 
 def create_books(
