@@ -22,7 +22,7 @@ from oauth.issuers import PERSON, Issuer
 from oauth.scopes import build_permission_condition
 from webhooks.encryption import BASE64_SECRET_RULE, can_sign, encrypt_secret, generate_secret
 from webhooks.models import EVENT_RETENTION, Delivery, Endpoint, EndpointSecret, Event, SignatureForm
-from webhooks.outbox import create_ping, notify_workers
+from webhooks.outbox import create_ping
 from webhooks.permissions import OWNER_PERMISSIONS
 from webhooks.registry import ALL_KINDS, EVENT_KINDS
 from webhooks.signing import is_usable_secret
@@ -262,8 +262,6 @@ def redeliver(deliveries: Sequence[Delivery]) -> list[Delivery]:
     Needs a transaction. Raises EndpointDisabled, TooManyWaiting.
     """
     lock_for_deliveries(Counter(delivery.endpoint_id for delivery in deliveries))
-    if deliveries:
-        notify_workers()
     return [create_redelivery(delivery) for delivery in deliveries]
 
 
@@ -292,10 +290,7 @@ def replay_events(endpoint: Endpoint, kinds: str, after: datetime, before: datet
             f" FROM ({event_ids_sql}) AS event ORDER BY event.id",
             [endpoint.pk, endpoint.pk, *parameters],
         )
-        count = int(cursor.rowcount)
-    if count:
-        notify_workers()
-    return count
+        return int(cursor.rowcount)
 
 
 def lock_for_replay(

@@ -17,7 +17,6 @@ from webhooks.outbox import (
     build_event,
     encode_body,
     make_head,
-    notify_workers,
     subscribers_sql,
 )
 
@@ -30,18 +29,15 @@ EVENT_SQL = f"{INSERT_EVENT_SQL} SELECT %s, %s, changed.id, {{}}, %s, %s FROM ch
 def execute_with_event(
     ctes: str, parameters: Sequence[Any], kind: str, event: Sequence[Any], body: str = BODY_SQL
 ) -> int | None:
-    """Returns the id of the subject, or None if nothing was changed. Notifies workers of deliveries.
+    """Returns the id of the subject, or None if nothing was changed.
 
     `ctes` are common table expressions. One is `changed`, which returns the `id` of the subject or no row. `event` are
     `event_params` for BODY_SQL, and `new_event_params` for BODY_WITH_ID_SQL.
     """
     subscribers = subscribers_sql(kind)[1]
     with open_savepoint():
-        [(pk, has_deliveries)] = build_statement(ctes, kind, body).fetch_all([*parameters, *event, *subscribers])
-        if has_deliveries:
-            notify_workers()
-    changed_pk: int | None = pk
-    return changed_pk
+        rows = build_statement(ctes, kind, body).fetch_all([*parameters, *event, *subscribers])
+    return rows[0][0] if rows else None
 
 
 def open_savepoint() -> AbstractContextManager[None]:
@@ -54,8 +50,7 @@ def build_statement(ctes: str, kind: str, body: str) -> PreparedStatement:
     event = EVENT_SQL.format(body)
     deliveries = INSERT_DELIVERIES_SQL.format(subscribers_sql(kind)[0])
     return PreparedStatement(
-        f"WITH {ctes}, event AS ({event}), delivery AS ({deliveries} RETURNING 1)"  # noqa: S608  # our own SQL
-        " SELECT changed.id, EXISTS (SELECT FROM delivery) FROM (VALUES (0)) AS one LEFT JOIN changed ON true"
+        f"WITH {ctes}, event AS ({event}), delivery AS ({deliveries}) SELECT id FROM changed"  # noqa: S608  # our own SQL
     )
 
 

@@ -1,6 +1,5 @@
 """Writes events in the transaction of the change that they describe, with a delivery for each subscribed endpoint."""
 
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import cache
@@ -11,7 +10,7 @@ from uuid import UUID, uuid4
 
 import msgspec
 from django.conf import settings
-from django.db import DEFAULT_DB_ALIAS, connection, connections, transaction
+from django.db import DEFAULT_DB_ALIAS, connection, connections
 
 from library_site.db.sql import build_source, execute, fetch_all, get_column_types
 from library_site.monitoring.tracing import get_traceparent
@@ -19,9 +18,6 @@ from webhooks.models import Delivery, Endpoint, Event
 from webhooks.registry import PING_KIND
 
 EVENT_BATCH = 500
-# Seconds between notifications. After a notification, a worker polls often for longer than this.
-NOTIFY_INTERVAL = 0.1
-NOTIFY_CHANNEL = "webhooks"
 EVENT_COLUMNS = ("uuid", "kind", "subject", "body", "created_at", "traceparent")
 EVENT_FIELDS: list[Any] = [Event._meta.get_field(name) for name in EVENT_COLUMNS]
 INSERT_EVENT_SQL = f"INSERT INTO webhooks_event ({', '.join(EVENT_COLUMNS)})"
@@ -70,19 +66,15 @@ class EventBody(EventHead):
 def publish(events: Iterable[EventData], now: datetime) -> None:
     """Writes the events and their deliveries. Raises NoTransaction."""
     require_transaction()
-    delivery_count = 0
     for batch in split_batches(events):
         for kind, group in groupby(batch, key=attrgetter("kind")):
-            delivery_count += insert_events(kind, [build_event(data, now) for data in group])
-    if delivery_count:
-        notify_workers()
+            insert_events(kind, [build_event(data, now) for data in group])
 
 
 def create_ping(endpoint: Endpoint, now: datetime) -> Delivery:
     """Creates an event for this endpoint alone, to test it. Raises NoTransaction."""
     require_transaction()
     event = Event.objects.create(**build_event(EventData(PING_KIND, None, {"endpoint": endpoint.pk}), now)._asdict())
-    notify_workers()
     return Delivery.objects.create(event=event, endpoint=endpoint)
 
 
@@ -90,11 +82,6 @@ def require_transaction() -> None:
     """Raises NoTransaction."""
     if not connection.in_atomic_block:
         raise NoTransaction
-
-
-def notify_workers() -> None:
-    """Notifies workers when the transaction commits. Call it only if there is work: a notification makes them query."""
-    transaction.on_commit(worker_notifier.notify, robust=True)
 
 
 def split_batches(events: Iterable[EventData]) -> Iterator[Sequence[EventData]]:
@@ -118,11 +105,8 @@ def format_event_time(utc_time: datetime) -> str:
     return utc_time.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
-def insert_events(kind: str, events: Sequence[StoredEvent]) -> int:
-    """Inserts events of one kind and their deliveries, with at most three statements for any number of endpoints.
-
-    Returns the number of deliveries.
-    """
+def insert_events(kind: str, events: Sequence[StoredEvent]) -> None:
+    """Inserts events of one kind and their deliveries, with at most three statements for any number of endpoints."""
     # Not `connection`, which looks itself up for each value.
     database = connections[DEFAULT_DB_ALIAS]
     rows = [
@@ -134,35 +118,15 @@ def insert_events(kind: str, events: Sequence[StoredEvent]) -> int:
     insert_events_sql = f"{INSERT_EVENT_SQL} {source} RETURNING id"
     if connection.vendor == "postgresql":
         insert_sql = INSERT_DELIVERIES_SQL.format(subscribers)
-        return execute(f"WITH event AS ({insert_events_sql}) {insert_sql}", [*values, *parameters])
+        execute(f"WITH event AS ({insert_events_sql}) {insert_sql}", [*values, *parameters])
+        return
     ids, endpoints = fetch_all(insert_events_sql, values), fetch_all(subscribers, parameters)
-    deliveries = [(*event, *endpoint) for event in ids for endpoint in endpoints]
-    if deliveries:
+    if deliveries := [(*event, *endpoint) for event in ids for endpoint in endpoints]:
         with database.cursor() as cursor:
             cursor.executemany(INSERT_DELIVERY_SQL.format("VALUES (%s, %s)"), deliveries)
-    return len(deliveries)
 
 
 @cache
 def subscribers_sql(kind: str) -> tuple[str, tuple[Any, ...]]:
     """The statement that selects the ids of the endpoints that receive events of a kind."""
     return Endpoint.objects.subscribed_to(kind).values("id").query.sql_with_params()
-
-
-class WorkerNotifier:
-    """Notifies workers on PostgreSQL that there is work.
-
-    It sends the notification after the commit: NOTIFY inside a transaction makes all commits wait for each other. It
-    does not send one after every commit, because a notified worker polls for some time.
-    """
-
-    def __init__(self) -> None:
-        self.notified_at = 0.0
-
-    def notify(self) -> None:
-        if connection.vendor == "postgresql" and time.monotonic() - self.notified_at > NOTIFY_INTERVAL:
-            self.notified_at = time.monotonic()
-            execute(f"NOTIFY {NOTIFY_CHANNEL}")
-
-
-worker_notifier = WorkerNotifier()

@@ -8,7 +8,6 @@ cursor.
 """
 
 import logging
-import signal
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -49,11 +48,10 @@ from library_site.jobs.retries import RetrySchedule, retry_rows
 from library_site.jobs.worker import (
     CONNECTION_ERRORS,
     RECONNECT_DELAY,
-    STOP_SIGNALS,
     Queue,
     call_reconnecting,
     drop_connection,
-    run_queue,
+    run_queues,
 )
 
 log = logging.getLogger(__name__)
@@ -82,10 +80,7 @@ MAX_PROBLEMS = 10_000
 
 def run(once: bool, write_line: Callable[[str], None]) -> None:
     """Runs until SIGTERM or SIGINT; with `once`, until no operation is due."""
-    stop = Event()
-    for number in STOP_SIGNALS:
-        signal.signal(number, lambda *_: stop.set())
-    run_queue(Queue(OperationQueue(write_line).process, POLL_INTERVAL), stop, once)
+    run_queues([Queue(OperationQueue(write_line).process, POLL_INTERVAL)], once)
 
 
 class OperationQueue:

@@ -2,7 +2,8 @@
 
 import logging
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from threading import Event
 from typing import NamedTuple, TypeVar
@@ -26,6 +27,35 @@ class Queue(NamedTuple):
 
     process: Callable[[Event], object]
     interval: float
+
+
+def run_queues(queues: Sequence[Queue], once: bool) -> None:
+    """Runs until SIGTERM or SIGINT; with `once`, until nothing is due. The first queue runs in this thread, and each
+    other in one of its own, because a mail server or a handler can be slow. One that fails stops them all.
+    """
+    first, *others = queues
+    stop = Event()
+    for number in STOP_SIGNALS:
+        signal.signal(number, lambda *_: stop.set())
+    with ThreadPoolExecutor(len(queues)) as executor:
+        futures = [executor.submit(run_in_thread, queue, stop, once) for queue in others]
+        try:
+            run_queue(first, stop, once)
+        except BaseException:
+            stop.set()
+            raise
+    for future in futures:
+        future.result()
+
+
+def run_in_thread(queue: Queue, stop: Event, once: bool) -> None:
+    try:
+        run_queue(queue, stop, once)
+    except BaseException:
+        stop.set()
+        raise
+    finally:
+        connection.close()
 
 
 def run_queue(queue: Queue, stop: Event, once: bool) -> None:

@@ -2,11 +2,11 @@
 
 import os
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Literal, NamedTuple
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import F
 from django.utils.translation import gettext_noop
 
@@ -15,17 +15,11 @@ from library_site.jobs.leases import finish_rows, select_leased
 from library_site.jobs.retries import EVENT_RETRIES, retry_rows
 from webhooks.delivery.leases import LeasedDelivery
 from webhooks.endpoints import disable_endpoints
-from webhooks.models import Delivery, Endpoint
+from webhooks.models import Attempt, Delivery, Endpoint
 
 # After this many dead deliveries in a row, an endpoint is disabled.
 MAX_DEAD_IN_A_ROW = 10
 DISABLED_REASON = gettext_noop("%(count)s deliveries in a row failed for good.") % {"count": MAX_DEAD_IN_A_ROW}
-INSERT_ATTEMPTS_SQL = "INSERT INTO webhooks_attempt (delivery_id, started_at, milliseconds, status, error, answer) {}"
-VALUES_SQL = "VALUES (%s, %s, %s, %s, %s, %s)"
-# On PostgreSQL, one statement for many rows costs half as much as one statement for each row.
-UNNEST_SQL = (
-    "SELECT * FROM unnest(%s::bigint[], %s::timestamptz[], %s::integer[], %s::smallint[], %s::text[], %s::bytea[])"
-)
 # The row of DeliveryCount that this process updates.
 COUNT_SHARDS = 16
 COUNT_SHARD = os.getpid() % COUNT_SHARDS
@@ -72,7 +66,7 @@ def record_results(results: Sequence[AttemptResult], chance: Callable[[], float]
     # Endpoints are locked before deliveries, as in a claim: otherwise the two could deadlock.
     disabled_endpoints = count_dead(results)
     current = drop_stale(results, lock=True)
-    insert_attempts(current)
+    Attempt.objects.bulk_create(map(build_attempt, current))
     finish_rows(Delivery, [result.delivery.pk for result in current if result.is_delivered], Delivery.State.DELIVERED)
     finish_rows(Delivery, [result.delivery.pk for result in current if result.outcome == "dead"], Delivery.State.DEAD)
     # One statement for all that failed alike: one for each would make a dead receiver dearer than others.
@@ -96,18 +90,9 @@ def drop_stale(results: Sequence[AttemptResult], lock: bool = False) -> list[Att
     return [result for result in results if result.delivery.pk in leased_ids]
 
 
-def insert_attempts(results: Collection[AttemptResult]) -> None:
-    rows = list(map(build_attempt_row, results))
-    with connection.cursor() as cursor:
-        if connection.vendor == "sqlite":
-            cursor.executemany(INSERT_ATTEMPTS_SQL.format(VALUES_SQL), rows)
-        elif rows:
-            cursor.execute(INSERT_ATTEMPTS_SQL.format(UNNEST_SQL), [list(column) for column in zip(*rows, strict=True)])
-
-
-def build_attempt_row(result: AttemptResult) -> tuple[int | str | bytes | None, ...]:
-    started_at = connection.ops.adapt_datetimefield_value(result.started_at)
-    return result.delivery.pk, started_at, result.milliseconds, result.status, result.error, result.answer
+def build_attempt(result: AttemptResult) -> Attempt:
+    names = ("started_at", "milliseconds", "status", "error", "answer")
+    return Attempt(delivery_id=result.delivery.pk, **{name: getattr(result, name) for name in names})
 
 
 def get_next_delay(result: AttemptResult, chance: float) -> timedelta:

@@ -6,7 +6,7 @@ from functools import cache, lru_cache
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import Count, Exists, Min, OuterRef, Q, QuerySet, Subquery, TextField, Value
 from django.db.models.functions import Coalesce, Now
 
@@ -19,18 +19,12 @@ from webhooks.models import Delivery, Endpoint, EndpointSecret, Event, Signature
 # The upper limit of a count of waiting deliveries.
 MAX_BACKLOG_COUNT = 10_000
 # The largest number of endpoints that a claim locks.
-MAX_LOCKED_ENDPOINTS = 200
+MAX_LOCKED_ENDPOINTS = 50
 IS_IN_FLIGHT = Q(lease__isnull=False, next_at__gt=Now())
-# Selects the longest due deliveries of each endpoint. PostgreSQL would plan each part of a union separately; SQLite has
-# no lateral joins.
-DUE_LATERAL_SQL = (
-    "SELECT due.id FROM (VALUES {1}) AS share (endpoint, most) CROSS JOIN LATERAL"
-    " (SELECT id FROM webhooks_delivery WHERE endpoint_id = share.endpoint AND next_at <= {0}"
-    " ORDER BY next_at LIMIT share.most) AS due"
-)
-DUE_UNION_SQL = (
+# Selects the longest due deliveries of an endpoint.
+DUE_SQL = (
     "SELECT id FROM (SELECT id FROM webhooks_delivery WHERE next_at <= {} AND endpoint_id = {}"
-    " ORDER BY next_at LIMIT {})"
+    " ORDER BY next_at LIMIT {}) AS due"
 )
 
 # A worker decrypts and checks each secret only once.
@@ -203,15 +197,9 @@ def get_claim_limit(concurrency: int) -> int:
 
 
 def lease_due(shares: Mapping[int, int]) -> tuple[UUID, list[LeasedRow]]:
-    pks = [pk for (pk,) in fetch_all(due_sql(shares))] if shares else []
-    lease, rows = lease_rows(Delivery, pks, LeasedRow._fields)
+    due = " UNION ALL ".join(DUE_SQL.format(now_plus(0), endpoint, share) for endpoint, share in shares.items())
+    lease, rows = lease_rows(Delivery, [pk for (pk,) in fetch_all(due)] if due else [], LeasedRow._fields)
     return lease, [LeasedRow(*row) for row in rows]
-
-
-def due_sql(shares: Mapping[int, int]) -> str:
-    if connection.vendor == "postgresql":
-        return DUE_LATERAL_SQL.format(now_plus(0), ", ".join(map(str, shares.items())))
-    return " UNION ALL ".join(DUE_UNION_SQL.format(now_plus(0), endpoint, share) for endpoint, share in shares.items())
 
 
 def get_backlog() -> Backlog:

@@ -1,9 +1,8 @@
 """Events and their deliveries, which are stored in the transaction of the change."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from itertools import takewhile
 from typing import Any
 from uuid import UUID
 
@@ -11,19 +10,17 @@ import httpx
 import pytest
 from django.contrib.auth.models import User
 from django.core.management import call_command
-from django.db import InternalError, OperationalError, connection, transaction
-from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
-from pytest_django import DjangoCaptureOnCommitCallbacks, Settings
+from pytest_django import Settings
 
 from books.book_values import BookValues
 from books.models import Book
 from books.writing import changes
-from library_site.db.sql import execute
 from tests.support.books import ACTOR, build_book
 from tests.support.endpoints import create_endpoint, create_owner
 from webhooks.models import Delivery, Endpoint, Event
-from webhooks.outbox import NOTIFY_CHANNEL, EventData, NoTransaction, publish, worker_notifier
+from webhooks.outbox import EventData, NoTransaction, publish
 
 NOW = datetime(2026, 1, 31, 9, 30, tzinfo=UTC)
 
@@ -58,22 +55,16 @@ def test_an_event_contains_the_book_as_version_2_shows_it(api: httpx.Client) -> 
 
 
 @pytest.mark.parametrize("compiled", [True, False])
-def test_a_change_of_nothing_publishes_no_event_and_wakes_no_worker(
-    api: httpx.Client,
-    book: dict[str, Any],
-    settings: Settings,
-    django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
-    compiled: bool,
+def test_a_change_of_nothing_publishes_no_event(
+    api: httpx.Client, book: dict[str, Any], settings: Settings, compiled: bool
 ) -> None:
     settings.COMPILED_PATH = compiled
     create_endpoint()
-    with django_capture_on_commit_callbacks() as callbacks:
-        assert api.patch(f"/api/v2/books/{book['id']}", json={"title": book["title"]}).status_code == 200
-        assert api.put(f"/api/books/{book['id']}", json={"title": book["title"]}).status_code == 200
-        assert api.put(f"/api/books/{book['id']}", json={"year": "no year"}).status_code == 422
-        assert api.post("/api/books", json=build_book(isbn=book["isbn"])).status_code == 409
+    assert api.patch(f"/api/v2/books/{book['id']}", json={"title": book["title"]}).status_code == 200
+    assert api.put(f"/api/books/{book['id']}", json={"title": book["title"]}).status_code == 200
+    assert api.put(f"/api/books/{book['id']}", json={"year": "no year"}).status_code == 422
+    assert api.post("/api/books", json=build_book(isbn=book["isbn"])).status_code == 409
     assert len(list_bodies()) == 1
-    assert worker_notifier.notify not in callbacks
 
 
 def test_a_rolled_back_change_publishes_no_event(transactional_db: None) -> None:
@@ -131,10 +122,8 @@ def test_a_change_takes_the_same_number_of_queries_for_any_number_of_endpoints(a
 
 
 @pytest.fixture
-def check_notifications(
-    book: dict[str, Any], django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
-) -> Callable[[Callable[[], object]], None]:
-    """A function that checks that a write of one event wakes workers only where an endpoint is active."""
+def check_deliveries(book: dict[str, Any]) -> Callable[[Callable[[], object]], None]:
+    """A function that checks that a write of one event has a delivery only where an endpoint is active."""
     endpoint = create_endpoint()
 
     def check(write: Callable[[], object]) -> None:
@@ -142,12 +131,8 @@ def check_notifications(
             Endpoint.objects.filter(pk=endpoint.pk).update(state=state)
             savepoint = transaction.savepoint()
             before = Event.objects.count()
-            with django_capture_on_commit_callbacks() as callbacks:
-                write()
-            assert Event.objects.count() == before + 1
-            assert (Delivery.objects.count(), callbacks.count(worker_notifier.notify)) == (deliveries, deliveries), (
-                state
-            )
+            write()
+            assert (Event.objects.count(), Delivery.objects.count()) == (before + 1, deliveries), state
             transaction.savepoint_rollback(savepoint)
 
     return check
@@ -163,11 +148,11 @@ def check_notifications(
         (True, "POST", "/books/bulk", {"operations": [{"op": "create", "book": build_book()}]}),
     ],
 )
-def test_workers_are_woken_for_deliveries_alone(
+def test_only_active_endpoints_get_deliveries(
     api: httpx.Client,
     book: dict[str, Any],
     settings: Settings,
-    check_notifications: Any,
+    check_deliveries: Any,
     compiled: bool,
     method: str,
     address: str,
@@ -175,7 +160,7 @@ def test_workers_are_woken_for_deliveries_alone(
 ) -> None:
     settings.COMPILED_PATH = compiled
     path = f"/api/v2{address.format(book['id'])}"
-    check_notifications(lambda: api.request(method, path, json=body))
+    check_deliveries(lambda: api.request(method, path, json=body))
 
 
 def mark_lent(books: Mapping[int, BookValues]) -> None:
@@ -183,71 +168,10 @@ def mark_lent(books: Mapping[int, BookValues]) -> None:
     changes.change_books(pairs, ACTOR, NOW)
 
 
-def test_workers_are_woken_for_deliveries_of_many_books_alone(check_notifications: Any) -> None:
-    check_notifications(lambda: changes.create_books([build_book()], ACTOR, NOW))
-    check_notifications(lambda: mark_lent(changes.lock_books(Book.objects.values_list("pk", flat=True))))
-    check_notifications(
-        lambda: changes.delete_books([*changes.lock_books([Book.objects.get().pk]).values()], ACTOR, NOW)
-    )
-
-
-@pytest.fixture
-def listener(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[BaseDatabaseWrapper]:
-    """A second connection, which listens as a worker does."""
-    monkeypatch.setattr(worker_notifier, "notified_at", 0.0)
-    listener = connection.copy()
-    listener.cursor().execute(f"LISTEN {NOTIFY_CHANNEL}")
-    yield listener
-    listener.close()
-
-
-def receive_notifications(listener: BaseDatabaseWrapper) -> int:
-    """Returns the number of notifications so far."""
-    execute(f"NOTIFY {NOTIFY_CHANNEL}, 'the last one'")
-    notifications = iter(listener.connection.notifies())
-    return sum(1 for _ in takewhile(lambda notification: notification.payload != "the last one", notifications))
-
-
-@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has no notifications.")
-@pytest.mark.parametrize("compiled", [True, False])
-def test_a_worker_that_listens_is_notified_of_deliveries(
-    api: httpx.Client, settings: Settings, listener: BaseDatabaseWrapper, compiled: bool
-) -> None:
-    settings.COMPILED_PATH = compiled
-    api.post("/api/books", json=build_book())
-    assert receive_notifications(listener) == 0
-    create_endpoint()
-    api.post("/api/books", json=build_book())
-    assert receive_notifications(listener) == 1
-
-
-@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has no notifications.")
-@pytest.mark.parametrize(
-    ("compiled", "failure"),
-    [
-        (True, OperationalError("the connection is lost")),
-        (False, InternalError("no space in the queue")),
-        (True, OSError()),
-    ],
-)
-def test_a_failing_notification_fails_no_change(
-    api: httpx.Client, settings: Settings, listener: BaseDatabaseWrapper, compiled: bool, failure: Exception
-) -> None:
-    settings.COMPILED_PATH = compiled
-    create_endpoint()
-    refused = []
-
-    def refuse_notifications(execute: Any, sql: str, *arguments: Any) -> Any:
-        if sql.startswith("NOTIFY"):
-            refused.append(sql)
-            raise failure
-        return execute(sql, *arguments)
-
-    with connection.execute_wrapper(refuse_notifications):
-        created = api.post("/api/v2/books", json=build_book())
-    assert (created.status_code, len(refused)) == (201, 1)
-    assert api.get(f"/api/v2/books/{created.json()['id']}").json() == created.json()
-    assert Delivery.objects.values_list("event__subject", "state").get() == (created.json()["id"], "waiting")
+def test_only_active_endpoints_get_deliveries_of_many_books(check_deliveries: Any) -> None:
+    check_deliveries(lambda: changes.create_books([build_book()], ACTOR, NOW))
+    check_deliveries(lambda: mark_lent(changes.lock_books(Book.objects.values_list("pk", flat=True))))
+    check_deliveries(lambda: changes.delete_books([*changes.lock_books([Book.objects.get().pk]).values()], ACTOR, NOW))
 
 
 WRITES = {

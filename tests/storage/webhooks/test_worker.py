@@ -1,33 +1,32 @@
 """`manage.py deliver_webhooks`, from the change of a book to the request that its receiver gets."""
 
-import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterator
+import signal
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from typing import Any
+from threading import Event
+from typing import Any, NoReturn
 
 import pytest
 from django.contrib.auth.models import User
 from django.core import mail
 from django.core.management import call_command
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 from django.db.models.functions import Now
 from django.utils import timezone
 
 from books.writing import changes
-from library_site.db.sql import execute
 from oauth.accounts import mails
 from oauth.models import Profile
 from tests.support.books import ACTOR, build_book
 from tests.support.endpoints import SECRET, create_endpoint, create_owner, publish_event
-from tests.support.receivers import Receiver, respond_with, start_receiver
-from tests.support.server import is_sqlite
-from tests.support.waiting import POLL_INTERVAL
-from webhooks import endpoints, worker
-from webhooks.delivery.sending import DatabaseClock
+from tests.support.receivers import respond_with, start_receiver
+from tests.support.waiting import wait_until
+from webhooks import endpoints, inbox, worker
+from webhooks.delivery.attempts import record_results
 from webhooks.models import Attempt, Delivery, Endpoint
 from webhooks.signing import verify
-from webhooks.worker import Worker, close_connection
+from webhooks.worker import DeliveryQueue
 
 pytestmark = pytest.mark.usefixtures("transactional_db", "allow_private")
 
@@ -52,23 +51,6 @@ def test_a_change_reaches_the_receiver(capsys: pytest.CaptureFixture[str]) -> No
     *unfinished, last = capsys.readouterr().out.splitlines()
     assert last == "sent 1, failed 0, dead 0, waiting 0, oldest -"
     assert {line.partition(", waiting")[0] for line in unfinished} <= {"sent 0, failed 0, dead 0"}
-
-
-def test_the_last_report_waits_for_the_one_under_way() -> None:
-    lines: list[str] = []
-
-    async def report_twice() -> None:
-        worker = Worker(1, lines.append)
-        worker.counts["sent"] = 1
-        clock = DatabaseClock(timezone.now())
-        regular = asyncio.create_task(worker.report(clock))
-        await asyncio.sleep(0)
-        await worker.report(clock)
-        regular.cancel()
-        worker.other_executor.submit(close_connection)
-
-    asyncio.run(report_twice())
-    assert lines == ["sent 1, failed 0, dead 0, waiting 0, oldest -"]
 
 
 def test_each_of_many_is_delivered_once() -> None:
@@ -115,91 +97,68 @@ def test_a_person_who_forgot_the_password_gets_a_mail() -> None:
 
 
 def test_the_connection_of_the_checks_does_not_stay_open() -> None:
-    """With it a worker would have seven."""
+    """With it a worker would have six."""
     connection.ensure_connection()
     run_worker()
     assert connection.connection is None
 
 
-def run_worker_beside(act: Callable[[Worker], Awaitable[None]], lines: list[str]) -> None:
-    """Runs a worker that writes its reports to `lines`, until `act` has ended."""
+def test_a_worker_finds_what_becomes_due_until_it_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It reports what it has sent before it stops."""
+    lines: list[str] = []
+    has_looked = Event()
+    process = DeliveryQueue.process
 
-    async def run() -> None:
-        idle_worker = Worker(10, lines.append)
-        async with asyncio.timeout(30):
-            running = asyncio.create_task(idle_worker.run(once=False))
-            await act(idle_worker)
-            idle_worker.stop()
-            await running
+    def process_and_tell(queue: DeliveryQueue, stop: Event) -> bool:
+        was_due = process(queue, stop)
+        has_looked.set()
+        return was_due
 
-    asyncio.run(run())
-
-
-async def wait_until_true(condition: Callable[[], object]) -> None:
-    while not condition():
-        await asyncio.sleep(POLL_INTERVAL)
-
-
-async def run_in_database(function: Callable[[], object]) -> None:
-    def run_and_close() -> None:
-        function()
-        close_connection()
-
-    await asyncio.to_thread(run_and_close)
-
-
-def make_due() -> None:
-    """As time does: nobody is notified."""
-    Delivery.objects.update(next_at=Now())
-
-
-def kill_listener() -> None:
-    execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN %%'")
-
-
-@pytest.fixture
-def later(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
-    """A receiver whose only delivery is due tomorrow, and workers that poll only where no notifications arrive."""
-    monkeypatch.setattr(worker, "POLL_INTERVAL", {"sqlite": POLL_INTERVAL, "postgresql": POLL_INTERVAL})
-    monkeypatch.setattr(worker, "NOTIFIED_POLL_INTERVAL", 3600)
+    monkeypatch.setattr(DeliveryQueue, "process", process_and_tell)
+    monkeypatch.setattr(worker, "REPORT_INTERVAL", 3600)
     with start_receiver(respond_with(200)) as receiver:
         create_endpoint(url=receiver.url)
         publish_event()
         Delivery.objects.update(next_at=timezone.now() + timedelta(days=1))
-        yield receiver
+
+        def make_due_and_stop() -> None:
+            assert has_looked.wait(30)
+            Delivery.objects.update(next_at=Now())
+            connection.close()
+            wait_until(lambda: bool(receiver.requests))
+            signal.raise_signal(signal.SIGTERM)
+
+        with ThreadPoolExecutor(1) as executor:
+            made_due = executor.submit(make_due_and_stop)
+            worker.run(10, lines.append, once=False)
+    assert made_due.result() is None
+    assert lines == ["sent 1, failed 0, dead 0, waiting 0, oldest -"]
 
 
-@pytest.mark.parametrize("interval", ["POLL_INTERVAL", "NOTIFIED_POLL_INTERVAL"])
-def test_an_idle_worker_finds_what_is_due_and_reports_it(
-    later: Receiver, monkeypatch: pytest.MonkeyPatch, interval: str
+def test_a_queue_that_fails_stops_the_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> NoReturn:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(inbox, "process_due", fail)
+    with pytest.raises(ZeroDivisionError):
+        worker.run(10, print, once=False)
+
+
+def test_what_was_sent_while_the_database_was_away_is_recorded_and_not_sent_again(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    lines: list[str] = []
-    if interval == "POLL_INTERVAL":
-        # As behind a pooler: no notification arrives.
-        monkeypatch.setattr(worker, "execute", lambda _: None)
-    else:
-        monkeypatch.setattr(worker, "NOTIFIED_POLL_INTERVAL", POLL_INTERVAL)
+    failures = [OperationalError("away"), OperationalError("away")]
 
-    async def make_due_later(idle_worker: Worker) -> None:
-        await wait_until_true(lambda: idle_worker.is_notified or interval == "POLL_INTERVAL" or is_sqlite())
-        await run_in_database(make_due)
-        await wait_until_true(lambda: later.requests)
-        await wait_until_true(lambda: lines)
+    def record_later(*arguments: Any) -> list[Endpoint]:
+        if failures:
+            raise failures.pop()
+        return record_results(*arguments)
 
-    run_worker_beside(make_due_later, lines)
-    assert "sent 1, failed 0, dead 0, waiting 0, oldest -" in lines
-
-
-@pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite has no notifications")
-def test_a_notification_wakes_a_worker_that_polls_no_more(later: Receiver) -> None:
-    async def publish_later(idle_worker: Worker) -> None:
-        for _ in range(2):
-            await wait_until_true(lambda: idle_worker.is_notified)
-            await run_in_database(publish_event)
-            await wait_until_true(lambda: later.requests)
-            later.requests.clear()
-            # A listener that lost its connection is told nothing, until it is connected again.
-            await run_in_database(kill_listener)
-            await wait_until_true(lambda: not idle_worker.is_notified)
-
-    run_worker_beside(publish_later, [])
+    monkeypatch.setattr("webhooks.worker.record_results", record_later)
+    monkeypatch.setattr("library_site.jobs.worker.RECONNECT_DELAY", 0.01)
+    with start_receiver(respond_with(200)) as receiver:
+        create_endpoint(url=receiver.url)
+        publish_event()
+        run_worker()
+    assert len(receiver.requests) == 1
+    assert Delivery.objects.values_list("state", "attempted", "claimed").get() == ("delivered", 1, 1)

@@ -1,18 +1,15 @@
 """`manage.py deliver_webhooks`: runs the worker."""
 
-import asyncio
-import gc
 from argparse import ArgumentParser
 from typing import Any
 
-import uvloop
 from django.conf import settings
 from django.core.management.base import CommandError
 from django.db import connection
 
 from library_site.management.checked_command import CheckedCommand
 from library_site.monitoring.tracing import start_tracing
-from webhooks.worker import Worker
+from webhooks import worker
 
 
 class Command(CheckedCommand):
@@ -31,12 +28,4 @@ class Command(CheckedCommand):
             start_tracing()
         # That of the checks. The worker's threads have connections of their own.
         connection.close()
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(self.deliver(once, concurrency))
-
-    async def deliver(self, once: bool, concurrency: int) -> None:
-        if not once:
-            # Imported modules and many requests at once are no garbage: fewer collections save a quarter of the time.
-            gc.freeze()
-            gc.set_threshold(20_000)
-        await Worker(concurrency, self.stdout.write).run(once)
+        worker.run(concurrency, self.stdout.write, once=once)

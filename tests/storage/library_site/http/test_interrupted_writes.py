@@ -35,7 +35,6 @@ from tests.support.requests import Request
 from tests.support.small_library import NEW_BOOK, NOW, VERSION_2, encode_body, restore_books
 from tests.support.waiting import wait_until
 from webhooks.models import Delivery
-from webhooks.outbox import worker_notifier
 
 pytestmark = pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite has no connections that could end")
 
@@ -155,8 +154,6 @@ def break_every_statement(
     for number in count(1):
         connection.close()
         prepare()
-        # The workers are notified after each write.
-        worker_notifier.notified_at = 0
         proxy.prepare({number: fault})
         response = send()
         is_broken = not proxy.faults
