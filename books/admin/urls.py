@@ -1,4 +1,6 @@
-"""The addresses of the pages of books, with the permissions that open them."""
+"""The addresses of the pages of books, with the permissions that open them, and which of them the bar links to."""
+
+from django.utils.translation import gettext_lazy as _
 
 from books.admin.book.catalogue import show_entry
 from books.admin.book.deleted_books import restore_deleted_book, show_deleted_books
@@ -16,6 +18,7 @@ from books.admin.operations.duplicates import merge, show_duplicates
 from books.admin.operations.views import confirm_cancel, show_operation, show_operations, show_progress, undo
 from books.admin.views import SEE_BOOKS, build_route
 from books.permissions import ADD_BOOK, BOOK_ACTIONS, CHANGE_BOOK, HISTORY_ACTIONS, OPERATION_ACTIONS, OPERATION_VIEWERS
+from library_site.templatetags.navigation import MORE_PLACES, PLACES, Place
 
 EXPORT, LEND, IMPORT, MERGE = (BOOK_ACTIONS[name] for name in ("export", "lend", "import", "merge"))
 
@@ -53,4 +56,17 @@ URLS = [
     build_route("suggestions/", show_suggestions, "books_book_suggestions", ADD_BOOK, CHANGE_BOOK),
     build_route("catalogue/", show_entry, "books_book_catalogue", *BOOK_ACTIONS["create"]),
     build_route("warnings/", show_warnings, "books_book_warnings", ADD_BOOK, CHANGE_BOOK),
+]
+
+PLACES += [
+    Place(_("Books"), "books_book_changelist", SEE_BOOKS),
+    Place(_("Lend"), "lend", LEND),
+    Place(_("Import"), "import_books", IMPORT),
+    Place(_("Changes"), "recent_changes", HISTORY_ACTIONS["list"]),
+]
+MORE_PLACES += [
+    Place(_("Possible duplicates"), "duplicates", MERGE),
+    Place(_("Genres"), "genres", SEE_BOOKS),
+    Place(_("Deleted books"), "deleted_books", HISTORY_ACTIONS["retrieve"]),
+    Place(_("Changes of many books"), "operations", OPERATION_VIEWERS),
 ]

@@ -1,6 +1,6 @@
 """Shared by all pages: addresses, permissions and rendering."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any
 
@@ -18,6 +18,7 @@ from books.history.actors import ActorRef, get_or_create_actor
 from books.models import Actor
 from books.permissions import CHANGE_BOOK, OPERATION_ACTIONS, VIEW_BOOK
 from books.writing.changes import BookNotFound, ConcurrentChange
+from library_site.admin.site import has_any_permission
 from library_site.http.api_errors import APIError
 
 # What people read. The messages of the interface speak of requests.
@@ -42,10 +43,6 @@ def build_route(route: str, view: Callable[..., HttpResponseBase], name: str, *p
         return view(request, *arguments, **options)
 
     return path(route, admin.site.admin_view(checked_view), name=name)
-
-
-def has_any_permission(request: HttpRequest, permissions: Iterable[str]) -> bool:
-    return any(request.user.has_perm(permission) for permission in permissions)
 
 
 def render_page(request: HttpRequest, name: str, title: str, **context: Any) -> TemplateResponse:

@@ -1,6 +1,9 @@
 """The admin site."""
 
+from collections.abc import Iterable
+
 from django.contrib.admin import AdminSite
+from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 
@@ -10,3 +13,7 @@ class LibraryAdminSite(AdminSite):
     # The bar in `templates/bar.html` links to all models.
     enable_nav_sidebar = False
     index_title = _("Library")
+
+
+def has_any_permission(request: HttpRequest, permissions: Iterable[str]) -> bool:
+    return any(request.user.has_perm(permission) for permission in permissions)

@@ -25,7 +25,7 @@ from books.admin.descriptions import (
     state_address,
 )
 from books.admin.pager import PAGE_SIZE, Pager
-from books.admin.views import SEE_BOOKS, has_any_permission, render_page
+from books.admin.views import SEE_BOOKS, render_page
 from books.book_fields import FIELDS
 from books.history.change_pages import Entry, read_book_page
 from books.history.records import MERGED_INTO
@@ -39,6 +39,7 @@ from books.history.states import (
 )
 from books.models import Book, Change
 from books.permissions import BOOK_ACTIONS, VIEW_HISTORY
+from library_site.admin.site import has_any_permission
 from library_site.db.integers import BIGINT_MAX, parse_integer
 from library_site.db.keyset import Start
 

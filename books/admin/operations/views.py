@@ -36,7 +36,7 @@ from books.admin.operations.descriptions import (
     list_problems,
 )
 from books.admin.pager import PAGE_SIZE, Pager
-from books.admin.views import has_any_permission, may_undo, render_page
+from books.admin.views import may_undo, render_page
 from books.files.export_tasks import EXPORT
 from books.history.actors import get_or_create_actor
 from books.history.change_pages import NAME_COLUMNS, ActorNames
@@ -46,6 +46,7 @@ from books.operations.lifecycle import OperationNotFound
 from books.operations.selections import read_stored_filter
 from books.operations.tasks import list_unlisted_kinds
 from books.permissions import OPERATION_VIEWERS, UNDO_OTHERS, VIEW_HISTORY
+from library_site.admin.site import has_any_permission
 from library_site.http.api_errors import APIError
 
 # The page of an operation names so many of the books that it changed.

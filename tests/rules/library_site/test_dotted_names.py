@@ -31,7 +31,9 @@ def test_what_settings_name_can_be_imported() -> None:
     names = [text for text in iter_strings(fields) if text.startswith(roots) and "/" not in text]
     assert {"library_site.urls", "library_site.db.sessions"} <= set(names)
     assert len(names) > 25
-    models = {text for name, text in fields.items() if name.endswith("_MODEL")}
+    models = {
+        text for name, value in fields.items() if name.endswith(("_MODEL", "_MENU")) for text in iter_strings(value)
+    }
     for name in names:
         (apps.get_model if name in models else resolve_name)(name)
 

@@ -1,20 +1,17 @@
 """The navigation bar of all pages: the user's pages, administration, and the account; and its links as a list."""
 
 from collections.abc import Iterable
-from itertools import chain
 from typing import Any, NamedTuple
 
 from django import template
+from django.conf import settings
 from django.contrib import admin
 from django.http import HttpRequest
 from django.template import Context
 from django.urls import reverse
 from django.utils.functional import Promise
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
 
-from books.admin.views import SEE_BOOKS, has_any_permission
-from books.permissions import ADD_BOOK, BULK_EDIT, CHANGE_BOOK, IMPORT_BOOKS, MERGE_BOOKS, VIEW_HISTORY
+from library_site.admin.site import has_any_permission
 
 register = template.Library()
 
@@ -33,21 +30,9 @@ class BarLink(NamedTuple):
     is_current: bool
 
 
-# Apps beside this one append theirs while they get ready.
-PLACES = [
-    Place(_("Books"), "books_book_changelist", SEE_BOOKS),
-    Place(_("Lend"), "lend", (CHANGE_BOOK,)),
-    Place(_("Import"), "import_books", (IMPORT_BOOKS,)),
-    Place(_("Changes"), "recent_changes", (VIEW_HISTORY,)),
-]
-MORE_PLACES = [
-    Place(_("Possible duplicates"), "duplicates", (MERGE_BOOKS,)),
-    Place(_("Genres"), "genres", SEE_BOOKS),
-    Place(_("Deleted books"), "deleted_books", (VIEW_HISTORY,)),
-    Place(_("Changes of many books"), "operations", (VIEW_HISTORY, BULK_EDIT)),
-]
-# What one administers, in this order in every language; models of others follow.
-ADMINISTERED = "User Group Application APIKey Authorization Endpoint Delivery Source Received".split()
+# Apps append theirs while they get ready. A menu has the second ones.
+PLACES: list[Place] = []
+MORE_PLACES: list[Place] = []
 # The first places, for which a phone has room. A menu contains the others.
 PHONE_PLACES = 2
 
@@ -93,7 +78,7 @@ def group_administered(request: HttpRequest, apps: Iterable[dict[str, Any]]) -> 
     """Returns the other models that a user may see, by the name of their apps, which two may share."""
     models = [(app, model) for app in apps for model in app["models"] if app["app_label"] != "books"]
     groups: dict[str, list[BarLink]] = {}
-    for app, model in sorted(models, key=lambda pair: get_rank(pair[1]["object_name"])):
+    for app, model in sorted(models, key=lambda pair: get_rank(f"{pair[0]['app_label']}.{pair[1]['object_name']}")):
         address = model["admin_url"]
         if address:
             link = BarLink(str(model["name"]), address, request.path.startswith(address))
@@ -101,18 +86,6 @@ def group_administered(request: HttpRequest, apps: Iterable[dict[str, Any]]) -> 
     return groups
 
 
-def get_rank(model: str) -> int:
-    return ADMINISTERED.index(model) if model in ADMINISTERED else len(ADMINISTERED)
-
-
-@register.simple_tag(takes_context=True)
-def list_open_pages(context: Context) -> list[BarLink]:
-    """Returns what a person may open who sees no books: the links of the bar, and the empty form."""
-    bar, address = show_bar(context), reverse("admin:books_book_add")
-    form = (
-        [BarLink(gettext("Add book"), address, is_current=False)]
-        if has_any_permission(bar["request"], (ADD_BOOK,))
-        else []
-    )
-    links = chain.from_iterable(links for _name, links in bar["apps"])
-    return [*form, *(link for link, _is_on_phone in bar["places"]), *bar["more"], *links]
+def get_rank(label: str) -> int:
+    menu: list[str] = settings.ADMIN_MENU
+    return menu.index(label) if label in menu else len(menu)
