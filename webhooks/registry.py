@@ -11,11 +11,10 @@ class EventDocument(NamedTuple):
 
 
 class EventKind(NamedTuple):
-    """A kind of event. `sentence` describes it; `document` is the dotted name of an EventDocument, imported on use."""
+    """A kind of event. `sentence` describes it; EVENT_DOCUMENTS has its EventDocument."""
 
     name: str
     sentence: str
-    document: str
 
 
 # The kinds of the stream by name, in the order of their registration.
@@ -26,7 +25,7 @@ PING_KIND = "test.ping"
 ALL_KINDS = "*"
 
 
-def register_kind(name: str, sentence: str, document: str) -> str:
+def register_kind(name: str, sentence: str) -> str:
     """Adds a kind to the stream, and returns its name. Called while the app's modules are imported."""
-    EVENT_KINDS[name] = EventKind(name, sentence, document)
+    EVENT_KINDS[name] = EventKind(name, sentence)
     return name

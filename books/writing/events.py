@@ -12,15 +12,9 @@ from library_site.api.responses import encode_json
 from webhooks.outbox import EventData
 from webhooks.registry import register_kind
 
-BOOK_CREATED = register_kind(
-    "book.created", gettext_noop("A book was added or restored."), "books.api.v2.documents.books.CREATED_EVENT"
-)
-BOOK_UPDATED = register_kind(
-    "book.updated", gettext_noop("A book was changed."), "books.api.v2.documents.books.UPDATED_EVENT"
-)
-BOOK_DELETED = register_kind(
-    "book.deleted", gettext_noop("A book was deleted."), "books.api.v2.documents.books.DELETED_EVENT"
-)
+BOOK_CREATED = register_kind("book.created", gettext_noop("A book was added or restored."))
+BOOK_UPDATED = register_kind("book.updated", gettext_noop("A book was changed."))
+BOOK_DELETED = register_kind("book.deleted", gettext_noop("A book was deleted."))
 
 # Every change sets these fields, so events do not list them in `previous`.
 ALWAYS_CHANGED = {"updated_at", "version"}

@@ -13,7 +13,12 @@ EVENT_ID = "3f6b0d0e-5d0c-4d3b-9a65-0f6d1c1f6a52"
 PING_EVENT = EventDocument(
     {"type": "object", "properties": {"endpoint": {"type": "integer"}}, "required": ["endpoint"]}, {"endpoint": 1}
 )
-PING = EventKind(PING_KIND, "Sent by hand, to try a webhook.", "webhooks.api.openapi.PING_EVENT")
+PING = EventKind(PING_KIND, "Sent by hand, to try a webhook.")
+
+
+def get_document(kind: EventKind) -> EventDocument:
+    document: EventDocument = import_string(settings.EVENT_DOCUMENTS[kind.name])
+    return document
 
 
 def event_schema(kinds: list[str], data: dict[str, Any]) -> dict[str, Any]:
@@ -30,7 +35,7 @@ def event_schema(kinds: list[str], data: dict[str, Any]) -> dict[str, Any]:
 def stream_schema() -> dict[str, Any]:
     payloads: list[dict[str, Any]] = []
     for kind in EVENT_KINDS.values():
-        payload = import_string(kind.document).payload
+        payload = get_document(kind).payload
         if payload not in payloads:
             payloads.append(payload)
     schema = event_schema(list(EVENT_KINDS), payloads[0] if len(payloads) == 1 else {"anyOf": payloads})
@@ -43,7 +48,7 @@ def event_example(kind: EventKind) -> dict[str, Any]:
         "event": kind.name,
         "timestamp": TIME_EXAMPLE,
         "api_version": settings.EVENT_API_VERSION,
-        "data": import_string(kind.document).example,
+        "data": get_document(kind).example,
     }
 
 
@@ -55,7 +60,7 @@ def document_events(result: dict[str, Any], generator: Any, **_: Any) -> dict[st
 
 
 def document_event(kind: EventKind) -> dict[str, Any]:
-    schema = event_schema([kind.name], import_string(kind.document).payload)
+    schema = event_schema([kind.name], get_document(kind).payload)
     content = {"schema": schema, "examples": {"Event": {"value": event_example(kind)}}}
     return {
         "operationId": f"receive_{kind.name.replace('.', '_')}",
