@@ -50,9 +50,9 @@ def preview_deletion(books: QuerySet[Book]) -> Preview:
 
 
 def preview_edit(books: QuerySet[Book], edit: Edit) -> Preview:
-    if edit.member:
+    if edit.field:
         differing = annotate_replaced(books, edit)
-        valid = differing.exclude(Q(length__gt=MAX_LENGTHS[edit.member]) | Q(stripped=""))
+        valid = differing.exclude(Q(length__gt=MAX_LENGTHS[edit.field]) | Q(stripped=""))
     else:
         # Values of whole fields were checked before.
         differing = valid = books.exclude(**edit.values)
@@ -69,10 +69,10 @@ def preview_edit(books: QuerySet[Book], edit: Edit) -> Preview:
 
 def annotate_replaced(books: QuerySet[Book], edit: Edit) -> QuerySet[Any]:
     """Returns the books that the edit changes, with the new text. Case matters."""
-    new_text = Replace(F(edit.member), Value(edit.find), Value(edit.replacement))
-    changed_books = books.annotate(place=StrIndex(F(edit.member), Value(edit.find)), new_text=new_text)
+    new_text = Replace(F(edit.field), Value(edit.find), Value(edit.replacement))
+    changed_books = books.annotate(place=StrIndex(F(edit.field), Value(edit.find)), new_text=new_text)
     changed_books = changed_books.annotate(length=Length("new_text"), stripped=strip("new_text"))
-    return changed_books.filter(~Q(new_text=F(edit.member)), place__gt=0)
+    return changed_books.filter(~Q(new_text=F(edit.field)), place__gt=0)
 
 
 def strip(name: str) -> Func:
@@ -81,7 +81,7 @@ def strip(name: str) -> Func:
 
 def count_conflicts(books: QuerySet[Any], edit: Edit) -> int:
     """Returns the number of books that cannot get their new isbn, because another has it or gets it first."""
-    if not edit.member:
+    if not edit.field:
         is_free = not Book.objects.filter(isbn=edit.values["isbn"]).exists()
         return max(0, books.exclude(isbn=edit.values["isbn"]).count() - is_free)
     in_use = Exists(Book.objects.filter(isbn=OuterRef("new_text")))

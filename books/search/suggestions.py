@@ -17,7 +17,7 @@ SUGGESTIONS_SQL = """
         SELECT (SELECT min({prefix}) FROM books_book WHERE {prefix} > suggestions.prefix AND {prefix} < %s)
         FROM suggestions WHERE suggestions.prefix IS NOT NULL
     )
-    SELECT (SELECT {member} FROM books_book WHERE {prefix} = suggestions.prefix ORDER BY id LIMIT 1)
+    SELECT (SELECT {field} FROM books_book WHERE {prefix} = suggestions.prefix ORDER BY id LIMIT 1)
     FROM suggestions WHERE suggestions.prefix IS NOT NULL LIMIT %s
 """
 
@@ -27,7 +27,7 @@ def suggest(field: str, text: str) -> list[str]:
     first = fold(text.strip())[:SORT_PREFIX_LENGTH]
     if not first or "\0" in first:
         return []
-    sql = SUGGESTIONS_SQL.format(prefix=compile_prefix(field), member=field)
+    sql = SUGGESTIONS_SQL.format(prefix=compile_prefix(field), field=field)
     last = f"{first}{LAST_CHARACTER}"
     return [text for (text,) in fetch_all(sql, [first, last, last, MAX_SUGGESTIONS])]
 

@@ -91,7 +91,7 @@ class BookForm(forms.ModelForm):
         shown_tokens = str(self.data.get(SHOWN_WARNINGS, "")).split()
         for warning in self.warnings:
             if not self.is_accepted(warning) and (warning.needs_yes or warning.token not in shown_tokens):
-                self.add_error(warning.member, forms.ValidationError(build_question(warning), code="warning"))
+                self.add_error(warning.field, forms.ValidationError(build_question(warning), code="warning"))
 
     def is_accepted(self, warning: BookWarning) -> bool:
         return bool(self.data.get(ACCEPTED_WARNING) == warning.token)

@@ -21,7 +21,7 @@ class BookWarning(NamedTuple):
     If `needs_yes` is set, showing the warning is not enough: the librarian must accept it.
     """
 
-    member: str
+    field: str
     value: str
     message: str
     needs_yes: bool = False
@@ -29,7 +29,7 @@ class BookWarning(NamedTuple):
     @property
     def token(self) -> str:
         """The form sends this token to tell that the page has shown the warning."""
-        return blake2b(f"{self.member}\0{self.value}\0{self.message}".encode(), digest_size=8).hexdigest()
+        return blake2b(f"{self.field}\0{self.value}\0{self.message}".encode(), digest_size=8).hexdigest()
 
 
 SAME_WORK = gettext_noop("{} has the same title and author. It may be the same book.")

@@ -57,8 +57,8 @@ def describe_edit(parameters: Mapping[str, Any]) -> Iterator[str]:
     edit = read_edit(parameters)
     for name, value in edit.values.items():
         yield _("%(member)s becomes “%(value)s”") % {"member": label_field(name), "value": format_value(value)}
-    if edit.member:
-        names = {"member": label_field(edit.member), "find": isolate(edit.find), "new": isolate(edit.replacement)}
+    if edit.field:
+        names = {"member": label_field(edit.field), "find": isolate(edit.find), "new": isolate(edit.replacement)}
         yield _("In %(member)s “%(find)s” becomes “%(new)s”") % names
 
 
