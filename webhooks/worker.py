@@ -7,7 +7,6 @@ from collections import Counter, deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
-from datetime import datetime
 from functools import partial
 from random import random
 from threading import Event
@@ -23,7 +22,7 @@ from oauth.accounts import mails
 from webhooks import inbox
 from webhooks.delivery import leases
 from webhooks.delivery.attempts import AttemptResult, record_results
-from webhooks.delivery.leases import Backlog, LeasedDelivery
+from webhooks.delivery.leases import LeasedDelivery
 from webhooks.delivery.sending import DatabaseClock, open_sender, send_delivery
 from webhooks.endpoints import disable_ended, mail_owner
 from webhooks.expiry import delete_expired_if_due
@@ -40,7 +39,7 @@ INBOX_BATCH, INBOX_INTERVAL, MAIL_INTERVAL, CLEANING_INTERVAL, REPORT_INTERVAL =
 
 
 def run(concurrency: int, write_line: Callable[[str], None], *, once: bool) -> None:
-    """Has up to `concurrency` deliveries in flight. While there is work, `write_line` gets a report each second."""
+    """Has up to `concurrency` deliveries in flight. `write_line` gets their results, at most once a second."""
     log.info("The worker has started.")
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         deliveries = DeliveryQueue(runner, concurrency, write_line)
@@ -83,7 +82,7 @@ class DeliveryQueue:
             while self.tasks:
                 self.runner.run(self.advance(claims=False))
             if self.counts:
-                self.runner.run(self.report())
+                self.report()
             self.mail_owners()
         finally:
             self.executor.submit(connections.close_all)
@@ -101,8 +100,8 @@ class DeliveryQueue:
             await asyncio.wait(self.tasks, timeout=POLL_INTERVAL, return_when=asyncio.FIRST_COMPLETED)
             await asyncio.sleep(BATCH_WAIT)
             await self.record([task for task in self.tasks if task.done()][:MAX_BATCH])
-        if (had_work or self.counts) and time.monotonic() - self.reported_at >= REPORT_INTERVAL:
-            await self.report()
+        if self.counts and time.monotonic() - self.reported_at >= REPORT_INTERVAL:
+            self.report()
         return had_work
 
     async def claim(self) -> list[LeasedDelivery]:
@@ -134,20 +133,13 @@ class DeliveryQueue:
 
     def mail_owners(self) -> None:
         while self.disabled:
-            mail_owner(self.disabled.popleft())
+            mail_owner(self.disabled[0])
+            self.disabled.popleft()
 
-    async def report(self) -> None:
+    def report(self) -> None:
         """Writes the results since the last report."""
-        backlog = await self.run_in_thread(leases.get_backlog)
-        self.write_line(format_report(self.counts, backlog, self.clock.now()))
+        self.write_line(", ".join(f"{name} {self.counts[name]:,}" for name in ("sent", "failed", "dead")))
         self.counts, self.reported_at = Counter(), time.monotonic()
-
-
-def format_report(counts: Counter[str], backlog: Backlog, now: datetime) -> str:
-    results = ", ".join(f"{name} {counts[name]:,}" for name in ("sent", "failed", "dead"))
-    oldest = f"{max(0, (now - backlog.oldest).total_seconds()):.0f} s" if backlog.oldest else "-"
-    suffix = "+" if backlog.waiting == leases.MAX_BACKLOG_COUNT else ""
-    return f"{results}, waiting {backlog.waiting:,}{suffix}, oldest {oldest}"
 
 
 def clean(stop: Event) -> None:

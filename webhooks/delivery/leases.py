@@ -1,13 +1,12 @@
 """Leases due deliveries. During a lease no other worker sends the delivery. All times are from the database's clock."""
 
 from collections.abc import Collection, Mapping
-from datetime import datetime
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Count, Exists, Min, OuterRef, Q, QuerySet, Subquery, TextField, Value
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery, TextField, Value
 from django.db.models.functions import Coalesce, Now
 
 from library_site.db.sql import fetch_all, now_plus
@@ -16,8 +15,6 @@ from webhooks.encryption import can_sign, decrypt_secret
 from webhooks.endpoints import UNREADABLE_SECRET, disable_endpoints, reachable_endpoints
 from webhooks.models import Delivery, Endpoint, EndpointSecret, Event, SignatureForm
 
-# The upper limit of a count of waiting deliveries.
-MAX_BACKLOG_COUNT = 10_000
 # The largest number of endpoints that a claim locks.
 MAX_LOCKED_ENDPOINTS = 50
 IS_IN_FLIGHT = Q(lease__isnull=False, next_at__gt=Now())
@@ -83,13 +80,6 @@ class LeasedRow(NamedTuple):
     event_id: int
     attempted: int
     claimed: int
-
-
-class Backlog(NamedTuple):
-    """The number of waiting deliveries (at most MAX_BACKLOG_COUNT), and when the oldest was created."""
-
-    waiting: int
-    oldest: datetime | None
 
 
 def claim_deliveries(concurrency: int, in_flight: Mapping[int, int]) -> DeliveryClaim:
@@ -200,8 +190,3 @@ def lease_due(shares: Mapping[int, int]) -> tuple[UUID, list[LeasedRow]]:
     due = " UNION ALL ".join(DUE_SQL.format(now_plus(0), endpoint, share) for endpoint, share in shares.items())
     lease, rows = lease_rows(Delivery, [pk for (pk,) in fetch_all(due)] if due else [], LeasedRow._fields)
     return lease, [LeasedRow(*row) for row in rows]
-
-
-def get_backlog() -> Backlog:
-    deliveries = pending_deliveries().order_by("endpoint", "next_at")[:MAX_BACKLOG_COUNT]
-    return Backlog(**deliveries.aggregate(waiting=Count("pk"), oldest=Min("created_at")))

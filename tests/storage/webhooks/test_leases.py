@@ -307,7 +307,7 @@ def test_a_slow_endpoint_leaves_room_for_others() -> None:
 def test_nothing_is_sent_to_an_owner_who_may_no_longer_have_endpoints() -> None:
     endpoint = create_delivery()
     endpoint.owner.user_permissions.clear()  # type: ignore[union-attr]  # the endpoint has an owner
-    assert (claim_deliveries(1), leases.get_backlog().waiting) == ([], 0)
+    assert claim_deliveries(1) == []
 
 
 def test_a_claim_takes_the_same_number_of_queries_for_any_number_of_endpoints(django_assert_num_queries: Any) -> None:
@@ -327,10 +327,3 @@ def test_a_claim_takes_the_same_number_of_queries_for_any_number_of_endpoints(dj
 def count_transaction_queries() -> int:
     """The savepoint inside the test's own transaction takes two."""
     return 2 if connection.in_atomic_block else 0
-
-
-def test_the_backlog_counts_the_waiting_deliveries() -> None:
-    assert leases.get_backlog() == (0, None)
-    create_delivery()
-    backlog = leases.get_backlog()
-    assert (backlog.waiting, backlog.oldest) == (1, Delivery.objects.get().created_at)
