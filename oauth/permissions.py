@@ -74,7 +74,7 @@ class HasCredential(BasePermission):
 
     def has_permission(self, request: Request, view: Any) -> bool:
         """Raises NotAuthenticated, InvalidCredential, PermissionDenied."""
-        if get_credential(request) is None:
+        if find_request_credential(request) is None:
             raise NotAuthenticated
         check_view(request, view, self.get_scope(view))
         return True
@@ -107,12 +107,12 @@ class HasUser(BasePermission):
 
 def check_view(request: Request, view: Any, scope: str | None) -> None:
     """Raises NotAuthenticated, InvalidCredential, PermissionDenied."""
-    credential = get_credential(request)
+    credential = find_request_credential(request)
     permissions = get_required_permissions(view, str(request.method)) if credential else NO_PERMISSIONS
     require_permission(credential, scope, permissions)
 
 
-def get_credential(request: Request) -> Credential | None:
+def find_request_credential(request: Request) -> Credential | None:
     """Returns the request's credential. Who was authenticated in another way, as by a session or by
     `force_authenticate`, has one with all their rights.
     """

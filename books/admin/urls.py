@@ -18,7 +18,7 @@ from books.admin.operations.duplicates import merge, show_duplicates
 from books.admin.operations.views import confirm_cancel, show_operation, show_operations, show_progress, undo
 from books.admin.views import SEE_BOOKS, build_route
 from books.permissions import ADD_BOOK, BOOK_ACTIONS, CHANGE_BOOK, HISTORY_ACTIONS, OPERATION_ACTIONS, OPERATION_VIEWERS
-from library_site.templatetags.navigation import MORE_PLACES, PLACES, Place
+from library_site.templatetags.navigation import BAR_PAGES, MORE_PAGES, BarPage
 
 EXPORT, LEND, IMPORT, MERGE = (BOOK_ACTIONS[name] for name in ("export", "lend", "import", "merge"))
 
@@ -58,15 +58,15 @@ URLS = [
     build_route("warnings/", show_warnings, "books_book_warnings", ADD_BOOK, CHANGE_BOOK),
 ]
 
-PLACES += [
-    Place(_("Books"), "books_book_changelist", SEE_BOOKS),
-    Place(_("Lend"), "lend", LEND),
-    Place(_("Import"), "import_books", IMPORT),
-    Place(_("Changes"), "recent_changes", HISTORY_ACTIONS["list"]),
+BAR_PAGES += [
+    BarPage(_("Books"), "books_book_changelist", SEE_BOOKS),
+    BarPage(_("Lend"), "lend", LEND),
+    BarPage(_("Import"), "import_books", IMPORT),
+    BarPage(_("Changes"), "recent_changes", HISTORY_ACTIONS["list"]),
 ]
-MORE_PLACES += [
-    Place(_("Possible duplicates"), "duplicates", MERGE),
-    Place(_("Genres"), "genres", SEE_BOOKS),
-    Place(_("Deleted books"), "deleted_books", HISTORY_ACTIONS["retrieve"]),
-    Place(_("Changes of many books"), "operations", OPERATION_VIEWERS),
+MORE_PAGES += [
+    BarPage(_("Possible duplicates"), "duplicates", MERGE),
+    BarPage(_("Genres"), "genres", SEE_BOOKS),
+    BarPage(_("Deleted books"), "deleted_books", HISTORY_ACTIONS["retrieve"]),
+    BarPage(_("Changes of many books"), "operations", OPERATION_VIEWERS),
 ]

@@ -34,7 +34,7 @@ from library_site.api.renderers import JSONRenderer
 from library_site.api.responses import encode_json, make_empty_response
 from library_site.api.viewsets import ResourceViewSet
 from library_site.http.api_errors import APIError
-from oauth.credentials import Credential
+from oauth.permissions import find_request_credential
 
 
 class BookViewSet(ResourceViewSet):
@@ -142,7 +142,7 @@ class BookViewSet(ResourceViewSet):
         return None if get_conditions(self.request) == NO_CONDITIONS else self.require_state
 
     def get_actor(self) -> ActorRef:
-        return get_or_create_actor(str(self.request.version), credential=get_credential(self.request))
+        return get_or_create_actor(str(self.request.version), credential=find_request_credential(self.request))
 
     def parse_book_id(self) -> int:
         """Raises ValidationError."""
@@ -176,10 +176,6 @@ def read_dry_run(request: Request) -> bool:
     if errors:
         raise ValidationError(errors)
     return dry_run
-
-
-def get_credential(request: Request) -> Credential | None:
-    return cast("Credential | None", request.auth)
 
 
 def make_book_values(book: Any) -> BookValues:

@@ -18,5 +18,5 @@ from books.models.history import LEND_TEXTS, RETURN_TEXTS, Actor, Change, IsLoan
 from books.models.imports import ColumnMapping, ImportChunk, ImportCorrection, ImportFile, ImportFinding
 from books.models.operations import ExportChunk, Operation, OperationProblem
 from books.models.responses import StoredResponse
+from books.models.saved_views import ListSettings, SavedView
 from books.models.summaries import Summary
-from books.models.views import ListSettings, SavedView

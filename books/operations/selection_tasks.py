@@ -18,7 +18,7 @@ from books.operations.edits import InvalidEdit, read_edit
 from books.operations.previews import Preview, preview_deletion, preview_edit
 from books.operations.selections import StoredFilter, lock_matching, read_stored_filter
 from books.operations.tasks import (
-    LEFT,
+    NOT_CHANGED,
     Batch,
     BatchCounts,
     Plan,
@@ -85,7 +85,7 @@ class DeleteTask(SelectionTask):
     name = DELETE
     label = _("deletion of many books")
     title = ngettext_lazy("%(count)s book deleted", "%(count)s books deleted", "number")
-    sentences: ClassVar[Sentences] = {"changed": title, **LEFT}
+    sentences: ClassVar[Sentences] = {"changed": title, **NOT_CHANGED}
 
     @classmethod
     def preview(cls, books: QuerySet[Book], parameters: Mapping[str, Any]) -> Preview:  # noqa: ARG003  # it has none

@@ -17,13 +17,13 @@ BULK = "bulk"
 MAX_ANNOUNCED_ALWAYS = 1_000
 # The sentences for the numbers of an operation, most important first. `number` selects singular or plural.
 Sentences = Mapping[str, Any]
-LEFT: Sentences = {
+NOT_CHANGED: Sentences = {
     "unchanged": ngettext_lazy("%(count)s needed no change", "%(count)s needed no change", "number"),
     "refused": ngettext_lazy("%(count)s left as it was", "%(count)s left as they were", "number"),
     "missed": ngettext_lazy("%(count)s no longer matched", "%(count)s no longer matched", "number"),
 }
 CHANGED_TITLE = ngettext_lazy("%(count)s book changed", "%(count)s books changed", "number")
-CHANGED: Sentences = {"changed": CHANGED_TITLE, **LEFT}
+CHANGED: Sentences = {"changed": CHANGED_TITLE, **NOT_CHANGED}
 
 
 class Plan(NamedTuple):

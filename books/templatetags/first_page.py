@@ -27,4 +27,4 @@ def list_open_pages(context: Context) -> list[BarLink]:
     bar, form = show_bar(context), BarLink(gettext("Add book"), reverse("admin:books_book_add"), is_current=False)
     links = chain.from_iterable(links for _name, links in bar["apps"])
     may_add = bar["user"].has_perm(ADD_BOOK)
-    return [*([form] if may_add else []), *(link for link, _is_on_phone in bar["places"]), *bar["more"], *links]
+    return [*([form] if may_add else []), *(link for link, _is_on_phone in bar["pages"]), *bar["more"], *links]

@@ -16,7 +16,7 @@ from library_site.admin.site import has_any_permission
 register = template.Library()
 
 
-class Place(NamedTuple):
+class BarPage(NamedTuple):
     """A page in the bar: the name of its URL pattern, and the permissions, any of which is enough."""
 
     label: str | Promise
@@ -31,10 +31,10 @@ class BarLink(NamedTuple):
 
 
 # Apps append theirs while they get ready. A menu has the second ones.
-PLACES: list[Place] = []
-MORE_PLACES: list[Place] = []
-# The first places, for which a phone has room. A menu contains the others.
-PHONE_PLACES = 2
+BAR_PAGES: list[BarPage] = []
+MORE_PAGES: list[BarPage] = []
+# The first pages, for which a phone has room. A menu contains the others.
+PHONE_PAGES = 2
 
 
 @register.inclusion_tag("bar.html", takes_context=True)
@@ -43,7 +43,7 @@ def show_bar(context: Context) -> dict[str, Any]:
     request: HttpRequest = context["request"]
     is_member = admin.site.has_permission(request)
     current = find_current(request.path)
-    places, more = (list_links(request, places, current) if is_member else [] for places in (PLACES, MORE_PLACES))
+    pages, more = (list_links(request, pages, current) if is_member else [] for pages in (BAR_PAGES, MORE_PAGES))
     # The pages of the admin have already read them.
     apps = context.get("available_apps")
     return {
@@ -51,7 +51,7 @@ def show_bar(context: Context) -> dict[str, Any]:
         "user": request.user,
         "csrf_token": context.get("csrf_token"),
         "is_member": is_member,
-        "places": [(link, number < PHONE_PLACES) for number, link in enumerate(places)],
+        "pages": [(link, number < PHONE_PAGES) for number, link in enumerate(pages)],
         "more": more,
         "apps": group_administered(request, apps or admin.site.get_app_list(request)).items() if is_member else (),
         # Only the pages of the admin include Django's script for it.
@@ -59,17 +59,15 @@ def show_bar(context: Context) -> dict[str, Any]:
     }
 
 
-def list_links(request: HttpRequest, places: Iterable[Place], current: str) -> list[BarLink]:
+def list_links(request: HttpRequest, pages: Iterable[BarPage], current: str) -> list[BarLink]:
     """Marks the list as current on pages of single books, too, because they have no link of their own."""
-    shown = [place for place in places if has_any_permission(request, place.permissions)]
-    return [
-        BarLink(str(place.label), reverse(f"admin:{place.name}"), is_current=place.name == current) for place in shown
-    ]
+    shown = [page for page in pages if has_any_permission(request, page.permissions)]
+    return [BarLink(str(page.label), reverse(f"admin:{page.name}"), is_current=page.name == current) for page in shown]
 
 
 def find_current(path: str) -> str:
-    """Returns the name of the place with the longest address that is a prefix of the path; empty if there is none."""
-    addresses = {reverse(f"admin:{place.name}"): place.name for place in (*PLACES, *MORE_PLACES)}
+    """Returns the name of the page with the longest address that is a prefix of the path; empty if there is none."""
+    addresses = {reverse(f"admin:{page.name}"): page.name for page in (*BAR_PAGES, *MORE_PAGES)}
     longest = max(filter(path.startswith, addresses), key=len, default="")
     return addresses.get(longest, "")
 

@@ -35,7 +35,7 @@ from books.api.v2.serializers import (
     OperationRequestSerializer,
     RevertRequestSerializer,
 )
-from books.api.views import BookViewSet, get_credential, make_book_values, read_dry_run
+from books.api.views import BookViewSet, make_book_values, read_dry_run
 from books.history.actors import get_or_create_actor
 from books.history.states import find_state
 from books.models import Actor, Book
@@ -51,7 +51,7 @@ from library_site.api.query import FieldErrors, Query, check_parameters, read_li
 from library_site.api.responses import json_response
 from library_site.api.shipped import remember
 from library_site.api.suggestions import suggest_names
-from oauth.permissions import require_permission
+from oauth.permissions import find_request_credential, require_permission
 
 
 @remember
@@ -107,7 +107,7 @@ class BookViewSetV2(BookViewSet):
 
     def list(self, request: Request, *arguments: Any, **options: Any) -> Any:
         if format := choose_format(request.META.get("HTTP_ACCEPT", "")):
-            require_permission(get_credential(request), "read", frozenset(BOOK_ACTIONS["export"]))
+            require_permission(find_request_credential(request), "read", frozenset(BOOK_ACTIONS["export"]))
             check_parameters(request, get_filters(self.filterset_class))
             return export_books(self.filter_queryset(self.get_queryset()), request, format)
         return super().list(request)
@@ -123,8 +123,8 @@ class BookViewSetV2(BookViewSet):
         # Values that remain here would wait for the garbage collector, as the serializer does.
         operations, problems = self.read_values(request).pop("operations")
         needed = {name for item in operations.values() for name in BULK_ACTIONS[item.op]}
-        require_permission(get_credential(request), "write", frozenset(needed))
-        actor = get_or_create_actor(Actor.Channel.BULK, credential=get_credential(request))
+        require_permission(find_request_credential(request), "write", frozenset(needed))
+        actor = get_or_create_actor(Actor.Channel.BULK, credential=find_request_credential(request))
         books = self.filter_queryset(self.get_queryset())
         results = bulk.apply_items(operations, problems, books, request, actor, now=timezone.now(), dry_run=dry_run)
         return json_response({"dry_run": dry_run, "results": results})
