@@ -3,15 +3,16 @@ deliveries never sent, and endpoints without an owner.
 """
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import datetime, timedelta
+from threading import Event as ThreadEvent
 from typing import Any
 
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from library_site.jobs.expiry import ExpiryStopped, delete_expired
+from library_site.jobs.expiry import delete_expired
 from library_site.jobs.leases import select_due
 from webhooks.models import EVENT_RETENTION, Attempt, Clearing, Delivery, Endpoint, Event, Received
 
@@ -22,21 +23,15 @@ EXPIRY_INTERVAL = timedelta(days=1)
 EXPIRY_LEASE_TIME = timedelta(hours=1)
 
 
-def delete_expired_if_due(is_stopping: Callable[[], bool]) -> None:
+def delete_expired_if_due(stop: ThreadEvent) -> None:
     """Deletes expired rows unless a worker did so in the last EXPIRY_INTERVAL, or another one holds the lease.
 
     If the worker stops before the end, another one can continue at once.
     """
-
-    def check_stop() -> None:
-        if is_stopping():
-            raise ExpiryStopped
-
     if not lease_expiry():
         return
-    try:
-        counts = delete_expired(timezone.now(), check_stop)
-    except ExpiryStopped:
+    counts = delete_expired(timezone.now(), stop)
+    if stop.is_set():
         # One second in the past, so that another worker finds it due at once.
         schedule_expiry(-timedelta(seconds=1))
         return

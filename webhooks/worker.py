@@ -144,4 +144,4 @@ class DeliveryQueue:
 
 def clean(stop: Event) -> None:
     disable_ended()
-    delete_expired_if_due(stop.is_set)
+    delete_expired_if_due(stop)

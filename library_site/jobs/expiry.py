@@ -1,8 +1,9 @@
 """Deletes expired rows in batches."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import datetime
+from threading import Event
 from typing import Any
 
 from django.conf import settings
@@ -10,41 +11,35 @@ from django.db.models import QuerySet
 from django.utils.module_loading import import_string
 
 EXPIRY_BATCH = 1_000
+NEVER = Event()
 
 
-class ExpiryStopped(Exception):
-    """`check_stop` stopped the run between two batches. The next run deletes the rest."""
-
-
-def delete_expired(now: datetime, check_stop: Callable[[], None] = lambda: None) -> dict[str, int]:
+def delete_expired(now: datetime, stop: Event = NEVER) -> dict[str, int]:
     """Deletes the rows of the functions in EXPIRED_ROWS. Returns the number of deleted rows by name, in this order.
 
-    `check_stop` is called before each batch, and may raise ExpiryStopped.
+    It ends before the next batch when `stop` is set.
     """
     counts: dict[str, int] = {}
     for name in settings.EXPIRED_ROWS:
-        counts |= delete_by_kind(import_string(name)(now), check_stop)
+        counts |= delete_by_kind(import_string(name)(now), stop)
     return counts
 
 
-def delete_by_kind(
-    rows_by_kind: Iterable[tuple[str, QuerySet[Any]]], check_stop: Callable[[], None] = lambda: None
-) -> dict[str, int]:
+def delete_by_kind(rows_by_kind: Iterable[tuple[str, QuerySet[Any]]], stop: Event = NEVER) -> dict[str, int]:
     """Deletes the rows of each name; a name can occur several times. Returns the number of deleted rows by name."""
     counts: Counter[str] = Counter()
     for kind, rows in rows_by_kind:
-        counts[kind] += delete_in_batches(rows, check_stop)
+        counts[kind] += delete_in_batches(rows, stop)
     return counts
 
 
-def delete_in_batches(rows: QuerySet[Any], check_stop: Callable[[], None] = lambda: None) -> int:
+def delete_in_batches(rows: QuerySet[Any], stop: Event) -> int:
     """Deletes rows in batches, so that writers do not wait long. Returns the number of deleted rows.
 
     A row that does not match any more when its batch is deleted stays.
     """
     count = 0
-    while batch := list(rows.values_list("pk", flat=True)[:EXPIRY_BATCH]):
-        check_stop()
+    while not stop.is_set() and (batch := list(rows.values_list("pk", flat=True)[:EXPIRY_BATCH])):
         _, counts_by_model = rows.filter(pk__in=batch).delete()
         count += counts_by_model.get(rows.model._meta.label, 0)
     return count

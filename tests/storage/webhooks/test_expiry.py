@@ -1,5 +1,6 @@
 """How long events, deliveries and deleted endpoints are kept. One of the workers deletes expired rows once a day."""
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 
@@ -122,16 +123,18 @@ def test_expired_rows_are_deleted_once_a_day() -> None:
         create_sessions()
         if time:
             pass_time(time)
-        delete_expired_if_due(lambda: False)
+        delete_expired_if_due(threading.Event())
         assert list_sessions() == [*expected, "valid"]
         Session.objects.all().delete()
 
 
 def test_a_stopped_worker_leaves_the_rest_to_the_next() -> None:
     create_sessions()
-    delete_expired_if_due(lambda: True)
+    stop = threading.Event()
+    stop.set()
+    delete_expired_if_due(stop)
     assert list_sessions() == ["expired", "valid"]
-    delete_expired_if_due(lambda: False)
+    delete_expired_if_due(threading.Event())
     assert list_sessions() == ["valid"]
 
 
