@@ -90,26 +90,26 @@ def store_event(source: Source, event_id: str, kind: str, body: bytes) -> None:
         raise UnknownSource from error
 
 
-def process_due(limit: int, chance: Callable[[], float]) -> int:
-    """Processes due events, no more than `limit`. Returns how many times it claimed.
+def process_due(chance: Callable[[], float]) -> bool:
+    """Processes the event that is due longest. Returns whether one was due.
 
-    `chance` returns numbers from 0 to 1, which spread the times of the next attempts.
+    `chance` returns a number from 0 to 1, which spreads the times of the next attempts.
     """
-    for count in range(limit):
-        if not has_due(Received):
-            return count
-        # One at a time: during a slow handler, the leases of other events could end.
-        for event in claim_due_event(1):
-            process_event(event, chance())
-    return limit
+    if not has_due(Received):
+        return False
+    for event in claim_due_event():
+        process_event(event, chance())
+    return True
 
 
 @transaction.atomic(durable=True)
-def claim_due_event(limit: int) -> list[Received]:
-    """Leases events that are due. An event whose lease ended too often becomes dead."""
-    claim = leases.claim_due(Received, limit)
+def claim_due_event() -> list[Received]:
+    """Leases one event: during a slow handler, the leases of others could end. One whose lease ended too often becomes
+    dead.
+    """
+    claim = leases.claim_due(Received, 1)
     finish_rows(Received, claim.poisoned_pks, Received.State.DEAD, attempts=0, error=POISONED_REASON)
-    return list(Received.objects.filter(pk__in=claim.pks).select_related("source").order_by("pk"))
+    return list(Received.objects.filter(pk__in=claim.pks).select_related("source"))
 
 
 def process_event(event: Received, chance: float) -> None:

@@ -35,7 +35,7 @@ Result = TypeVar("Result")
 POLL_INTERVAL = 0.1
 # Results are recorded in batches. A batch waits this many seconds for more results.
 BATCH_WAIT, MAX_BATCH = 0.01, 500
-INBOX_BATCH, INBOX_INTERVAL, MAIL_INTERVAL, CLEANING_INTERVAL, REPORT_INTERVAL = 20, 0.5, 3.0, 60, 1
+INBOX_INTERVAL, MAIL_INTERVAL, CLEANING_INTERVAL, REPORT_INTERVAL = 0.5, 3.0, 60, 1
 
 
 def run(concurrency: int, write_line: Callable[[str], None], *, once: bool) -> None:
@@ -45,7 +45,7 @@ def run(concurrency: int, write_line: Callable[[str], None], *, once: bool) -> N
         deliveries = DeliveryQueue(runner, concurrency, write_line)
         queues = [
             Queue(deliveries.process, POLL_INTERVAL),
-            Queue(lambda _: inbox.process_due(INBOX_BATCH, random), INBOX_INTERVAL),
+            Queue(lambda _: inbox.process_due(random), INBOX_INTERVAL),
             Queue(deliveries.send_mails, MAIL_INTERVAL),
             Queue(clean, CLEANING_INTERVAL),
         ]
