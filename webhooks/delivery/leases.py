@@ -1,7 +1,7 @@
 """Leases due deliveries. During a lease no other worker sends the delivery. All times are from the database's clock."""
 
 from collections.abc import Collection, Mapping
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -91,7 +91,7 @@ def claim_deliveries(concurrency: int, in_flight: Mapping[int, int]) -> Delivery
     if not select_due_deliveries().exists():
         return DeliveryClaim([], [])
     with transaction.atomic():
-        locked_endpoints = list(map(LockedEndpoint._make, fetch_all(*endpoints_due_sql())))
+        locked_endpoints = list(map(LockedEndpoint._make, select_endpoints_due()))
         endpoints = {
             endpoint.pk: endpoint
             for endpoint in locked_endpoints
@@ -99,7 +99,8 @@ def claim_deliveries(concurrency: int, in_flight: Mapping[int, int]) -> Delivery
         }
         unreadable_ids = [endpoint.pk for endpoint in locked_endpoints if endpoint.pk not in endpoints]
         disabled_endpoints = disable_endpoints(Endpoint.objects.filter(pk__in=unreadable_ids), UNREADABLE_SECRET)
-        all_in_flight: dict[int, int] = dict(fetch_all(*in_flight_sql()))
+        # Of all workers. The endpoints are locked, so no count can grow.
+        all_in_flight = dict(Delivery.objects.filter(IS_IN_FLIGHT).values_list("endpoint").annotate(count=Count("pk")))
         shares = divide_capacity(endpoints.values(), all_in_flight, in_flight, concurrency)
         lease, rows = lease_due(shares)
         events = Event.objects.filter(pk__in={row.event_id for row in rows}).values_list(
@@ -127,36 +128,20 @@ def select_due_deliveries() -> QuerySet[Delivery]:
     return pending_deliveries().filter(next_at__lte=Now())
 
 
-@cache
-def endpoints_due_sql() -> tuple[str, tuple[Any, ...]]:
-    """Builds the statement that locks endpoints with a due delivery, and returns the columns of LockedEndpoint."""
+def select_endpoints_due() -> QuerySet[Endpoint, Any]:
+    """Selects and locks endpoints with a due delivery, with the columns of LockedEndpoint."""
     due = Delivery.objects.filter(next_at__lte=Now(), endpoint=OuterRef("pk"))
     secrets = EndpointSecret.objects.filter(endpoint=OuterRef("pk"))
     encrypted_secrets = [
         Coalesce(Subquery(secrets.filter(state=state).values("sealed")), Value("", TextField()))
         for state in (EndpointSecret.State.ACTIVE, EndpointSecret.State.PENDING)
     ]
-    endpoints = (
+    return (
         reachable_endpoints()
         .filter(Exists(due))
         .select_for_update(skip_locked=True, no_key=True, of=("self",))
         .order_by("?")
         .values_list("pk", "url", "form", "in_flight_limit", *encrypted_secrets)[:MAX_LOCKED_ENDPOINTS]
-    )
-    return endpoints.query.sql_with_params()
-
-
-@cache
-def in_flight_sql() -> tuple[str, tuple[Any, ...]]:
-    """Builds the statement that counts the deliveries in flight of all workers, by endpoint.
-
-    It runs while the endpoints are locked, so no count can grow.
-    """
-    return (
-        Delivery.objects.filter(IS_IN_FLIGHT)
-        .values_list("endpoint")
-        .annotate(count=Count("pk"))
-        .query.sql_with_params()
     )
 
 
