@@ -18,7 +18,7 @@ from books.search.counts import MAX_COUNTED_GENRES, count_books, count_genres
 from books.search.duplicates import MAX_PAIRS, Pair, check_pairs, count_pairs
 from library_site.admin.paginator import BoundedCount
 
-# Never rename one: during an upgrade a worker of the earlier release ends at a name that it does not know.
+# Never rename one: during an upgrade, a worker of the earlier release fails at a name that it does not know.
 BOOKS, CHANGES, DUPLICATES = "books", "changes", "same_title"
 COUNTERS: Mapping[str, Callable[[datetime], dict[str, Any]]] = {
     BOOKS: lambda now: count_books(now.astimezone(UTC)),

@@ -42,8 +42,8 @@ def read_feed(filters: Filters, start: Start, limit: int) -> Page[Entry]:
     """Returns a page of items. It reads forward only."""
     kind = Q(kind=filters.kind) if filters.kind else Q()
     loan = build_loan_condition(filters.loan) if filters.loan else Q()
-    # Lends and returns have an index, which SQLite uses only without a kind. Among other changes, a step leads over an
-    # operation of a million lends.
+    # Loans and returns have an index. SQLite uses it only in a statement without a kind. For other changes, one step
+    # skips an operation that lent a million books.
     step = {"": kind, NO_LOAN: kind & (Q(operation__isnull=False) | loan)}.get(filters.loan, loan)
     conditions = list_conditions(filters._replace(kind=None, loan=""))
     pks = [

@@ -41,7 +41,7 @@ def list_kinds() -> list[tuple[str, str]]:
     return [("", gettext("any")), *((label, name_kind(label)) for label in KINDS)]
 
 
-# The kinds of changes, of which a lend or a return is one here.
+# The kinds of changes by their labels. To lend a book and to take it back are kinds of their own here.
 KINDS: Mapping[str, tuple[Change.Kind, str]] = {
     **{label: (kind, NO_LOAN if kind == Change.Kind.CHANGED else "") for label, kind in CHANGE_KINDS.items()},
     LENT: (Change.Kind.CHANGED, LENT),

@@ -1,8 +1,8 @@
 """Bounds how many threads of a process read bodies.
 
 A client that does not send its body blocks a thread: nothing can interrupt the server's `read`, and a response before
-it ends would block the whole process. So only some threads read bodies at a time, and of three or more no two clients
-get all.
+it ends would block the whole process. So only some threads read bodies at a time. If there are three or more, two
+clients cannot occupy all of them.
 """
 
 import time
