@@ -92,6 +92,14 @@ def test_a_book_whose_isbn_another_book_has_is_not_restored(librarian: Client) -
     assert not Book.objects.filter(pk=book.pk).exists()
 
 
+def test_a_book_that_is_there_is_not_restored(librarian: Client) -> None:
+    book = delete_new_book()
+    restore(book)
+    response: Any = librarian.post(restore_address(book), follow=True)
+    assert "Nothing was changed. The book is not deleted." in read_words(response)
+    assert Book.objects.get(pk=book.pk).version == 3
+
+
 def test_a_link_restores_nothing(librarian: Client) -> None:
     book = delete_new_book()
     assert librarian.get(restore_address(book)).headers["Location"] == history_address(book)

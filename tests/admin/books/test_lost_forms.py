@@ -187,3 +187,12 @@ def test_a_value_of_someone_else_can_be_kept(librarian: Client) -> None:
     librarian.post(page_address(book), {**read_inputs(read_text(question)), "title": "EMMA"})
     changed_book = Book.objects.get(pk=book.pk)
     assert (changed_book.title, changed_book.genre, changed_book.version) == ("EMMA", "Romance", 3)
+
+
+def test_other_errors_are_shown_beside_the_question(librarian: Client) -> None:
+    book = create_book(title="Ema")
+    form = build_form(book, title="Emma", year="")
+    change_book(book, title="EMMA")
+    response = librarian.post(page_address(book), form)
+    assert list(response.context["adminform"].form.errors) == ["year", "title"]
+    assert "Please correct the errors below" in read_text(response)
