@@ -90,8 +90,7 @@ def find_encoding(stream: BinaryIO, name: str = "") -> tuple[Encoding, str]:
     head = stream.read(CHUNK_BYTES)
     for mark, encoding in BYTE_ORDER_MARKS.items():
         if head.startswith(mark):
-            # Some programs write a second mark before the first.
-            return encoding._replace(mark=mark * (2 if head.startswith(mark * 2) else 1)), ""
+            return encoding._replace(mark=mark), ""
     if name and name != "utf-8":
         return ENCODINGS[name], ""
     for start, encoding in ((1, UTF_16_LE), (0, UTF_16_BE)):
