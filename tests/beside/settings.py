@@ -3,7 +3,7 @@
 from reviews.settings import *
 
 INSTALLED_APPS.insert(0, "tests.beside")
-MIDDLEWARE += ["tests.beside.middleware.greet"]
+MIDDLEWARE.insert(0, "tests.beside.middleware.greet")
 API_URLS[2].insert(0, "tests.beside.urls")
 ROOT_URLCONF = "tests.beside.site"
 LOGGING["loggers"]["reviews"] = {"level": "ERROR"}
