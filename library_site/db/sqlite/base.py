@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.db.backends.sqlite3 import base
+from django.db.backends.sqlite3 import base, features
 
 from library_site.db.config import SQLITE_TIMEOUT
 from library_site.db.read_only import ClosingErrorWrapper
@@ -22,12 +22,18 @@ from library_site.db.writer_queue import WriterQueue, get_queue
 WRITE_PATTERN = re.compile(r"\s*(?:INSERT|UPDATE|DELETE|REPLACE)\b", re.IGNORECASE)
 
 
+class DatabaseFeatures(features.DatabaseFeatures):
+    # Django would ask in a transaction, and take an error of one that waits too long for a no.
+    supports_json_field = True
+
+
 class DatabaseWrapper(base.DatabaseWrapper):
     """Takes a turn for each transaction, and for each writing statement outside one. Reads take none.
 
     Every transaction is IMMEDIATE, so each of them writes.
     """
 
+    features_class = DatabaseFeatures
     # The queue in which this connection has its turn.
     queue: WriterQueue | None = None
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 from django.contrib.auth.models import Group
+from django.core import checks
 from django.db import OperationalError, connection, transaction
 from pytest_django import Settings
 
@@ -268,6 +269,15 @@ def test_a_statement_of_its_own_waits_too_and_a_read_never(
         other_process.end_turn()
         write()
         assert may_write(other_process)
+
+
+def test_the_checks_of_a_start_wait_for_no_writer(other_process: WriterQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite, "SQLITE_TIMEOUT", NO_TIME)
+    # What Django has asked this database, it asks no more.
+    monkeypatch.setattr(connection, "features", type(connection.features)(connection))
+    other_process.wait(NO_TIME)
+    assert checks.run_checks(tags=[checks.Tags.models], databases=[connection.alias]) == []
+    other_process.end_turn()
 
 
 @pytest.fixture
