@@ -8,7 +8,7 @@ import httpx
 import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
-from pytest_django import DjangoAssertNumQueries, DjangoCaptureOnCommitCallbacks, Settings
+from pytest_django import DjangoAssertNumQueries, Settings
 
 from tests.support.books import build_book
 from tests.support.endpoints import (
@@ -282,12 +282,10 @@ def test_a_ping_is_for_one_webhook_alone(
     api: httpx.Client,
     owner: User,
     key_header: dict[str, str],
-    django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
 ) -> None:
     create_made_endpoint(owner)
     hook = create_webhook(api, key_header, events=["book.deleted"])
-    with django_capture_on_commit_callbacks() as hints:
-        response = api.post(f"{HOOKS}/{hook['id']}/ping", headers=key_header)
+    response = api.post(f"{HOOKS}/{hook['id']}/ping", headers=key_header)
     delivery, event = Delivery.objects.get(), Event.objects.get()
     assert (response.status_code, response.headers["Retry-After"]) == (202, "1")
     assert response.headers["Location"] == f"{HOOKS}/{hook['id']}/deliveries/{delivery.pk}"
@@ -303,7 +301,6 @@ def test_a_ping_is_for_one_webhook_alone(
     }
     body = json.loads(bytes(event.body))
     assert (body["event"], body["data"], event.subject) == ("test.ping", {"endpoint": hook["id"]}, None)
-    assert len(hints) == 1
 
 
 def test_a_disabled_webhook_is_sent_nothing(api: httpx.Client, owner: User, key_header: dict[str, str]) -> None:
@@ -428,14 +425,12 @@ def test_a_delivery_can_be_sent_again(
     api: httpx.Client,
     owner: User,
     key_header: dict[str, str],
-    django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
 ) -> None:
     endpoint = create_made_endpoint(owner)
     delivery = deliver_new_book(api, endpoint)
     Delivery.objects.update(state="dead", attempted=5, next_at=None)
     address = f"{HOOKS}/{endpoint.pk}/deliveries"
-    with django_capture_on_commit_callbacks() as hints:
-        responses = [api.post(f"{address}/{delivery.pk}/redeliver", headers=key_header) for _ in range(2)]
+    responses = [api.post(f"{address}/{delivery.pk}/redeliver", headers=key_header) for _ in range(2)]
     assert [response.status_code for response in responses] == [202, 202]
     assert [response.json() for response in reversed(responses)] == api.get(address, headers=key_header).json()[
         "results"
@@ -446,7 +441,6 @@ def test_a_delivery_can_be_sent_again(
         assert (redelivery.state, redelivery.attempted) == ("waiting", 0)
         assert redelivery.next_at is not None
         assert response.headers["Location"] == f"{address}/{redelivery.pk}"
-    assert len(hints) == 2
 
 
 def test_a_delivery_belongs_to_its_webhook(api: httpx.Client, owner: User, key_header: dict[str, str]) -> None:
