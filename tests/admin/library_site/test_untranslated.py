@@ -31,8 +31,8 @@ DATA = re.compile(
         English | Deutsch | UTC | (?:[0-9]{4})?,\ [0-9:]+\ UTC
         | root | head | Librarians | Head\ librarians | Developers
         | books\.csv | (?:[0-9]+\ ×\ )?(?:title|author|year|isbn|genre|row):? | utf-16
-        | UTF-8 | UTF-16 | [Ww]indows-125[0-9] | KOI8-R | Mac\ Roman | CP437.*   # of a file
-        | Shift\ JIS | GB\ 18030.* | Big5 | EUC-KR
+        | UTF-8 | UTF-16 | [Ww]indows-125[0-9] | KOI8-R | Mac\ Roman | CP[0-9]+.*   # of a file
+        | ISO\ 8859.* | Shift\ JIS | GB\ 18030.* | Big5 | EUC-KR
         | BibTeX | CSV | JSON\ lines | MARC\ 21 | MARCXML | RIS | ONIX.* | Bookshop(?:\ for\ root)? | bookshop
         | Library\ documentation | library-docs
         | Emma(?:\ \(.*\))? | Gone(?:\ \(.*\))? | Jane\ Austen | Novel | :\ (?:Novel|Austen)\)? | isbn-[0-9]+ | zzz
