@@ -1,6 +1,5 @@
 """Model fields for books that Django does not provide."""
 
-import unicodedata
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,18 +8,7 @@ from django.db import models
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from books.isbn import normalize_isbn
-
-
-def fold(text: str) -> str:
-    """Returns the text for comparison: in NFC and case-folded, with its accents (Unicode, 3.13 and UAX 15)."""
-    if text.isascii():
-        return text.lower()
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
-
-
-def clean_white_space(text: str) -> str:
-    """Returns the text without white space at its ends, and with one space for each run of it."""
-    return text if text.isalnum() else " ".join(text.replace("\ufeff", " ").replace("\u200b", "").split())
+from books.texts import fold
 
 
 class DerivedField(models.Field):

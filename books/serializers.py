@@ -11,9 +11,9 @@ from rest_framework import serializers
 
 from books.book_fields import FIELDS, REQUIRED_FIELDS
 from books.book_values import BookValues
-from books.fields import clean_white_space
 from books.models import FOLDED_COLUMNS, Book
 from books.read_model import BookListSerializer, ReadSerializer, use_encoder
+from books.texts import clean_white_space
 from library_site.api.serializers import NonBlankField, StrictModelSerializer, StringField, UTCDateTimeField
 
 
