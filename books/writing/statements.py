@@ -21,7 +21,12 @@ from books.history.records import (
     record_creation,
 )
 from books.models import FOLDED_COLUMNS, Book
-from books.search.search_texts import SEARCH_TEXT_CTE, build_search_text, insert_search_texts
+from books.search.search_texts import (
+    SEARCH_TEXT_CTE,
+    build_search_text,
+    build_search_texts_cte,
+    insert_search_texts,
+)
 from books.writing import events
 from books.writing.events import BOOK_CREATED, BOOK_UPDATED
 from library_site.db.integers import BIGINT_MAX
@@ -127,9 +132,8 @@ def update_rows(books: Sequence[BookValues], columns: Sequence[str]) -> int:
     rows = [adapt_values([*columns, "id"], book) for book in books]
     source, parameters = build_source(get_column_types(Book, [*columns, "id"]), rows)
     assignments = ", ".join(f"{name} = new.{name}" for name in columns)
-    count = execute(UPDATE_MANY_SQL.format(assignments, source), parameters)
     insert_search_texts({book.id: book for book in books} if has_texts(columns) else {})
-    return count
+    return execute(UPDATE_MANY_SQL.format(assignments, source), parameters)
 
 
 def insert_rows(books: Sequence[BookValues], columns: Sequence[str]) -> list[BookValues]:
@@ -140,10 +144,15 @@ def insert_rows(books: Sequence[BookValues], columns: Sequence[str]) -> list[Boo
         batch = books[start : start + MAX_INSERTED_ROWS]
         source, parameters = build_source(types, [adapt_values(columns, book) for book in batch])
         sql = f"INSERT INTO books_book ({', '.join(columns)}) {source} ON CONFLICT DO NOTHING RETURNING isbn, id"
+        if can_combine_statements():
+            texts_cte, texts = build_search_texts_cte(batch)
+            sql = f"WITH changed AS ({sql}), {texts_cte} SELECT isbn, id FROM changed"
+            parameters += texts
         ids: dict[str, int] = dict(fetch_all(sql, parameters))
         inserted = [book for book in batch if book.isbn in ids and book.id in (0, ids[book.isbn])]
         inserted_books += [book._replace(id=ids[book.isbn]) for book in inserted]
-    insert_search_texts({book.id: book for book in inserted_books})
+    if not can_combine_statements():
+        insert_search_texts({book.id: book for book in inserted_books})
     return inserted_books
 
 
