@@ -35,6 +35,7 @@ from books.operations.selection_tasks import write_pairs
 from books.search.duplicates import find_same_works
 from books.search.quality import warn_isbn, warn_year
 from books.writing import changes
+from library_site.db.sql import fetch_by_texts
 
 # A text that a spreadsheet reads as a number, which a double stores exactly.
 NUMBER = re.compile(r"[0-9]{1,15}(?:[.,][0-9]{1,9})?(?:E[+-]?[0-9]{1,2})?", re.IGNORECASE | re.ASCII)
@@ -226,7 +227,7 @@ def find_ids_by_text(
     the import has changed since.
     """
     wanted = {text for text in texts if text}
-    rows = Book.objects.filter(**{f"{column}__in": wanted}).order_by("-pk").values_list(column, "pk") if wanted else []
+    rows = fetch_by_texts(f"SELECT {column}, id FROM books_book WHERE {column} {{}} ORDER BY id DESC", wanted)  # noqa: S608
     added = earlier.find_added([pk for _text, pk in rows])
     books = {text: pk for text, pk in rows if pk not in added and earlier.find(RecordKey.CHANGED_BOOK, pk) is None}
     for text in wanted:

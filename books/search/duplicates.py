@@ -2,7 +2,6 @@
 different books.
 """
 
-import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, combinations, islice
 from typing import Any, NamedTuple
@@ -12,9 +11,17 @@ from django.db.models import Q
 
 from books.isbn import normalize_isbn
 from books.loose_folding import fold_loosely
-from books.match_keys import Work, build_work, compile_match_key, list_match_keys, list_words, split_title
+from books.match_keys import (
+    Work,
+    build_match_key,
+    build_work,
+    compile_match_key,
+    list_match_keys,
+    list_words,
+    split_title,
+)
 from books.models import Book, DistinctBooks
-from library_site.db.sql import fetch_all, id_list
+from library_site.db.sql import fetch_all, fetch_by_texts, id_list
 
 # So many pairs are counted, and compared again by each page with their number. More appear when these are resolved.
 MAX_PAIRS = 500
@@ -27,10 +34,7 @@ GROUPS_SQL = """
     WHERE key IS NOT NULL GROUP BY key HAVING count(*) > 1 ORDER BY min(id) LIMIT %s
 """
 IDS = {"postgresql": "string_agg(id::text, ',')", "sqlite": "group_concat(id)"}
-# With the keys in the statement PostgreSQL plans for ten times as long as it reads, and in a new table it expects all
-# books to match. Of the parameter of a subquery it expects nothing.
-FIND_SQL = "SELECT book_id, title, author FROM books_searchtext WHERE {} {} ORDER BY book_id"
-HAS_KEY = {"postgresql": "= ANY((SELECT %s::text[])::text[])", "sqlite": "IN (SELECT value FROM json_each(%s))"}
+FIND_SQL = "SELECT book_id, title, author FROM books_searchtext WHERE {} {{}} ORDER BY book_id"
 COMPARED_COLUMNS = ("isbn13", "title_folded", "author_folded")
 
 
@@ -125,15 +129,17 @@ def find_same_works(works: Sequence[tuple[str, str]]) -> dict[tuple[str, str], d
     whether the subtitle is the same, too, or one of both has none.
     """
     folded = {(title, author): (fold_loosely(title), fold_loosely(author)) for title, author in works}
-    keys = {key for texts in folded.values() for key in list_match_keys(*texts)}
-    vendor = connection.vendor
-    sql = FIND_SQL.format(compile_match_key(vendor, "title", "author"), HAS_KEY[vendor])
-    wanted = [*keys] if vendor == "postgresql" else json.dumps([*keys])
+    keys = {texts: list_match_keys(*pair) for texts, pair in folded.items()}
+    sql = FIND_SQL.format(compile_match_key(connection.vendor, "title", "author"))
     books: dict[Work, list[tuple[int, list[str]]]] = {}
-    for pk, title, author in fetch_all(sql, [wanted]) if keys else ():
+    found_keys = set()
+    for pk, title, author in fetch_by_texts(sql, set().union(*keys.values())):
         books.setdefault(build_work(title, author), []).append((pk, list_words(split_title(title)[1])))
+        found_keys.add(build_match_key(title, author))
     found = {}
-    for texts, (title, author) in folded.items():
+    # Most have no book with one of their keys.
+    for texts in (texts for texts, own in keys.items() if not own.isdisjoint(found_keys)):
+        title, author = folded[texts]
         words = list_words(split_title(title)[1])
         same_works = books.get(build_work(title, author), [])
         found[texts] = {pk: not (words and others) or words == others for pk, others in same_works}
