@@ -19,7 +19,8 @@ from webhooks.registry import PING_KIND
 
 EVENT_BATCH = 500
 EVENT_COLUMNS = ("uuid", "kind", "subject", "body", "created_at", "traceparent")
-EVENT_FIELDS: list[Any] = [Event._meta.get_field(name) for name in EVENT_COLUMNS]
+# The columns whose values have a format of the database.
+EVENT_FIELDS: list[Any] = [Event._meta.get_field(name) for name in ("uuid", "body", "created_at")]
 INSERT_EVENT_SQL = f"INSERT INTO webhooks_event ({', '.join(EVENT_COLUMNS)})"
 INSERT_DELIVERY_SQL = "INSERT INTO webhooks_delivery (event_id, endpoint_id) {}"
 # It follows the statement `event`, which returns the ids of events.
@@ -109,8 +110,14 @@ def insert_events(kind: str, events: Sequence[StoredEvent]) -> None:
     """Inserts events of one kind and their deliveries, with at most three statements for any number of endpoints."""
     # Not `connection`, which looks itself up for each value.
     database = connections[DEFAULT_DB_ALIAS]
+    uuid_field, body_field, time_field = EVENT_FIELDS
+    created_at = time_field.get_db_prep_save(events[0].created_at, database)
     rows = [
-        [field.get_db_prep_save(value, database) for field, value in zip(EVENT_FIELDS, event, strict=True)]
+        event._replace(
+            uuid=uuid_field.get_db_prep_save(event.uuid, database),
+            body=body_field.get_db_prep_save(event.body, database),
+            created_at=created_at,
+        )
         for event in events
     ]
     source, values = build_source(get_column_types(Event, EVENT_COLUMNS), rows)

@@ -4,7 +4,7 @@ transaction.
 
 from collections.abc import Sequence
 from datetime import datetime
-from functools import cache, partial
+from functools import cache, lru_cache
 from typing import Any
 
 from django.db import connection
@@ -170,8 +170,13 @@ def record_and_publish(record: ChangeRecord, event: EventData | None, actor: Act
 def adapt_values(columns: Sequence[str], book: BookValues) -> list[Any]:
     """Returns the values in the format of the database: only times have one of their own."""
     values = [getattr(book, column) for column in columns]
-    adapt = partial(FIELDS["created_at"].get_db_prep_save, connection=connection)
-    return [adapt(value) if isinstance(value, datetime) else value for value in values]
+    return [adapt_time(value) if isinstance(value, datetime) else value for value in values]
+
+
+# Cached because the books of a batch have the same times.
+@lru_cache(maxsize=16)
+def adapt_time(value: datetime) -> Any:
+    return FIELDS["created_at"].get_db_prep_save(value, connection)
 
 
 @cache
