@@ -37,7 +37,7 @@ ENTRY_BYTES = 12
 END_OF_FIELD, END_OF_RECORD = b"\x1e", b"\x1d"
 # A leader that does not follow the end of a record.
 LEADER_AFTER_FIELD = re.compile(rb"(?<=\x1e)(?=[0-9]{5}[a-z]{2}[a-z ][a ][a ]22[0-9]{5}...4500)", re.DOTALL)
-ENTRY_PATTERN = re.compile(rb"[0-9A-Za-z]{3}[0-9]{9}")
+DIRECTORY_PATTERN = re.compile(rb"(?:[0-9A-Za-z]{3}[0-9]{9})+")
 UNICODE = b"a"
 # Escapes without a character set, control characters, and accents (from E0 on) at the end of a text: an accent belongs
 # to the letter after it (MARC 21, Character Sets, MARC-8).
@@ -169,11 +169,10 @@ def require_whole_directory(data: bytes) -> None:
     """
     address = int(data[12:17])
     directory, fields = data[LEADER_BYTES : address - 1], data[address:-1]
-    entries = [directory[start : start + ENTRY_BYTES] for start in range(0, len(directory), ENTRY_BYTES)]
-    if not entries or not all(ENTRY_PATTERN.fullmatch(entry) for entry in entries):
+    if not DIRECTORY_PATTERN.fullmatch(directory):
         raise DamagedRecord(_("Its directory is damaged."))
     covered_bytes = 0
-    for entry in entries:
+    for entry in (directory[start : start + ENTRY_BYTES] for start in range(0, len(directory), ENTRY_BYTES)):
         length, start = int(entry[3:7]), int(entry[7:12])
         field = fields[start : start + length]
         if len(field) != length or field.find(END_OF_FIELD) != length - 1:

@@ -336,7 +336,7 @@ def choose_isbn(fields: Fields, *, is_exact: bool) -> tuple[str, bool]:
         is_of_other_form = bool(OTHER_FORM.search(item[1])) or bool(ELECTRONIC.search(item[1])) != is_electronic
         return not find_isbn(item[0]), bool(OF_SET.search(item[1])) != (len(volumes) > 1), is_of_other_form
 
-    text, note = min(qualified, key=rank, default=("", ""))
+    text, note = min(qualified, key=rank) if len(qualified) > 1 else next(iter(qualified), ("", ""))
     return text, OF_SET.search(note) is not None
 
 
