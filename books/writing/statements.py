@@ -130,7 +130,7 @@ def update_row(
 def update_rows(books: Sequence[BookValues], columns: Sequence[str]) -> int:
     """Updates these columns of locked books, `version` among them. Returns the number that had the version before."""
     rows = [adapt_values([*columns, "id"], book) for book in books]
-    source, parameters = build_source(get_column_types(Book, [*columns, "id"]), rows)
+    source, parameters = build_source(get_column_types(Book, (*columns, "id")), rows)
     assignments = ", ".join(f"{name} = new.{name}" for name in columns)
     insert_search_texts({book.id: book for book in books} if has_texts(columns) else {})
     return execute(UPDATE_MANY_SQL.format(assignments, source), parameters)
@@ -139,7 +139,7 @@ def update_rows(books: Sequence[BookValues], columns: Sequence[str]) -> int:
 def insert_rows(books: Sequence[BookValues], columns: Sequence[str]) -> list[BookValues]:
     """Inserts these columns of books, except of those whose id or isbn is in use. Returns the books with their ids."""
     inserted_books: list[BookValues] = []
-    types = get_column_types(Book, columns)
+    types = get_column_types(Book, tuple(columns))
     for start in range(0, len(books), MAX_INSERTED_ROWS):
         batch = books[start : start + MAX_INSERTED_ROWS]
         source, parameters = build_source(types, [adapt_values(columns, book) for book in batch])

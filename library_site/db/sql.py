@@ -116,7 +116,8 @@ def fetch_all(statement: str, parameters: Sequence[Any] = ()) -> list[Row]:
         return rows
 
 
-def get_column_types(model: type[Model], names: Iterable[str]) -> dict[str, str]:
+@cache
+def get_column_types(model: type[Model], names: tuple[str, ...]) -> Mapping[str, str]:
     """Returns columns with their types, without a length: a cast with a length cuts longer texts."""
     fields: list[Any] = [model._meta.get_field(name) for name in names]
     return {field.column: str(field.db_type(connection)).partition("(")[0] for field in fields}
