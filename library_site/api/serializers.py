@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from datetime import UTC
 from typing import Annotated, Any, cast
+from weakref import WeakKeyDictionary
 
 import msgspec
 from django.db import models
@@ -16,7 +17,8 @@ from rest_framework.validators import ProhibitSurrogateCharactersValidator
 from library_site.api.suggestions import suggest_names
 
 NO_NUL_SCHEMA = {"not": {"pattern": "\\u0000"}}
-built_fields: dict[Any, Any] = {}
+# By class and by field. A class that is made for one request goes with it.
+built_fields: WeakKeyDictionary[type, dict[Any, Any]] = WeakKeyDictionary()
 RFC3339_PATTERN = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)
 
 
@@ -154,10 +156,10 @@ class StrictModelSerializer(serializers.ModelSerializer[Any]):
 
     def build_standard_field(self, field_name: str, model_field: Any) -> Any:
         # It depends on the classes alone, and takes two thirds of the time of a validation.
-        key = type(self), field_name, model_field
-        if key not in built_fields:
-            built_fields[key] = super().build_standard_field(field_name, model_field)
-        field_class, options = built_fields[key]
+        fields, key = built_fields.setdefault(type(self), {}), (field_name, model_field)
+        if key not in fields:
+            fields[key] = super().build_standard_field(field_name, model_field)
+        field_class, options = fields[key]
         return field_class, {**options}
 
 
