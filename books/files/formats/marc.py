@@ -81,9 +81,10 @@ def describe_wrong_leaders(stream: BinaryIO) -> tuple[str, str]:
         "%(count)d records say that they are in MARC-8, and are read as UTF-8, because their bytes are.",
         found[False],
     )
-    return warning % {"count": found[True]} if found[True] else "", note % {"count": found[False]} if found[
-        False
-    ] else ""
+    return (
+        warning % {"count": found[True]} if found[True] else "",
+        note % {"count": found[False]} if found[False] else "",
+    )
 
 
 def iter_records(stream: BinaryIO, encoding: Encoding | None, left_out: Counter[str]) -> Iterator[Record]:
