@@ -24,6 +24,7 @@ from books.search import lent_books, search_texts
 from oauth.server.docs_client import sync_docs_client
 from oauth.tokens import revocations
 from tests.support import book_audit
+from tests.support.admin_pages import create_staff
 from tests.support.books import build_book
 from tests.support.readers import run_reader_here
 from tests.support.server import Service, keep_migrated_database, serve_library
@@ -215,9 +216,7 @@ def client(handler: ClientHandler) -> Client:
 
 @pytest.fixture
 def ada(db: None) -> User:
-    user = User.objects.create_user("ada", is_staff=True)
-    user.groups.add(Group.objects.get(name="Developers"))
-    return user
+    return create_staff("ada", "Developers")
 
 
 @pytest.fixture

@@ -1,16 +1,16 @@
 """People who use the admin."""
 
 import pytest
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import User
 from django.test import Client
+
+from tests.support.admin_pages import create_staff
 
 
 @pytest.fixture
 def astrid(db: None) -> User:
     """A member of the group Librarians."""
-    user = User.objects.create_user("astrid", password="x", is_staff=True)
-    user.groups.add(Group.objects.get(name="Librarians"))
-    return user
+    return create_staff("astrid", "Librarians", password="x")
 
 
 @pytest.fixture
@@ -23,9 +23,7 @@ def librarian(client: Client, astrid: User) -> Client:
 @pytest.fixture
 def berta(db: None) -> User:
     """A member of the group Head librarians alone."""
-    user = User.objects.create_user("berta", is_staff=True)
-    user.groups.add(Group.objects.get(name="Head librarians"))
-    return user
+    return create_staff("berta", "Head librarians")
 
 
 @pytest.fixture

@@ -7,13 +7,13 @@ from typing import Any
 
 import httpx
 import pytest
-from django.contrib.auth.models import Group, User
 from django.core.management import call_command
 from django.test import Client
 from django.test.utils import override_settings
 
 from books.files.formats.registry import FORMATS
 from books.models import Book
+from tests.support.admin_pages import create_staff
 from tests.support.books import build_book
 from tests.support.books_admin import build_form, page_address
 from tests.support.oauth_flows import create_key_header, create_librarian
@@ -42,9 +42,7 @@ def key(db: None) -> dict[str, str]:
 
 @pytest.fixture
 def librarian(client: Client, db: None) -> Client:
-    user = User.objects.create_user("astrid", is_staff=True)
-    user.groups.add(Group.objects.get(name="Librarians"), Group.objects.get(name="Head librarians"))
-    client.force_login(user)
+    client.force_login(create_staff("astrid", "Librarians", "Head librarians"))
     return client
 
 

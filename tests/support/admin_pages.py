@@ -18,12 +18,17 @@ ODD_IDS = ["abc", "%00", "9" * 23, "9" * 5000, "%D9%A1", "-1", "_00"]
 ODD_SELECTIONS = ["abc", "\0", "9" * 23, "9" * 5000, "", "1.5", "{}"]
 
 
+def create_staff(name: str, *groups: str, **fields: Any) -> User:
+    """Creates a person of these groups who may sign in to the admin."""
+    user = User.objects.create_user(name, is_staff=True, **fields)
+    user.groups.set([Group.objects.get(name=group) for group in groups])
+    return user
+
+
 def create_session(name: str, *groups: str, **fields: Any) -> str:
     """Creates a person of these groups, or a superuser, and returns the key of a session of theirs."""
-    user = User.objects.create_user(name, is_staff=True, is_superuser=not groups, **fields)
-    user.groups.set(Group.objects.filter(name__in=groups))
     client = Client()
-    client.force_login(user)
+    client.force_login(create_staff(name, *groups, is_superuser=not groups, **fields))
     return client.cookies["sessionid"].value
 
 

@@ -4,7 +4,6 @@ from threading import Event
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import Group, User
 from django.utils import timezone
 
 from books.files.export_tasks import EXPORT
@@ -17,6 +16,7 @@ from books.operations.lifecycle import store_operation, undo_operation
 from books.operations.selection_tasks import DELETE, EDIT
 from books.operations.selections import StoredFilter
 from books.operations.worker import FAILURE_RETRIES, OperationRunner
+from tests.support.admin_pages import create_staff
 
 MAX_LEASES = 100
 
@@ -32,8 +32,7 @@ def skip_delays(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def create_head_librarian() -> ActorRef:
     """Returns the account's actor for operations."""
-    user = User.objects.create_user("head", is_staff=True)
-    user.groups.add(Group.objects.get(name="Head librarians"))
+    user = create_staff("head", "Head librarians")
     return get_or_create_actor(Actor.Channel.OPERATION, user_id=user.pk)
 
 

@@ -7,7 +7,7 @@ import pytest
 from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 
-from tests.support.admin_pages import read_text
+from tests.support.admin_pages import create_staff, read_text
 
 USERS, GROUPS = "/admin/auth/user/", "/admin/auth/group/"
 
@@ -15,8 +15,7 @@ USERS, GROUPS = "/admin/auth/user/", "/admin/auth/group/"
 @pytest.fixture
 def head(db: None) -> User:
     """A librarian who may do everything with users and groups, and is no superuser."""
-    user = User.objects.create_user("head", is_staff=True)
-    user.groups.add(Group.objects.get(name="Librarians"))
+    user = create_staff("head", "Librarians")
     user.user_permissions.set(Permission.objects.filter(content_type__model__in=["user", "group"]))
     return user
 
