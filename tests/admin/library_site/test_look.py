@@ -6,12 +6,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django.contrib.auth.models import Group, Permission, User
+from django.contrib.contenttypes.models import ContentType
 from django.test import Client
 from django.utils import timezone
 
 from library_site.admin.moments import format_moment
 from oauth.accounts.roles import describe_group
-from tests.support.admin_pages import read_text
+from tests.support.admin_pages import ODD_IDS, read_text
 
 INLINE = re.compile(r"<style|<script(?![^>]*\bsrc=)|\sstyle=|\son[a-z]+=")
 
@@ -164,3 +165,10 @@ def test_each_link_of_a_filter_opens(root: Client) -> None:
             statuses[link] = root.get(link, follow=True).status_code
     assert "/admin/auth/user/?groups__isnull=True" in statuses
     assert {link: status for link, status in statuses.items() if status != 200} == {}
+
+
+def test_no_id_makes_the_way_to_a_public_page_fail(root: Client) -> None:
+    """Some tables have ids that are no numbers; none of ours has such pages."""
+    for content_type in ContentType.objects.all():
+        for row_id in (*ODD_IDS, "1"):
+            assert root.get(f"/admin/r/{content_type.pk}/{row_id}/").status_code == 404
