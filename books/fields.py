@@ -7,8 +7,8 @@ from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from books.isbn import normalize_isbn
-from books.texts import fold
+from books.book.isbn import normalize_isbn
+from books.book.texts import fold
 
 
 class DerivedField(models.Field):

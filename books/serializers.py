@@ -9,11 +9,11 @@ import msgspec
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from books.book_fields import FIELDS, REQUIRED_FIELDS
+from books.book.fields import FIELDS, REQUIRED_FIELDS
+from books.book.texts import clean_white_space
 from books.book_values import BookValues
 from books.models import FOLDED_COLUMNS, Book
 from books.read_model import BookListSerializer, ReadSerializer, use_encoder
-from books.texts import clean_white_space
 from library_site.api.serializers import NonBlankField, StrictModelSerializer, StringField, UTCDateTimeField
 
 

@@ -12,7 +12,7 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from books.book_fields import FIELDS
+from books.book.fields import FIELDS
 from books.history.change_pages import ActorNames, Entry
 from books.history.loans import LENT, TAKEN_BACK, find_loan
 from books.history.records import MERGED_INTO

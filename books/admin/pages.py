@@ -29,7 +29,7 @@ from books.admin.operations.bulk_edit import bulk_edit_selected
 from books.admin.operations.list_actions import DELETE_ACTION, MARK_AVAILABLE, MARK_LENT, run_list_action
 from books.admin.urls import URLS
 from books.admin.views import find_librarian, focus_first, report_done
-from books.book_fields import FIELDS
+from books.book.fields import FIELDS
 from books.files.formats.registry import STREAMED_FORMATS
 from books.history.states import UnknownVersion, find_state
 from books.models import YEAR_RANGE, Book

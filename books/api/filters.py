@@ -14,8 +14,8 @@ from drf_spectacular.drainage import set_override
 from rest_framework import serializers
 from rest_framework.exceptions import ErrorDetail, ValidationError
 
-from books.isbn import normalize_isbn
-from books.loose_folding import fold_loosely, split_words
+from books.book.isbn import normalize_isbn
+from books.book.loose_folding import fold_loosely, split_words
 from books.models import Book
 from books.operations.selections import register_selection
 from books.search.lent_books import AVAILABILITY_CONDITIONS

@@ -4,7 +4,7 @@ from typing import Any
 
 from drf_spectacular.utils import OpenApiParameter
 
-from books.book_fields import EXAMPLE
+from books.book.fields import EXAMPLE
 from library_site.api.documents.errors import document_invalid
 from library_site.api.documents.schema import request_example, response_header
 from library_site.api.query import INVALID_INTEGER

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from django.db.models import QuerySet
 from django.utils.translation import gettext_noop
 
-from books.book_fields import FIELDS, MAX_LENGTHS
+from books.book.fields import FIELDS, MAX_LENGTHS
 from books.files.matching import REJECTED_VERDICTS, RecordVerdict, Verdict
 from books.files.parsing import ACCEPTED
 from books.models import ImportCorrection, ImportFile

@@ -12,7 +12,7 @@ import msgspec
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext_lazy
 
-from books.book_fields import FIELDS
+from books.book.fields import FIELDS
 from books.files.corrections import ask_for_corrections, load_corrections
 from books.files.formats.encodings import show_storable
 from books.files.formats.records import MAX_SHOWN_TEXT, UnreadableFile

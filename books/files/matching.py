@@ -8,7 +8,10 @@ from typing import Any, NamedTuple
 
 from django.utils.translation import gettext as _
 
-from books.book_fields import REQUIRED_FIELDS
+from books.book.fields import REQUIRED_FIELDS
+from books.book.isbn import normalize_isbn, split_record_number
+from books.book.loose_folding import fold_loosely
+from books.book.match_keys import build_work, list_words
 from books.book_values import BookValues
 from books.files.columns.cells import is_blank
 from books.files.parsing import ImportRules, ParsedRecord
@@ -27,9 +30,6 @@ from books.files.reasons import (
 )
 from books.files.seen_records import RecordKey, SeenRecords
 from books.history.actors import ActorRef
-from books.isbn import normalize_isbn, split_record_number
-from books.loose_folding import fold_loosely
-from books.match_keys import build_work, list_words
 from books.models import FIELD_DEFAULTS, Book
 from books.operations.selection_tasks import write_pairs
 from books.search.duplicates import find_same_works

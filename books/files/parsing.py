@@ -11,7 +11,8 @@ from django.utils.translation import gettext as _
 from rest_framework.exceptions import ErrorDetail, ValidationError
 from rest_framework.fields import Field
 
-from books.book_fields import BOOK_FIELDS, MAX_LENGTHS, REQUIRED_FIELDS
+from books.book.fields import BOOK_FIELDS, MAX_LENGTHS, REQUIRED_FIELDS
+from books.book.isbn import build_record_number, is_record_number
 from books.files.columns.cells import (
     EXACT_TEXTS,
     CellSource,
@@ -33,7 +34,6 @@ from books.files.reasons import (
     UNKNOWN_ID,
     describe_year,
 )
-from books.isbn import build_record_number, is_record_number
 from books.search.quality import IMPROBABLE_YEAR
 from books.serializers import NonBlankBookSerializer
 from library_site.db.integers import BIGINT_MAX, parse_integer

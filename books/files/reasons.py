@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
-from books.book_fields import BOOK_FIELDS
+from books.book.fields import BOOK_FIELDS
 from books.files.columns.cells import UnknownDate
 
 MARC_FIELDS = {"id": "001", **{field.name: "{0}${2}".format(*field.marc) for field in BOOK_FIELDS}}

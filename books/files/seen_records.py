@@ -9,7 +9,7 @@ import sqlite3
 from collections.abc import Collection
 from enum import IntEnum
 
-from books.isbn import normalize_isbn
+from books.book.isbn import normalize_isbn
 from books.models import Change
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from django.db import connection
 
-from books.book_fields import FIELDS
+from books.book.fields import FIELDS
 from books.book_values import BookValues
 from books.fields import to_naive_utc
 from books.history.actors import ActorRef

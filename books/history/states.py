@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from books.book_fields import FIELDS
+from books.book.fields import FIELDS
 from books.book_values import BookValues, make_row
 from books.models import Book, Change
 from library_site.db.integers import BIGINT_MAX

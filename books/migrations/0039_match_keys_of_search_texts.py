@@ -1,4 +1,4 @@
-"""An index that finds possible duplicates: search texts with the same match key (`books.match_keys`).
+"""An index that finds possible duplicates: search texts with the same match key (`books.book.match_keys`).
 
 On PostgreSQL it is built while others write. What is left of an interrupted run is dropped by the next one.
 """
@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db import migrations, models
 
-from books.match_keys import MatchKey
+from books.book.match_keys import MatchKey
 
 NAME = "search_text_by_match_key"
 # What a library has that was upgraded before the release.

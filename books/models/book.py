@@ -10,9 +10,9 @@ from django.db.models.lookups import LessThanOrEqual
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import gettext_noop
 
-from books.book_fields import FIELDS, MAX_LENGTHS
+from books.book.fields import FIELDS, MAX_LENGTHS
+from books.book.match_keys import MatchKey
 from books.fields import DerivedField, FoldedField, ISBN13Field, ISBNField, TimestampField
-from books.match_keys import MatchKey
 
 YEAR_RANGE = (-(2**31), 2**31 - 1)
 # An index row of PostgreSQL holds about 2,700 bytes; 100 characters of any script fit in it.
@@ -169,7 +169,7 @@ class LentBook(models.Model):
 
 
 class SearchText(models.Model):
-    """The texts of a book as people type them (`books.loose_folding`). Triggers on the book table maintain these rows.
+    """The texts of a book as people type them (`books.book.loose_folding`), maintained by triggers on the book table.
 
     A table of its own, because PostgreSQL would write the index of a book's texts at each change of the book.
     """

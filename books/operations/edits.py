@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from books.book_fields import MAX_LENGTHS
+from books.book.fields import MAX_LENGTHS
 from books.book_values import BookValues
 
 

@@ -8,7 +8,7 @@ from django.db.models import Count, Exists, F, Func, OuterRef, Q, QuerySet, Sum,
 from django.db.models.functions import Length, Replace, StrIndex
 from django.utils import timezone
 
-from books.book_fields import FIELDS, MAX_LENGTHS
+from books.book.fields import FIELDS, MAX_LENGTHS
 from books.book_values import BookValues
 from books.models import Book
 from books.operations.edits import Edit, InvalidEdit

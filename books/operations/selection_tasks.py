@@ -9,7 +9,7 @@ from django.db.models import Count, Max, QuerySet
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext_lazy
 
-from books.book_fields import FIELDS
+from books.book.fields import FIELDS
 from books.book_values import BookValues
 from books.history.actors import ActorRef, record_operation
 from books.history.loans import LENT, TAKEN_BACK, find_loan

@@ -1,4 +1,4 @@
-"""Pairs of books that are probably duplicates, by the rule of `books.match_keys`. A librarian can mark a pair as
+"""Pairs of books that are probably duplicates, by the rule of `books.book.match_keys`. A librarian can mark a pair as
 different books.
 """
 
@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 from django.db import connection
 from django.db.models import Q
 
-from books.isbn import normalize_isbn
-from books.loose_folding import fold_loosely
-from books.match_keys import (
+from books.book.isbn import normalize_isbn
+from books.book.loose_folding import fold_loosely
+from books.book.match_keys import (
     Work,
     build_match_key,
     build_work,

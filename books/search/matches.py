@@ -8,7 +8,8 @@ from django.db.models import Q, QuerySet, Value
 from django.db.models.functions import Collate, Left
 from django.db.models.lookups import Exact, GreaterThanOrEqual, LessThan
 
-from books.loose_folding import split_words
+from books.book.loose_folding import split_words
+from books.book.texts import fold
 from books.models import FOLDED_COLUMNS, SORT_PREFIX_LENGTH, Book, sort_expression
 from books.search.scans import Scan, ScanKind
 from books.search.sections import Section, read_sections
@@ -18,7 +19,6 @@ from books.search.texts import (
     find_words,
     isbn_prefix_condition,
 )
-from books.texts import fold
 from library_site.db.integers import BIGINT_MAX
 from library_site.db.keyset import Start
 

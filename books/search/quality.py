@@ -11,7 +11,7 @@ from django.db.models.lookups import Exact, LessThan
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from books.isbn import is_placeholder, normalize_isbn
+from books.book.isbn import is_placeholder, normalize_isbn
 from books.models import sort_expression
 from books.search.scans import ScanKind, read_scan
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from django.utils.translation import gettext_noop
 from stdnum import ean
 
-from books.isbn import INVISIBLE_CHARACTERS, MAX_ISBN_TEXT, compact_number, normalize_isbn
+from books.book.isbn import INVISIBLE_CHARACTERS, MAX_ISBN_TEXT, compact_number, normalize_isbn
 from library_site.db.integers import parse_integer
 
 MAX_SCAN_LENGTH = 500

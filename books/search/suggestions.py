@@ -2,9 +2,9 @@
 
 from django.db import connection
 
+from books.book.texts import fold
 from books.models import FOLDED_COLUMNS, SORT_PREFIX_LENGTH
 from books.search.matches import LAST_CHARACTER
-from books.texts import fold
 from library_site.db.sql import fetch_all
 
 MAX_SUGGESTIONS = 10

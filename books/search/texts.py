@@ -12,9 +12,9 @@ from django.db.models import BooleanField, Expression, Q
 from django.db.models.functions import Left
 from django.db.models.lookups import Exact
 
-from books.loose_folding import fold_loosely
+from books.book.loose_folding import fold_loosely
+from books.book.texts import fold
 from books.models import FOLDED_COLUMNS, Book
-from books.texts import fold
 from library_site.db.sql import PreparedStatement, thread_connection
 
 # Matches if pg_trgm can take a trigram from a text. It puts two blanks before each word and one after it (PostgreSQL

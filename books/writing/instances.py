@@ -10,7 +10,7 @@ from django.core.exceptions import ValidationError
 from django.db import DEFAULT_DB_ALIAS, IntegrityError, transaction
 from django.utils import timezone
 
-from books.book_fields import FIELDS, MAX_LENGTHS
+from books.book.fields import FIELDS, MAX_LENGTHS
 from books.book_values import BookValues, set_columns
 from books.history.actors import get_current_actor
 from books.models import Book, UnrecordedWrite

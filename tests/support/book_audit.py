@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db import connection
 
-from books.book_fields import FIELDS
+from books.book.fields import FIELDS
 from books.models import Change
 
 EVENT_KINDS = {"INSERT": "book.created", "UPDATE": "book.updated", "DELETE": "book.deleted"}

@@ -15,13 +15,13 @@ from django.utils.translation import gettext as _
 
 from books.admin.book.warnings import BookWarning, find_warnings
 from books.admin.descriptions import ValueLine, compare_fields, format_value
-from books.book_fields import MAX_LENGTHS
+from books.book.fields import MAX_LENGTHS
+from books.book.isbn import hyphenate_isbn, normalize_isbn
+from books.book.texts import clean_white_space
 from books.history.change_pages import NAME_COLUMNS
-from books.isbn import hyphenate_isbn, normalize_isbn
 from books.models import Actor, Book, Change
 from books.permissions import VIEW_HISTORY
 from books.search.scans import read_scan
-from books.texts import clean_white_space
 from library_site.admin.moments import format_age
 
 # The input with the tokens of the warnings that the page has shown, and the checkbox that accepts a warning.

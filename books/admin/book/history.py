@@ -26,7 +26,7 @@ from books.admin.descriptions import (
 )
 from books.admin.pager import PAGE_SIZE, Pager
 from books.admin.views import SEE_BOOKS, render_page
-from books.book_fields import FIELDS
+from books.book.fields import FIELDS
 from books.history.change_pages import Entry, read_book_page
 from books.history.records import MERGED_INTO
 from books.history.states import (

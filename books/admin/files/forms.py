@@ -8,7 +8,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from books.admin.descriptions import LABELS
-from books.book_fields import MAX_LENGTHS
+from books.book.fields import MAX_LENGTHS
 from books.files.columns.tables import COLUMN_NAMES, FIELDS_BY_PLACE, find_dialect, guess_mapping, list_ignored
 from books.files.parsing import ImportRules, MissingColumns, require_mapped_fields
 

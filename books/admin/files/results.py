@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy
 from books.admin.descriptions import format_value
 from books.admin.files.forms import FIELD_LABELS
 from books.admin.list.settings import TEXT_COLUMNS
-from books.book_fields import FIELDS, MAX_LENGTHS
+from books.book.fields import FIELDS, MAX_LENGTHS
 from books.files.corrections import MAX_CORRECTION_LENGTH, Cell, load_cells
 from books.files.import_tasks import MAX_SHOWN_RECORDS, get_check_id, get_counts, get_reasons, read_parameters
 from books.files.matching import REJECTED_VERDICTS, Verdict

@@ -9,7 +9,7 @@ from django.utils.translation import gettext
 
 from books.admin.list.words import list_similar_searches
 from books.admin.views import render_page
-from books.isbn import hyphenate_isbn
+from books.book.isbn import hyphenate_isbn
 from books.models import Book
 from books.permissions import ADD_BOOK
 from books.search.matches import find_first

@@ -10,9 +10,9 @@ from django.utils.translation import gettext as _
 
 from books.admin.descriptions import STATES, name_state
 from books.admin.list.words import format_years
+from books.book.texts import fold
 from books.models import Book
 from books.search.quality import NO_GENRE, QUALITIES, is_probable_year
-from books.texts import fold
 
 # So many genres and decades are shown, those with the most books first.
 MAX_CHOICES = 20

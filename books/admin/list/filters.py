@@ -15,8 +15,9 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from books.admin.descriptions import AVAILABLE, STATES
-from books.book_fields import MAX_LENGTHS
-from books.loose_folding import split_words
+from books.book.fields import MAX_LENGTHS
+from books.book.loose_folding import split_words
+from books.book.texts import fold
 from books.models import YEAR_RANGE, Book, Change
 from books.operations.selections import register_selection
 from books.operations.tasks import OperationFailed
@@ -25,7 +26,6 @@ from books.search.matches import build_search, is_equal
 from books.search.quality import NO_GENRE, QUALITIES, build_quality_condition, is_blank_genre
 from books.search.scans import read_scan
 from books.search.texts import MAX_SEARCH_WORDS, find_words
-from books.texts import fold
 from library_site.db.integers import BIGINT_MAX, parse_integer
 
 # The name under which operations store the filters of the list.

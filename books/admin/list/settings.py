@@ -15,7 +15,7 @@ from django.views.decorators.http import require_POST
 
 from books.admin.descriptions import LABELS
 from books.admin.list.filters import change_query
-from books.book_fields import FIELDS
+from books.book.fields import FIELDS
 from books.models import ListSettings, SavedView
 from library_site.db.integers import BIGINT_MAX, parse_integer
 

@@ -6,11 +6,11 @@ from django import forms
 from django.utils.translation import gettext_lazy as _
 
 from books.admin.descriptions import AVAILABLE, LABELS, STATES
-from books.book_fields import FIELDS, MAX_LENGTHS
+from books.book.fields import FIELDS, MAX_LENGTHS
+from books.book.texts import clean_white_space
 from books.models import YEAR_RANGE
 from books.operations.edits import Edit
 from books.operations.selection_tasks import DeleteTask, EditTask, SelectionTask
-from books.texts import clean_white_space
 
 SET, REPLACE, DELETE_CHOICE = "set", "replace", "delete"
 # An isbn belongs to one book, so a bulk edit cannot set it.

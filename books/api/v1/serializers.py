@@ -6,7 +6,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from books.book_fields import REQUIRED_FIELDS
+from books.book.fields import REQUIRED_FIELDS
 from books.models import Book
 from books.read_model import BookListSerializer, ReadSerializer, use_encoder
 from books.serializers import NewBookSerializer

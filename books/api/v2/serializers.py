@@ -5,7 +5,7 @@ from typing import Any
 from rest_framework import serializers
 
 from books.api.filters import BookSearchFilter, build_fields
-from books.book_fields import FIELDS, MAX_LENGTHS
+from books.book.fields import FIELDS, MAX_LENGTHS
 from books.models import Actor, Change, Operation
 from books.serializers import BookSerializer, CleanTextField, NonBlankBookSerializer
 from library_site.api.serializers import (

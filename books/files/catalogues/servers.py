@@ -8,9 +8,9 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.utils.translation import gettext_noop as _
 
+from books.book.isbn import to_isbn10
 from books.files.catalogues.catalogue_records import CatalogueEntry, CatalogueFailed, CatalogueResult
 from books.files.catalogues.sru import read_response
-from books.isbn import to_isbn10
 from library_site.outbound.addresses import ForbiddenAddress
 from library_site.outbound.client import Client, ResponseTooLong
 

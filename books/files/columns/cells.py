@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 from django.utils.translation import gettext as _
 from stdnum import issn
 
-from books import isbn as isbns
+from books.book import isbn as isbns
+from books.book.isbn import normalize_isbn
+from books.book.texts import clean_white_space
 from books.files.columns.tables import FIELDS_BY_PLACE, SEVERAL_VALUES_COLUMNS
 from books.files.columns.texts import is_nothing, mend_text
 from books.files.formats.headers import simplify_name
@@ -19,8 +21,6 @@ from books.files.formats.records import (
     name_field,
     split_values,
 )
-from books.isbn import normalize_isbn
-from books.texts import clean_white_space
 from library_site.db.integers import BIGINT_MAX, parse_integer
 
 # The value of a cell, the warning about it, and whether it suffices: if not, the next column of the field is read.

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from books.book_fields import BOOK_FIELDS, FIELDS, REQUIRED_FIELDS
+from books.book.fields import BOOK_FIELDS, FIELDS, REQUIRED_FIELDS
 from books.files.formats.headers import simplify_name
 
 # The column names of each field, folded and without punctuation. The first that a file has is used.

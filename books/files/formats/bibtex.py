@@ -8,7 +8,8 @@ from typing import Any, BinaryIO
 
 from django.utils.translation import gettext as _
 
-from books.book_fields import BOOK_FIELDS
+from books.book.fields import BOOK_FIELDS
+from books.book.isbn import build_record_number, split_record_number
 from books.files.formats.encodings import find_encoding, iter_lines
 from books.files.formats.record_kinds import describe_kind
 from books.files.formats.records import (
@@ -24,7 +25,6 @@ from books.files.formats.records import (
     split_values,
 )
 from books.files.formats.tex import BLANKS, decode_tex, encode_tex
-from books.isbn import build_record_number, split_record_number
 
 ENTRY_START = re.compile(r"\s*@\s*([A-Za-z]+)\s*[{(]")
 # Entries that are not publications.

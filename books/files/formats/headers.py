@@ -9,8 +9,8 @@ from typing import NamedTuple
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from books.book.texts import fold
 from books.files.formats.records import MAX_LISTED, REPORT_COLUMNS, UnreadableFile, name_field
-from books.texts import fold
 
 SIGNS_PATTERN = re.compile(r"[\W_]+")
 

@@ -14,7 +14,9 @@ from django.utils.translation import gettext_noop
 from pymarc import Field, Indicators, Subfield
 from pymarc import Record as MarcRecord
 
-from books.book_fields import BOOK_FIELDS
+from books.book.fields import BOOK_FIELDS
+from books.book.isbn import build_record_number, find_isbn, normalize_isbn, split_record_number
+from books.book.texts import clean_white_space
 from books.files.columns.texts import SORTING_MARKS
 from books.files.formats.encodings import AMBIGUOUS, UNSAFE_BLANKS, escape_characters, unescape_characters
 from books.files.formats.record_kinds import describe_no_book, describe_unknown_kind
@@ -27,8 +29,6 @@ from books.files.formats.records import (
     iter_texts,
     name_field,
 )
-from books.isbn import build_record_number, find_isbn, normalize_isbn, split_record_number
-from books.texts import clean_white_space
 
 # The fields of a record by tag; those in another script (880) follow the field that they are linked to.
 Fields = Mapping[str, Sequence[Field]]

@@ -9,7 +9,7 @@ import msgspec
 from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 
-from books.book_fields import BOOK_FIELDS, FIELDS, BookField
+from books.book.fields import BOOK_FIELDS, FIELDS, BookField
 
 # The columns of formats without columns of their own. Most files of books have them.
 COLUMNS = ("id", *FIELDS)
@@ -78,8 +78,8 @@ class Record(NamedTuple):
 
     `line` is its first line; in a spreadsheet its row, in MARC 21 its number. `values` are by column. `problem` says
     why there are none. `warnings` are warnings about uncertain values. `raw` is the record of a MARC file, or the cells
-    of a CSV row with too many or too few cells. `number` is the number of the record (`books.isbn`) in formats without
-    columns.
+    of a CSV row with too many or too few cells. `number` is the number of the record (`books.book.isbn`) in formats
+    without columns.
     """
 
     line: int

@@ -7,7 +7,9 @@ from typing import Any, BinaryIO
 
 from django.utils.translation import gettext as _
 
-from books.book_fields import BOOK_FIELDS
+from books.book.fields import BOOK_FIELDS
+from books.book.isbn import build_record_number, find_isbn, split_record_number
+from books.book.texts import clean_white_space
 from books.files.formats.encodings import (
     AMBIGUOUS,
     UNSAFE_BLANKS,
@@ -27,8 +29,6 @@ from books.files.formats.records import (
     iter_texts,
     name_field,
 )
-from books.isbn import build_record_number, find_isbn, split_record_number
-from books.texts import clean_white_space
 
 # Some programs write one space after the tag.
 LINE_PATTERN = re.compile(r"([A-Z][A-Z0-9]) {1,2}-(?: (.*)|)", re.DOTALL)

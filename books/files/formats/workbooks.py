@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from python_calamine import CalamineError, CalamineSheet, CalamineWorkbook, SheetVisibleEnum
 
-from books.book_fields import BOOK_FIELDS
+from books.book.fields import BOOK_FIELDS
 from books.files.formats.headers import TableHeader, build_header, simplify_name
 from books.files.formats.records import CHUNK_BYTES, NumberText, Record, Table, UnreadableFile
 

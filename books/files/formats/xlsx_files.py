@@ -9,7 +9,7 @@ from openpyxl import Workbook
 from openpyxl.cell import WriteOnlyCell
 from openpyxl.utils import get_column_letter
 
-from books.book_fields import MAX_LENGTHS
+from books.book.fields import MAX_LENGTHS
 from books.files.formats.records import EXPORTED_COLUMNS, ExportedBook, Pages, get_values
 
 # In characters.

@@ -8,7 +8,7 @@ from django.test import Client
 from django.utils import timezone
 
 from books.admin.book import deleted_books
-from books.book_fields import FIELDS
+from books.book.fields import FIELDS
 from books.models import Book, Change
 from books.writing import changes
 from books.writing.merging import merge_books

@@ -8,7 +8,7 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.utils import timezone
 
-from books.book_fields import FIELDS
+from books.book.fields import FIELDS
 from books.history.actors import get_or_create_actor
 from books.models import Actor, Book, Change
 from books.writing.merging import merge_books

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from books.book_fields import FIELDS
+from books.book.fields import FIELDS
 from books.history import states
 from books.history.states import BookState, UnknownVersion, find_state
 from books.models import Book, Change

@@ -1,6 +1,6 @@
 """Which texts are ISBNs, and their canonical form of 13 digits (ISO 2108)."""
 
-from books.isbn import hyphenate_isbn, is_placeholder, normalize_isbn
+from books.book.isbn import hyphenate_isbn, is_placeholder, normalize_isbn
 
 EMMA = "9780141439518"
 SPELLINGS = {

@@ -17,7 +17,7 @@ COPIED_FOLDERS = ("books", "oauth", "webhooks", "library_site", "templates", "te
 COPIED_FILES = ("manage.py", "pyproject.toml")
 # Those that look at all fields.
 GENERIC_TESTS = [
-    "tests/rules/books/test_book_fields.py",
+    "tests/rules/books/test_fields.py",
     "tests/rules/books/files/test_formats.py::test_what_is_exported_is_read_again",
 ]
 

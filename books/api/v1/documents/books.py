@@ -3,7 +3,7 @@
 from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_view
 
 from books.api.schema import CREATE_OPERATION, DELETE_OPERATION, INVALID_BOOK_ID, LINK_HEADER, READ_OPERATION
-from books.book_fields import EXAMPLE
+from books.book.fields import EXAMPLE
 from books.writing.changes import IsbnInUse
 from library_site.api.documents.errors import INVALID_LIMIT, document_error
 from library_site.api.documents.schema import document_answer, document_message, request_example

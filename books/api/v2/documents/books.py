@@ -21,7 +21,7 @@ from books.api.v2.serializers import (
     BulkDeleteSerializer,
     BulkUpdateSerializer,
 )
-from books.book_fields import BOOK_FIELDS, EXAMPLE
+from books.book.fields import BOOK_FIELDS, EXAMPLE
 from books.files.formats.registry import STREAMED_FORMATS
 from books.serializers import BookSerializer
 from books.writing.changes import BookExists, BookNotFound, IsbnInUse

@@ -11,7 +11,7 @@ from django.core.management import CommandError, call_command
 from django.utils.translation import gettext as _
 from django.utils.translation import override
 
-from books.book_fields import REQUIRED_FIELDS
+from books.book.fields import REQUIRED_FIELDS
 from books.files.formats.records import Record
 from books.files.parsing import ImportRules, get_fields, parse_records
 from books.files.reasons import (

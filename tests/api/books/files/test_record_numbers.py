@@ -8,10 +8,10 @@ import pymarc
 import pytest
 from django.core.management import CommandError, call_command
 
+from books.book.isbn import build_record_number, find_isbn, normalize_isbn, split_record_number
 from books.files.columns.tables import guess_mapping
 from books.files.formats.registry import find_format
 from books.files.parsing import ImportRules, ParsedRecord, parse_records
-from books.isbn import build_record_number, find_isbn, normalize_isbn, split_record_number
 from books.models import Book
 from tests.support.book_files import build_exported_book, read_records, write_books
 

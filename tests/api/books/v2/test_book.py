@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from books.texts import clean_white_space
+from books.book.texts import clean_white_space
 from tests.support.books import build_book
 from tests.support.pages import LIST_URL, list_ids, parse_error
 from tests.support.strategies import hypothesis_settings

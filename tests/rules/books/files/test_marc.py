@@ -7,13 +7,13 @@ from io import BytesIO
 import pymarc
 import pytest
 
+from books.book.isbn import normalize_isbn
 from books.files.columns.cells import list_sources, read_cells
 from books.files.formats.encodings import ENCODINGS
 from books.files.formats.marc_fields import build_record
 from books.files.formats.marc_xml import format_record
 from books.files.formats.records import Record, UnreadableFile
 from books.files.formats.registry import FORMATS
-from books.isbn import normalize_isbn
 from tests.support.book_files import build_exported_book, read_records, read_rejected, reject_records, write_books
 
 ISBD_LEADER = "00000nam a2200000 a 4500"

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest_django import DjangoAssertNumQueries
 
-from books.book_fields import MAX_LENGTHS
+from books.book.fields import MAX_LENGTHS
 from books.history.actors import ActorRef, get_or_create_actor
 from books.models import Actor, Book
 from books.operations.edits import Edit

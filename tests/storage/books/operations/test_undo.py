@@ -8,7 +8,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from books.book_fields import FIELDS
+from books.book.fields import FIELDS
 from books.history.actors import ActorRef, record_operation
 from books.models import Book, Change, Operation
 from books.operations.edits import Edit

@@ -13,11 +13,11 @@ from django.db.models import Q
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from books.loose_folding import fold_loosely
+from books.book.loose_folding import fold_loosely
+from books.book.texts import fold
 from books.models import FOLDED_COLUMNS, Book
 from books.search import texts
 from books.search.texts import MAX_INDEXED_TEXT, find_strictly, find_words, isbn_prefix_condition
-from books.texts import fold
 from books.writing import changes
 from tests.support.books import ACTOR, build_book
 

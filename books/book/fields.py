@@ -1,7 +1,7 @@
 """The fields of a book that people and programs write, in the order in which files and pages show them.
 
 Other modules derive their lists from this table and from the model. The table does not use the model, because processes
-without settings read files, too. `tests/rules/books/test_book_fields.py` compares it with the model, and with the lists
+without settings read files, too. `tests/rules/books/test_fields.py` compares it with the model, and with the lists
 that are written by hand.
 """
 

@@ -1,12 +1,12 @@
 """How a text is compared with what people type. `CHARACTERS` has the characters that are the same for them.
 
-Sorting, equality and version 1 compare more strictly: `books.texts.fold`.
+Sorting, equality and version 1 compare more strictly: `books.book.texts.fold`.
 """
 
 import re
 import unicodedata
 
-from books.texts import fold
+from books.book.texts import fold
 
 # Characters, and what they are compared as. All are small letters, because the case is folded before.
 CHARACTERS = {

@@ -6,7 +6,7 @@ from itertools import chain, repeat
 import pytest
 
 from books.api.filters import BookSearchFilter, get_filters
-from books.book_fields import BOOK_FIELDS, FIELDS, REQUIRED_FIELDS
+from books.book.fields import BOOK_FIELDS, FIELDS, REQUIRED_FIELDS
 from books.book_values import BookValues
 from books.files.formats.marc_fields import build_record, read_values
 from books.files.formats.records import ExportedBook
