@@ -9,7 +9,7 @@ import msgspec
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from books.book.fields import FIELDS, REQUIRED_FIELDS
+from books.book.fields import BOOK_FIELDS, FIELDS, REQUIRED_FIELDS
 from books.book.texts import clean_white_space
 from books.book_values import BookValues
 from books.models import FOLDED_COLUMNS, Book
@@ -71,3 +71,17 @@ class BookSerializer(ReadSerializer, StrictModelSerializer):
         # All columns except those that only the search reads.
         fields = tuple(name for name in BookValues._fields if name not in FOLDED_COLUMNS.values())
         extra_kwargs = {name: {"required": True} for name in FIELDS}
+
+
+MOMENT = "2026-01-31T09:30:00.000000Z"
+VALUES = {
+    **{field.name: field.example for field in BOOK_FIELDS},
+    "id": 1,
+    "isbn": "0-14-143951-3",
+    "isbn13": "9780141439518",
+    "version": 1,
+    "created_at": MOMENT,
+    "updated_at": MOMENT,
+}
+BOOK_EXAMPLE = {name: VALUES[name] for name in BookSerializer.Meta.fields}
+BOOK_SCHEMA = {"$ref": "#/components/schemas/Book"}

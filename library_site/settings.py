@@ -345,13 +345,6 @@ DEFAULT_FROM_EMAIL = env.text("EMAIL_FROM", "library@localhost")
 # Events (specification, Section 6)
 # The version whose book `books.writing.events` shows.
 EVENT_API_VERSION = 2
-# The documents of the kinds of events (`webhooks.registry.EventDocument`).
-EVENT_DOCUMENTS = {
-    "book.created": "books.api.v2.documents.books.CREATED_EVENT",
-    "book.updated": "books.api.v2.documents.books.UPDATED_EVENT",
-    "book.deleted": "books.api.v2.documents.books.DELETED_EVENT",
-    "test.ping": "webhooks.api.openapi.PING_EVENT",
-}
 # Whether receivers may be on this machine and in private networks.
 WEBHOOKS_ALLOW_PRIVATE = env.flag("WEBHOOKS_ALLOW_PRIVATE", default=False)
 # The maximum of an owner's waiting deliveries: a replay that would exceed it is rejected.

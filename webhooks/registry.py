@@ -1,20 +1,16 @@
 """The kinds of events (specification, Section 6). Each app registers the kinds that it publishes."""
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 
-class EventDocument(NamedTuple):
-    """The JSON schema of an event's `data`, and an example of it."""
-
-    payload: dict[str, Any]
-    example: dict[str, Any]
-
-
 class EventKind(NamedTuple):
-    """A kind of event. `sentence` describes it; EVENT_DOCUMENTS has its EventDocument."""
+    """A kind of event. `sentence` describes it; `payload` is the JSON schema of its `data`, and `example` such data."""
 
     name: str
     sentence: str
+    payload: Mapping[str, Any]
+    example: Mapping[str, Any]
 
 
 # The kinds of the stream by name, in the order of their registration.
@@ -23,9 +19,12 @@ EVENT_KINDS: dict[str, EventKind] = {}
 PING_KIND = "test.ping"
 # An endpoint with it receives all kinds of the stream.
 ALL_KINDS = "*"
+ANY_OBJECT = {"type": "object"}
 
 
-def register_kind(name: str, sentence: str) -> str:
+def register_kind(
+    name: str, sentence: str, payload: Mapping[str, Any] = ANY_OBJECT, example: Mapping[str, Any] = {}
+) -> str:
     """Adds a kind to the stream, and returns its name. Called while the app's modules are imported."""
-    EVENT_KINDS[name] = EventKind(name, sentence)
+    EVENT_KINDS[name] = EventKind(name, sentence, payload, example)
     return name

@@ -7,14 +7,24 @@ from django.utils.translation import gettext_noop
 
 from books.book_values import BookValues
 from books.read_model import BookEncoder, make_encoder
-from books.serializers import BookSerializer
+from books.serializers import BOOK_EXAMPLE, BOOK_SCHEMA, BookSerializer
 from library_site.api.responses import encode_json
 from webhooks.outbox import EventData
 from webhooks.registry import register_kind
 
-BOOK_CREATED = register_kind("book.created", gettext_noop("A book was added or restored."))
-BOOK_UPDATED = register_kind("book.updated", gettext_noop("A book was changed."))
-BOOK_DELETED = register_kind("book.deleted", gettext_noop("A book was deleted."))
+PAYLOAD = {
+    "type": "object",
+    "properties": {
+        "book": BOOK_SCHEMA,
+        "previous": {"type": "object", "description": "The old values of the members that changed."},
+    },
+    "required": ["book", "previous"],
+}
+EXAMPLE = {"book": BOOK_EXAMPLE, "previous": {}}
+LENT_EXAMPLE = {"book": {**BOOK_EXAMPLE, "available": False, "version": 2}, "previous": {"available": True}}
+BOOK_CREATED = register_kind("book.created", gettext_noop("A book was added or restored."), PAYLOAD, EXAMPLE)
+BOOK_UPDATED = register_kind("book.updated", gettext_noop("A book was changed."), PAYLOAD, LENT_EXAMPLE)
+BOOK_DELETED = register_kind("book.deleted", gettext_noop("A book was deleted."), PAYLOAD, EXAMPLE)
 
 # Every change sets these fields, so events do not list them in `previous`.
 ALWAYS_CHANGED = {"updated_at", "version"}

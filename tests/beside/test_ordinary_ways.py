@@ -97,7 +97,9 @@ def test_a_serializer_shows_links(api):
 
 
 def test_the_documents_show_what_an_app_adds(api):
-    paths = api.get("/openapi/v2.json").json()["paths"]
+    document = api.get("/openapi/v2.json").json()
+    assert document["webhooks"]["review.written"]["post"]["summary"] == "A review was written."
+    paths = document["paths"]
     assert {"/api/v2/reviews", "/api/v2/reviews/{id}", "/api/v2/who", "/api/v2/rated/{book_id}"} <= paths.keys()
 
 

@@ -18,13 +18,7 @@ from books.api.exports import choose_format, export_books
 from books.api.filters import BookSearchFilter, get_filters
 from books.api.ids import book_path, require_known_book
 from books.api.pagination import KeysetPagination
-from books.api.v2.documents.books import (
-    BOOK_EXAMPLE,
-    document_books,
-    document_bulk,
-    document_restore,
-    document_revert,
-)
+from books.api.v2.documents.books import document_books, document_bulk, document_restore, document_revert
 from books.api.v2.serializers import (
     BookChangeSerializer,
     BookCreateSerializer,
@@ -41,7 +35,7 @@ from books.history.states import find_state
 from books.models import Actor, Book
 from books.permissions import BOOK_ACTIONS, BULK_ACTIONS
 from books.read_model import ReadSerializer
-from books.serializers import BookSerializer
+from books.serializers import BOOK_EXAMPLE, BookSerializer
 from books.writing import changes
 from books.writing.signals import build_instance
 from books.writing.statements import select_book

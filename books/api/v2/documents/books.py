@@ -21,9 +21,9 @@ from books.api.v2.serializers import (
     BulkDeleteSerializer,
     BulkUpdateSerializer,
 )
-from books.book.fields import BOOK_FIELDS, EXAMPLE
+from books.book.fields import EXAMPLE
 from books.files.formats.registry import STREAMED_FORMATS
-from books.serializers import BookSerializer
+from books.serializers import BOOK_EXAMPLE, BOOK_SCHEMA, BookSerializer
 from books.writing.changes import BookExists, BookNotFound, IsbnInUse
 from library_site.api.conditions import PreconditionFailed
 from library_site.api.documents.errors import INVALID_LIMIT, ErrorDocument, document_error, document_invalid
@@ -38,19 +38,6 @@ from library_site.api.operation_schema import NOT_MODIFIED, document_state, iter
 from library_site.api.serializers import RejectUnknownMixin
 from library_site.http.api_errors import ErrorContent, FieldError
 from library_site.http.transfer.streams import TooManyStreamsOfAddress
-from webhooks.registry import EventDocument
-
-MOMENT = "2026-01-31T09:30:00.000000Z"
-VALUES = {
-    **{field.name: field.example for field in BOOK_FIELDS},
-    "id": 1,
-    "isbn": "0-14-143951-3",
-    "isbn13": "9780141439518",
-    "version": 1,
-    "created_at": MOMENT,
-    "updated_at": MOMENT,
-}
-BOOK_EXAMPLE = {name: VALUES[name] for name in BookSerializer.Meta.fields}
 
 
 class BulkResultSerializer(serializers.Serializer[Any]):
@@ -98,7 +85,6 @@ class BulkRequestSerializer(RejectUnknownMixin):
 
 
 # A reference: other responses already add the component.
-BOOK_SCHEMA = {"$ref": "#/components/schemas/Book"}
 OPERATIONS_EXAMPLE = {
     "operations": [
         {"op": "create", "book": EXAMPLE},
@@ -218,19 +204,4 @@ document_bulk = extend_schema(
             ),
         ),
     },
-)
-
-
-BOOK_EVENT_PAYLOAD = {
-    "type": "object",
-    "properties": {
-        "book": BOOK_SCHEMA,
-        "previous": {"type": "object", "description": "The old values of the members that changed."},
-    },
-    "required": ["book", "previous"],
-}
-CREATED_EVENT = DELETED_EVENT = EventDocument(BOOK_EVENT_PAYLOAD, {"book": BOOK_EXAMPLE, "previous": {}})
-UPDATED_EVENT = EventDocument(
-    BOOK_EVENT_PAYLOAD,
-    {"book": {**BOOK_EXAMPLE, "available": False, "version": 2}, "previous": {"available": True}},
 )

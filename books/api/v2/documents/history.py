@@ -10,8 +10,8 @@ from drf_spectacular.utils import (
 )
 from rest_framework import serializers
 
-from books.api.v2.documents.books import BOOK_EXAMPLE
 from books.api.v2.serializers import ChangeFilterSerializer, ChangeSerializer, RecentChangeSerializer
+from books.serializers import BOOK_EXAMPLE
 from books.writing.changes import BookNotFound
 from library_site.api.documents.errors import INVALID_LIMIT, document_error
 from library_site.api.documents.schema import (
