@@ -4,33 +4,26 @@ import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import Any, LiteralString
+from typing import Any
 
 import psycopg
 from psycopg import sql
 
-# The newest change shows the age of the data. It is missing if the library has no changes.
-NEWEST_SQL: LiteralString = "SELECT max(id) FROM books_change"
 COUNT_SQL = sql.SQL("SELECT count(*) FROM {}")
 TABLES_SQL = {
     "postgresql": "SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1",
-    # FTS5's internal tables are left out: they are derived from the books.
-    "sqlite": "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT GLOB 'books_trigrams*'"
+    # Without virtual tables, as those of FTS5, which are derived from others.
+    "sqlite": "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table'"
     " AND name NOT GLOB 'sqlite_*' ORDER BY 1",
 }
 Contents = Mapping[str, int]
-"""Rows by table, and the id of the newest change."""
+"""The numbers of rows by table."""
 
 
 def count_postgresql(connection: psycopg.Connection[Any]) -> dict[str, int]:
     tables = [name for (name,) in connection.execute(TABLES_SQL["postgresql"])]
-    counts = {name: fetch_number(connection, COUNT_SQL.format(sql.Identifier(name))) for name in tables}
-    return {**counts, "newest change": fetch_number(connection, NEWEST_SQL)}
-
-
-def fetch_number(connection: psycopg.Connection[Any], statement: LiteralString | sql.Composed) -> int:
-    row = connection.execute(statement).fetchone()
-    return int(row[0] or 0) if row else 0
+    statements = {name: COUNT_SQL.format(sql.Identifier(name)) for name in tables}
+    return {name: count for name, statement in statements.items() for (count,) in connection.execute(statement)}
 
 
 def count_sqlite(path: Path) -> dict[str, int]:
@@ -40,8 +33,7 @@ def count_sqlite(path: Path) -> dict[str, int]:
         if state != "ok":
             raise sqlite3.DatabaseError(state)
         tables = [name for (name,) in database.execute(TABLES_SQL["sqlite"])]
-        counts = {name: database.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0] for name in tables}  # noqa: S608
-        return {**counts, "newest change": database.execute(NEWEST_SQL).fetchone()[0] or 0}
+        return {name: database.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0] for name in tables}  # noqa: S608
 
 
 def describe_differences(expected: Contents, found: Contents) -> list[str]:
