@@ -10,8 +10,8 @@ from django.http import QueryDict
 from django.utils.translation import gettext as _
 
 from books.admin.descriptions import Link
-from library_site.api.cursors import ID_CURSOR, InvalidCursor, PageCursor
-from library_site.db.keyset import Key, Page, Start, read_page
+from library_site.api.cursors import ID_CURSOR, Cursor
+from library_site.db.keyset import ID_ORDER, Key, Page, Start
 
 PAGE_SIZE = 50
 T = TypeVar("T")
@@ -23,11 +23,11 @@ class Pager:
 
     page: Page[Any] = Page([])
 
-    def __init__(self, query: QueryDict, cursor: PageCursor = ID_CURSOR, *, is_newest_first: bool = False) -> None:
+    def __init__(self, query: QueryDict, cursor: Cursor = ID_CURSOR, *, is_newest_first: bool = False) -> None:
         self.query, self.cursor, self.is_newest_first = query, cursor, is_newest_first
         try:
-            self.start = cursor.decode(query.get("cursor", ""))
-        except InvalidCursor:
+            self.start = cursor.decode_start(query.get("cursor", ""))
+        except ValueError:
             self.start = Start()
 
     def read(self, read: Callable[[Start, int], Page[T]], limit: int) -> Sequence[T]:
@@ -36,7 +36,7 @@ class Pager:
         return self.page.rows
 
     def read_rows(self, rows: QuerySet[M], limit: int) -> Sequence[M]:
-        return self.read(partial(read_page, rows, descending=self.is_newest_first), limit)
+        return self.read(partial(ID_ORDER.read_page, rows, descending=self.is_newest_first), limit)
 
     @property
     def is_first(self) -> bool:
@@ -65,5 +65,5 @@ class Pager:
 
     def build_address(self, key: Key | None = None, *, backward: bool = False) -> str:
         values = {name: value for name, value in self.query.items() if value and name != "cursor"}
-        cursor = {"cursor": self.cursor.encode(key, backward=backward)} if key else {}
+        cursor = {"cursor": self.cursor.encode((backward, *key))} if key else {}
         return f"?{urlencode({**values, **cursor})}"

@@ -13,37 +13,21 @@ from rest_framework.views import APIView
 from books.fields import FormattedTimestamp
 from books.models import Book
 from books.read_model import Column
-from books.search.sections import SORT_KEYS, build_beyond_condition
+from books.search.sections import SORT_KEYS
 from library_site.api.cursors import Cursor, CursorInteger, InvalidCursor
 from library_site.api.documents.schema import query_parameter
 from library_site.api.pagination import CursorPagination
 from library_site.api.query import FieldErrors, Query, get_parameter, read_boolean
 from library_site.api.shipped import remember
-from library_site.db.keyset import Key, Start, cut_page, link_pages, order_by, sort_rows
+from library_site.db.keyset import Key, Start, cut_page
 from library_site.db.sql import Row
 
-
-class BookCursor(Cursor):
-    """A position in a list with this order, and the direction in which to read."""
-
-    max_length = 2_000
-
-    sort: str
-    backward: bool
-    key: str | int
-    pk: CursorInteger
-
-
+# The order, whether the page is read backward, the sort key and the id of a book.
+BOOK_CURSOR = Cursor(str, bool, str | int, CursorInteger, max_length=2_000)
 # The sort key of each order, as it is in a cursor. Books with equal keys are sorted by id.
 SORT_ORDERS: dict[str, Column] = {
     **{name: SORT_KEYS[name].columns[0] for name in ("id", "title", "author", "year")},
     "created_at": FormattedTimestamp("created_at"),
-}
-# Created once, because they are part of the key of cached statements.
-ORDER_BY = {
-    (name, descending): order_by(SORT_KEYS[name].columns, descending)
-    for name in SORT_ORDERS
-    for descending in (False, True)
 }
 
 
@@ -70,11 +54,8 @@ class KeysetPagination(CursorPagination):
     def get_page(self, queryset: QuerySet[Any]) -> Any:
         """Returns a page that is not read yet, because the serializer chooses the columns. Call `find_errors` first."""
         self.count = {"count": queryset.count()} if self.has_count else {}
-        name = self.sort.removeprefix("-")
-        descending = self.sort.startswith("-") != self.start.backward
-        books = sort_rows(queryset, *ORDER_BY[name, descending])
-        if self.start.key:
-            books = books.filter(build_beyond_condition(name, *self.start.key, descending=descending))
+        name, descending = self.sort.removeprefix("-"), self.sort.startswith("-")
+        books = SORT_KEYS[name].sort(queryset, self.start, descending=descending)
         self.page: Any = KeysetPage(books[: self.limit + 1], SORT_ORDERS[name], self.start, descending)
         return self.page
 
@@ -82,15 +63,15 @@ class KeysetPagination(CursorPagination):
         return self.count
 
     def encode(self, key: Key, *, backward: bool) -> str:
-        return BookCursor(self.sort, backward, *key).encode()
+        return BOOK_CURSOR.encode((self.sort, backward, *key))
 
     def decode(self, text: str) -> Start:
-        """Raises ValueError, or its subclass InvalidCursor, if the text is not a cursor of this order."""
-        cursor = BookCursor.decode(text)
-        if cursor.sort != self.sort:
+        """Raises ValueError if the text is not a cursor of this order."""
+        sort, backward, *key = BOOK_CURSOR.decode(text)
+        if sort != self.sort:
             raise InvalidCursor
-        SORT_KEYS[self.sort.removeprefix("-")].parse(cursor.key)
-        return Start((cursor.key, cursor.pk), cursor.backward)
+        SORT_KEYS[sort.removeprefix("-")].adapt(tuple(key))
+        return Start(tuple(key), backward)
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
         example_url = f"{settings.PUBLIC_URL}/api/v2/books?cursor=WyJpZCIsZmFsc2UsMSwxXQ"
@@ -142,7 +123,7 @@ class KeysetPage:
     def cut(self, rows: list[Row]) -> list[Row]:
         """Returns the rows of the page, in the order of the list."""
         limit = (self.books.query.high_mark or 0) - 1
-        page = link_pages(cut_page(rows, limit, self.start, itemgetter(slice(-2, None))), self.start, self.descending)
+        page = cut_page(rows, limit, self.start, itemgetter(slice(-2, None)), descending=self.descending)
         self.previous_key, self.next_key = page.previous_key, page.next_key
         return page.rows
 

@@ -13,7 +13,7 @@ from books.fields import FormattedTimestamp
 from books.files.formats.records import ExportedBook
 from books.files.formats.registry import Format
 from books.models import Book
-from library_site.db.keyset import sort_rows
+from library_site.db.keyset import ID_ORDER, Start
 
 # The number of books in a page. Each page is a query, so a slow client keeps no transaction or cursor open.
 PAGE_BOOKS = 5_000
@@ -30,13 +30,14 @@ PAGE_COLUMNS: list[Combinable] = [
 
 def iter_pages(books: QuerySet[Book]) -> Iterator[list[ExportedBook]]:
     """Yields pages of books, sorted by id. Only the last page may be empty."""
-    rest, size = books, FIRST_PAGE_BOOKS
+    start, size = Start(), FIRST_PAGE_BOOKS
     while True:
-        page = list(starmap(ExportedBook, sort_rows(rest, "pk").values_list(*PAGE_COLUMNS)[:size]))
+        rows = ID_ORDER.sort(books, start, descending=False).values_list(*PAGE_COLUMNS)[:size]
+        page = list(starmap(ExportedBook, rows))
         yield page
         if len(page) < size:
             return
-        rest, size = books.filter(pk__gt=page[-1].id), PAGE_BOOKS
+        start, size = Start((page[-1].id,)), PAGE_BOOKS
 
 
 def build_file_name(filters: Mapping[str, str], day: date) -> str:

@@ -10,8 +10,8 @@ from books.fields import TimestampField, to_naive_utc
 from books.history.loans import build_loan_condition
 from books.models import Actor, Change
 from books.read_model import BookEncoder, format_time
-from library_site.api.cursors import CursorInteger, CursorTime, PageCursor
-from library_site.db.keyset import Key, Page, Start, build_condition, cut_page, order_by
+from library_site.api.cursors import Cursor, CursorInteger, CursorTime
+from library_site.db.keyset import Key, Order, Page, Start, cut_page
 from library_site.db.sql import Row
 
 # If at most so many actors match, each has its own query on its index. A user has an actor per channel, app and key.
@@ -22,11 +22,18 @@ ITERATION_PAGE = 1_000
 CHANGE_KINDS = {kind.label: kind for kind in Change.Kind}
 ENTRY_COLUMNS = ("id", "book_id", "version", "kind", "at", "actor_id", "operation_id", "before", "after")
 NAME_COLUMNS = ("user_name", "app_name", "api_key_name", "source_name")
-BY_TIME, BY_VERSION, BY_ID = ("at", "id"), ("version",), ("id",)
-
-
 # Of the changes of all books.
-TIME_CURSOR = PageCursor(CursorTime, CursorInteger)
+TIME_CURSOR = Cursor(bool, CursorTime, CursorInteger)
+
+
+def adapt_key(key: Key) -> Key:
+    """Converts the time, which a cursor has without its time zone."""
+    return tuple(
+        Value(value.replace(tzinfo=UTC), TimestampField()) if isinstance(value, datetime) else value for value in key
+    )
+
+
+BY_TIME, BY_VERSION, BY_ID = Order(F("at"), F("id"), adapt=adapt_key), Order(F("version")), Order(F("id"))
 
 
 class ActorNames(NamedTuple):
@@ -135,16 +142,14 @@ def build_actor_condition(filters: Filters) -> Q:
     return condition
 
 
-def read_entries(conditions: Sequence[Q], order: Sequence[str], start: Start, limit: int) -> Page[Entry]:
+def read_entries(conditions: Sequence[Q], order: Order, start: Start, limit: int) -> Page[Entry]:
     """Returns a page of the changes that match any of these conditions, with one query for each."""
-    columns, descending = [F(name) for name in order], not start.backward
-    get_key = get_version_key if order == BY_VERSION else get_time_key
-    beyond = build_condition(columns, adapt_key(start.key)[-len(columns) :], descending) if start.key else Q()
-    changes = Change.objects.order_by(*order_by(columns, descending))
+    get_key = get_version_key if order is BY_VERSION else get_time_key
     # SQLite uses the first of two bounds on a column for its index, and the bound of the cursor excludes more rows.
-    rows = [row for condition in conditions for row in read_rows(changes.filter(beyond & condition)[: limit + 1])]
+    changes = order.sort(Change.objects.all(), start, descending=True)
+    rows = [row for condition in conditions for row in read_rows(changes.filter(condition)[: limit + 1])]
     if len(conditions) > 1:
-        rows = sorted(rows, key=get_key, reverse=descending)[: limit + 1]
+        rows = sorted(rows, key=get_key, reverse=not start.backward)[: limit + 1]
     return build_page(rows, limit, start, get_key)
 
 
@@ -153,16 +158,9 @@ def read_rows(changes: QuerySet[Change]) -> list[Row]:
 
 
 def build_page(rows: list[Row], limit: int, start: Start, get_key: Callable[[Row], Key]) -> Page[Entry]:
-    page = cut_page(rows, limit, start, get_key)
+    page = cut_page(rows, limit, start, get_key, descending=True)
     names = read_actor_names({row[5] for row in page.rows})
     return Page([build_entry(row, names) for row in page.rows], page.previous_key, page.next_key)
-
-
-def adapt_key(key: Key) -> Key:
-    """Converts the time, which a cursor has without its time zone."""
-    return tuple(
-        Value(value.replace(tzinfo=UTC), TimestampField()) if isinstance(value, datetime) else value for value in key
-    )
 
 
 def iter_actor_entries(actor_id: int) -> Iterator[Entry]:

@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 
-from django.db.models import BooleanField, F, Q
+from django.db.models import BooleanField, Q
 from django.db.models.expressions import RawSQL
 
 from books.history.change_pages import (
     BY_TIME,
     Entry,
     Filters,
-    adapt_key,
     build_page,
     get_time_key,
     list_conditions,
@@ -17,7 +16,7 @@ from books.history.change_pages import (
 )
 from books.history.loans import NO_LOAN, build_loan_condition
 from books.models import Change
-from library_site.db.keyset import Page, Start, build_condition, order_by
+from library_site.db.keyset import Page, Start
 from library_site.db.sql import fetch_all
 
 # Each step is one look into an index: to the next change or, after a change of an operation, to the next one with
@@ -55,12 +54,10 @@ def read_feed(filters: Filters, start: Start, limit: int) -> Page[Entry]:
 
 def list_items(condition: Q, step: Q, loan: Q, start: Start, limit: int) -> Sequence[int]:
     """Returns ids of changes. Of an operation only the newest change is compared with `loan`, so no others are read."""
-    columns = [F(name) for name in BY_TIME]
-    beyond = build_condition(columns, adapt_key(start.key), descending=True) if start.key else Q()
-    steps = Change.objects.order_by(*order_by(columns, descending=True)).values("pk")
     changes = Change.objects.values("pk")
+    steps = BY_TIME.sort(changes, descending=True)
     parts = {
-        "first": steps.filter(beyond & step)[:1],
+        "first": BY_TIME.sort(changes, start, descending=True).filter(step)[:1],
         "next": steps.filter(build_sql_condition(IS_NEXT), step)[:1],
         "earlier": steps.filter(build_sql_condition(IS_EARLIER), step)[:1],
         "same": changes.filter(build_sql_condition(IS_SAME), loan),

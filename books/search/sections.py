@@ -1,6 +1,6 @@
 """Reads pages of books from several sections, each with its own order."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from itertools import chain, islice
 from operator import itemgetter
@@ -11,14 +11,10 @@ from django.db.models import F, Q, QuerySet, Value
 from books.fields import TimestampField, to_naive_utc
 from books.models import FOLDED_COLUMNS, Book, sort_expression
 from library_site.api.cursors import MAX_CURSOR_INTEGER, Cursor, CursorInteger, InvalidCursor
-from library_site.db.keyset import Column, Key, Page, Start, build_condition, cut_page, order_by
+from library_site.db.keyset import Column, Key, Order, Page, Start, cut_page
 
-
-class SortKey(NamedTuple):
-    """The columns of an index, the last of which is the id. `parse` parses the first one from a cursor."""
-
-    columns: tuple[Column, ...]
-    parse: Callable[[object], Any]
+# The section, the sort key and the id of a book.
+POSITION = Cursor(int, str | int, CursorInteger, max_length=2_000)
 
 
 def parse_number(value: object) -> int:
@@ -40,12 +36,18 @@ def parse_timestamp(value: object) -> Value:
     return Value(timestamp, TimestampField())
 
 
+def sort_by(column: Column, parse: Callable[[object], Any]) -> Order:
+    """Returns the order of an index whose last column is the id. `parse` parses the first value of a cursor's key."""
+    columns = [column] if column == F("id") else [column, F("id")]
+    return Order(*columns, adapt=lambda key: (parse(key[0]), key[1]))
+
+
 SORT_KEYS = {
-    "id": SortKey((F("id"),), parse_number),
-    **{field: SortKey((sort_expression(field), F("id")), parse_text) for field in FOLDED_COLUMNS},
-    "year": SortKey((F("year"), F("id")), parse_number),
-    "isbn": SortKey((F("isbn"), F("id")), parse_text),
-    "created_at": SortKey((F("created_at"), F("id")), parse_timestamp),
+    "id": sort_by(F("id"), parse_number),
+    **{field: sort_by(sort_expression(field), parse_text) for field in FOLDED_COLUMNS},
+    "year": sort_by(F("year"), parse_number),
+    "isbn": sort_by(F("isbn"), parse_text),
+    "created_at": sort_by(F("created_at"), parse_timestamp),
 }
 
 
@@ -56,29 +58,23 @@ class Section(NamedTuple):
     sort: str = "-id"
 
     @property
-    def key(self) -> str:
-        return self.sort.removeprefix("-")
+    def order(self) -> Order:
+        return SORT_KEYS[self.sort.removeprefix("-")]
 
-    @property
-    def is_descending(self) -> bool:
-        return self.sort.startswith("-")
-
-
-class Position(Cursor):
-    max_length = 2_000
-
-    section: int
-    key: str | int
-    pk: CursorInteger
+    def sort_books(self, books: QuerySet[Book], start: Start = Start()) -> QuerySet[Any]:  # noqa: B008  # a tuple
+        """Returns its books after the start, with their `sort_key`, in the order in which a page is read."""
+        rows = books.filter(self.condition).annotate(sort_key=self.order.columns[0])
+        return self.order.sort(rows, start, descending=self.sort.startswith("-"))
 
 
 def read_sections(books: QuerySet[Book], sections: Sequence[Section], limit: int, start: Start) -> Page[Book]:
     """Reads the sections one after the other, from the start or from the end. Takes at most one query per section.
 
-    The keys have the fields of a Position. A book must not be in two sections.
+    The keys have the values of a POSITION. A book must not be in two sections.
     """
     found = chain.from_iterable(iter_sections(books, sections, limit + 1, start))
-    page = cut_page(list(islice(found, limit + 1)), limit, start, itemgetter(0))
+    descending = start.key is not None and sections[start.key[0]].sort.startswith("-")
+    page = cut_page(list(islice(found, limit + 1)), limit, start, itemgetter(0), descending=descending)
     return Page([book for _, book in page.rows], page.previous_key, page.next_key)
 
 
@@ -90,9 +86,8 @@ def find_start(books: QuerySet[Book], sections: Sequence[Section], offset: int) 
     if not offset:
         return Start()
     for number, section in enumerate(sections):
-        columns = SORT_KEYS[section.key].columns
-        rows = books.filter(section.condition).annotate(sort_key=columns[0])
-        last = rows.order_by(*order_by(columns, section.is_descending)).only("pk")[offset - 1 : offset].first()
+        rows = section.sort_books(books)
+        last = rows.only("pk")[offset - 1 : offset].first()
         if last:
             return Start(build_key(number, last))
         offset -= rows.order_by().count()
@@ -102,8 +97,7 @@ def find_start(books: QuerySet[Book], sections: Sequence[Section], offset: int) 
 def find_key(sections: Sequence[Section], pk: int) -> Key | None:
     """Returns the key of a book that is in one of the sections."""
     for number, section in enumerate(sections):
-        rows = Book.objects.filter(section.condition, pk=pk).annotate(sort_key=SORT_KEYS[section.key].columns[0])
-        if book := rows.only("pk").first():
+        if book := section.sort_books(Book.objects.filter(pk=pk)).only("pk").first():
             return build_key(number, book)
     return None
 
@@ -114,27 +108,9 @@ def iter_sections(
     numbers = sorted(range(len(sections)), reverse=start.backward)
     first = numbers.index(start.key[0]) if start.key else 0
     for number in numbers[first:]:
-        key = start.key if start.key and number == start.key[0] else None
-        section = sections[number]
-        rows = read_section(books, section, limit, key, start.backward)
+        key = start.key[1:] if start.key and number == start.key[0] else None
+        rows = sections[number].sort_books(books, Start(key, start.backward))[:limit]
         yield [(build_key(number, book), book) for book in rows]
-
-
-def read_section(
-    books: QuerySet[Book], section: Section, limit: int, start: Key | None, backward: bool
-) -> Iterable[Any]:
-    """Returns books with their `sort_key`."""
-    descending, columns = section.is_descending != backward, SORT_KEYS[section.key].columns
-    rows = books.filter(section.condition)
-    if start:
-        rows = rows.filter(build_beyond_condition(section.key, *start[1:], descending=descending))
-    return rows.annotate(sort_key=columns[0]).order_by(*order_by(columns, descending))[:limit]
-
-
-def build_beyond_condition(name: str, key: Any, pk: int, *, descending: bool) -> Q:
-    """Returns the condition for books after a cursor's key and id, in this direction."""
-    columns, parse = SORT_KEYS[name]
-    return build_condition(columns, (parse(key), pk)[-len(columns) :], descending)
 
 
 def build_key(number: int, book: Any) -> Key:
@@ -145,8 +121,8 @@ def build_key(number: int, book: Any) -> Key:
 def parse_position(text: str, sections: Sequence[Section]) -> Key | None:
     """Returns None if the text is not a position in these sections."""
     try:
-        position = Position.decode(text)
-        SORT_KEYS[sections[position.section].key].parse(position.key)
+        section, *key = POSITION.decode(text)
+        sections[section].order.adapt(tuple(key))
     except (ValueError, IndexError):
         return None
-    return position.to_key() if position.section >= 0 else None
+    return (section, *key) if section >= 0 else None

@@ -11,17 +11,17 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from library_site.api.cursors import ID_CURSOR, PageCursor
+from library_site.api.cursors import ID_CURSOR, Cursor
 from library_site.api.documents.schema import LIMIT_SCHEMA, query_parameter
 from library_site.api.query import FieldErrors, Query, build_link, read_cursor, read_limit
 from library_site.api.responses import NO_STORE
-from library_site.db.keyset import Key, Page, Start, link_pages, read_page
+from library_site.db.keyset import ID_ORDER, Key, Page, Start
 
 
 class CursorPagination(BasePagination):
     """Paginates by `limit` and `cursor`, in the order of the ids. The response links to the next and previous page."""
 
-    cursor: ClassVar[PageCursor] = ID_CURSOR
+    cursor: ClassVar[Cursor] = ID_CURSOR
     descending = False
     headers: ClassVar[Mapping[str, str]] = {}
     invalid_cursor_message = "It is no cursor of this list."
@@ -44,12 +44,11 @@ class CursorPagination(BasePagination):
     def paginate_queryset(self, queryset: QuerySet[Any], request: Request | Query, view: APIView | None = None) -> Any:
         """Raises ValidationError."""
         self.check(request)
-        return self.paginate(partial(read_page, queryset, descending=self.descending))
+        return self.paginate(partial(ID_ORDER.read_page, queryset, descending=self.descending))
 
     def paginate(self, read: Callable[[Start, int], Page[Any]]) -> list[Any]:
         """Returns the page: the rows that `read` returns for a start and a limit. Call `check` first."""
-        page = read(self.start, self.limit)
-        self.page = link_pages(page, self.start, descending=self.descending != self.start.backward)
+        self.page = read(self.start, self.limit)
         return self.page.rows
 
     def build_document(self, rows: Any) -> tuple[dict[str, Any], dict[str, str]]:
@@ -71,11 +70,11 @@ class CursorPagination(BasePagination):
         return build_link(self.query, cursor=self.encode(key, backward=backward)) if key else None
 
     def encode(self, key: Key, *, backward: bool) -> str:
-        return self.cursor.encode(key, backward=backward)
+        return self.cursor.encode((backward, *key))
 
     def decode(self, text: str) -> Start:
         """Raises ValueError."""
-        return self.cursor.decode(text)
+        return self.cursor.decode_start(text)
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
         url = {"type": ["string", "null"], "format": "uri"}

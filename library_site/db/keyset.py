@@ -6,7 +6,7 @@ A key has the values of the columns that sort the rows. The last of these column
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from django.db.models import F, Func, Model, OrderBy, Q, QuerySet
+from django.db.models import F, Func, OrderBy, Q, QuerySet
 from django.db.models.fields.tuple_lookups import Tuple, TupleGreaterThan, TupleLessThan
 from django.db.models.lookups import GreaterThanOrEqual, LessThanOrEqual
 
@@ -33,47 +33,51 @@ class Page(NamedTuple, Generic[T]):
     next_key: Key | None = None
 
 
-def cut_page(rows: list[T], limit: int, start: Start, get_key: Callable[[T], Key]) -> Page[T]:
-    """Builds a page of rows in the order in which they were read. A row beyond the limit shows that others follow."""
-    end = get_key(rows[limit - 1]) if len(rows) > limit else None
-    back = get_key(rows[0]) if rows and start.key else None
+class Order:
+    """Sorts rows by columns, the last of which is unique.
+
+    `adapt` converts a key for the database; of a longer key the last values count. It raises ValueError for a key that
+    is none of this order.
+    """
+
+    def __init__(self, *columns: Column, adapt: Callable[[Key], Key] = tuple) -> None:
+        self.columns, self.adapt = columns, adapt
+        # Created once, because they are part of the key of cached statements.
+        self.ascending, self.descending = (
+            tuple(OrderBy(column, descending=descending) for column in columns) for descending in (False, True)
+        )
+
+    def sort(self, rows: QuerySet[Any], start: Start = Start(), *, descending: bool) -> QuerySet[Any]:  # noqa: B008  # a tuple
+        """Returns the rows after the start, in the order in which a page is read; also of a reversed queryset."""
+        descending = descending != start.backward
+        if start.key:
+            key = self.adapt(start.key)[-len(self.columns) :]
+            rows = rows.filter(build_condition(self.columns, key, descending))
+        rows = rows if rows.query.standard_ordering else rows.reverse()
+        return rows.order_by(*(self.descending if descending else self.ascending))
+
+    def read_page(self, rows: QuerySet[Any], start: Start, limit: int, *, descending: bool) -> Page[Any]:
+        """Reads a page of model objects that are sorted by their ids."""
+        found = list(self.sort(rows, start, descending=descending)[: limit + 1])
+        return cut_page(found, limit, start, lambda row: (row.pk,), descending=descending)
+
+
+ID_ORDER = Order(F("pk"))
+
+
+def cut_page(
+    rows: list[T], limit: int, start: Start, get_key: Callable[[T], Key], *, descending: bool = False
+) -> Page[T]:
+    """Builds a page of rows in the order in which they were read. A row beyond the limit shows that others follow.
+
+    An empty page leads back to the row of its start key: `descending` is the direction of the list.
+    """
+    end, back = get_key(rows[limit - 1]) if len(rows) > limit else None, None
+    if start.key:
+        *others, last = start.key
+        back = get_key(rows[0]) if rows else (*others, last - 1 if descending != start.backward else last + 1)
     rows = rows[:limit]
     return Page(rows[::-1], end, back) if start.backward else Page(rows, back, end)
-
-
-def read_page(rows: QuerySet[Any], start: Start, limit: int, *, descending: bool) -> Page[Any]:
-    """Reads a page in the order of the ids."""
-    is_descending = descending != start.backward
-    if start.key:
-        rows = rows.filter(build_condition([F("pk")], start.key, is_descending))
-    found = list(sort_rows(rows, *order_by([F("pk")], is_descending))[: limit + 1])
-    return cut_page(found, limit, start, get_id_key)
-
-
-def link_pages(page: Page[T], start: Start, descending: bool) -> Page[T]:
-    """Links an empty page back to the page from which its start key came.
-
-    `descending` is the direction in which the page was read.
-    """
-    if page.rows or not start.key:
-        return page
-    *others, last = start.key
-    back = (*others, last - 1 if descending else last + 1)
-    return page._replace(next_key=back) if start.backward else page._replace(previous_key=back)
-
-
-def get_id_key(row: Model) -> Key:
-    """The key of a row in a list that is sorted by id."""
-    return (row.pk,)
-
-
-def sort_rows(rows: QuerySet[Any], *order: OrderBy | str) -> QuerySet[Any]:
-    """Sorts the rows in this order, also those of a queryset that is reversed."""
-    return (rows if rows.query.standard_ordering else rows.reverse()).order_by(*order)
-
-
-def order_by(columns: Sequence[Column], descending: bool) -> tuple[OrderBy, ...]:
-    return tuple(OrderBy(column, descending=descending) for column in columns)
 
 
 def build_condition(columns: Sequence[Column], key: Key, descending: bool) -> Q:

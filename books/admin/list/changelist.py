@@ -30,7 +30,7 @@ from books.models import Book, Summary
 from books.search.lent_books import AVAILABILITY_CONDITIONS
 from books.search.matches import build_search
 from books.search.scans import read_scan
-from books.search.sections import SORT_KEYS, Position, Section, find_key, find_start, parse_position, read_sections
+from books.search.sections import POSITION, SORT_KEYS, Section, find_key, find_start, parse_position, read_sections
 from books.summaries import BOOKS, find_count_time, read_summary
 from library_site.admin.badges import format_badge
 from library_site.admin.moments import format_date
@@ -226,10 +226,10 @@ class BookList(ChangeList):
         if before or "before" in self.params or "behind" in self.params:
             yield Link(_("First page"), self.build_address())
         if before:
-            parameters = {"before": Position(*before).encode(), "page": number - 1 if number and number > 1 else ""}
+            parameters = {"before": POSITION.encode(before), "page": number - 1 if number and number > 1 else ""}
             yield Link(_("Previous page"), self.build_address(**parameters))
         if behind:
-            parameters = {"behind": Position(*behind).encode(), "page": number + 1 if number else ""}
+            parameters = {"behind": POSITION.encode(behind), "page": number + 1 if number else ""}
             yield Link(_("Next page"), self.build_address(**parameters))
             yield Link(_("Last page"), self.build_address(last=1))
 

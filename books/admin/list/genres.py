@@ -20,7 +20,7 @@ from books.book.fields import MAX_LENGTHS
 from books.permissions import OPERATION_KINDS
 from books.search.counts import MAX_COUNTED_GENRES, GenreCount, count_genres
 from books.summaries import BOOKS, find_count_time, read_summary
-from library_site.api.cursors import PageCursor
+from library_site.api.cursors import Cursor
 from library_site.db.keyset import Page, Start
 
 GENRES_OF_A_PAGE = MAX_GENRES
@@ -29,8 +29,8 @@ MAX_FOLDED_LENGTH = 4 * MAX_LENGTHS["genre"]
 
 
 # PostgreSQL cannot store NUL; base64 of a text with four bytes a character.
-GENRE_CURSOR = PageCursor(
-    Annotated[str, Meta(max_length=MAX_FOLDED_LENGTH, pattern="^[^\\0]+$")], max_length=6 * MAX_FOLDED_LENGTH
+GENRE_CURSOR = Cursor(
+    bool, Annotated[str, Meta(max_length=MAX_FOLDED_LENGTH, pattern="^[^\\0]+$")], max_length=6 * MAX_FOLDED_LENGTH
 )
 
 

@@ -20,7 +20,7 @@ from books.models import Book
 from books.search.duplicates import Pair, mark_distinct, unmark_distinct
 from books.summaries import read_duplicates
 from books.writing.merging import merge_books
-from library_site.api.cursors import CursorInteger, PageCursor
+from library_site.api.cursors import Cursor, CursorInteger
 from library_site.db.integers import BIGINT_MAX, parse_integer
 from library_site.db.keyset import Page, Start, cut_page
 from library_site.http.api_errors import APIError
@@ -60,7 +60,7 @@ def show_duplicates(request: HttpRequest) -> HttpResponse:
             report_missing(request)
         return HttpResponseRedirect(request.get_full_path())
     duplicates = read_duplicates(timezone.now())
-    pager = Pager(request.GET, PageCursor(CursorInteger, CursorInteger))
+    pager = Pager(request.GET, Cursor(bool, CursorInteger, CursorInteger))
     shown = pager.read(partial(read_pairs, duplicates.pairs), PAIRS_OF_A_PAGE)
     books = Book.objects.in_bulk({pk for pair in shown for pk in pair})
     return render_page(

@@ -6,7 +6,7 @@ from django.db.models import Q
 from django.test.utils import CaptureQueriesContext
 
 from books.models import Book
-from books.search.sections import SORT_KEYS, Position, Section, parse_position, read_sections
+from books.search.sections import POSITION, SORT_KEYS, Section, parse_position, read_sections
 from library_site.db.keyset import Key, Page, Start
 from tests.support.books_admin import create_book
 
@@ -31,7 +31,7 @@ def read(sections: list[Section], key: Key | None = None, backward: bool = False
 
 
 def find_position(key: Key, sections: list[Section]) -> Key | None:
-    return parse_position(Position(*key).encode(), sections)
+    return parse_position(POSITION.encode(key), sections)
 
 
 @pytest.mark.parametrize("limit", [1, 2, 4, 6])
@@ -71,24 +71,24 @@ def test_each_order_goes_on_behind_a_position() -> None:
 def test_only_positions_of_a_list_are_read() -> None:
     by_time = [Section(Q(), "created_at")]
     foreign = [
-        (Position(2, "A", 1), HALVES),
+        ((2, "A", 1), HALVES),
         # Python counts -1 from the end, and the key would fit there.
-        (Position(-1, 17, 1), HALVES),
-        (Position(0, 17, 1), HALVES),
-        (Position(1, "A", 1), HALVES),
-        (Position(0, "\0", 1), HALVES),
-        (Position(0, "A", 2**63), HALVES),
-        (Position(1, 2**63, 1), HALVES),
+        ((-1, 17, 1), HALVES),
+        ((0, 17, 1), HALVES),
+        ((1, "A", 1), HALVES),
+        ((0, "\0", 1), HALVES),
+        ((0, "A", 2**63), HALVES),
+        ((1, 2**63, 1), HALVES),
         # Before the first year in UTC.
-        (Position(0, "0001-01-01T00:00:00.000000+23:59", 1), by_time),
-        (Position(0, "2026-01-31", 1), by_time),
-        (Position(0, "2026-01-31T09:30:00.000000Z", 1), by_time),
+        ((0, "0001-01-01T00:00:00.000000+23:59", 1), by_time),
+        ((0, "2026-01-31", 1), by_time),
+        ((0, "2026-01-31T09:30:00.000000Z", 1), by_time),
     ]
-    texts = [*((position.encode(), sections) for position, sections in foreign)]
+    texts = [*((POSITION.encode(position), sections) for position, sections in foreign)]
     texts += [(text, by_time) for text in ("", "x", "W10", "é", "A" * 5_000)]
     assert [text for text, sections in texts if parse_position(text, sections) is not None] == []
     by_year = [Section(Q(), "year")]
     for number, count in ((2**63 - 2, 0), (2 - 2**63, 6)):
-        start = parse_position(Position(0, number, number).encode(), by_year)
+        start = parse_position(POSITION.encode([0, number, number]), by_year)
         assert start
         assert len(list_years(read(by_year, start, limit=6))) == count

@@ -6,7 +6,7 @@ import pytest
 from django.db.models import F
 
 from books.models import Actor
-from library_site.db.keyset import Key, Page, Start, build_condition, cut_page, link_pages, order_by
+from library_site.db.keyset import Key, Order, Page, Start, cut_page
 
 ROWS = list(range(1, 8))
 
@@ -21,7 +21,7 @@ def read(start: Start, limit: int, rows: list[int] = ROWS) -> Page[int]:
     if start.key:
         [number] = start.key
         read_rows = [row for row in read_rows if (row < number if start.backward else row > number)]
-    return link_pages(cut_page(read_rows[: limit + 1], limit, start, get_key), start, descending=start.backward)
+    return cut_page(read_rows[: limit + 1], limit, start, get_key)
 
 
 @pytest.mark.parametrize("limit", [1, 3, 7])
@@ -60,9 +60,8 @@ def test_rows_beyond_a_key_have_it_neither_before_nor_among_them(names: list[str
     Actor.objects.bulk_create(
         Actor(channel=channel, app_name=name, identity=channel + name) for channel, name in product("ab", "xyz")
     )
-    columns = [F(name) for name in names]
-    rows = list(Actor.objects.order_by(*order_by(columns, descending)).values_list(*names))
+    order, actors = Order(*map(F, names)), Actor.objects.values_list(*names)
+    rows = list(order.sort(actors, descending=descending))
     for row in rows:
-        beyond = Actor.objects.filter(build_condition(columns, row, descending))
         last = max(index for index, other in enumerate(rows) if other == row)
-        assert list(beyond.order_by(*order_by(columns, descending)).values_list(*names)) == rows[last + 1 :]
+        assert list(order.sort(actors, Start(row), descending=descending)) == rows[last + 1 :]
