@@ -34,9 +34,8 @@ def execute_with_event(
     `ctes` are common table expressions. One is `changed`, which returns the `id` of the subject or no row. `event` are
     `event_params` for BODY_SQL, and `new_event_params` for BODY_WITH_ID_SQL.
     """
-    subscribers = subscribers_sql(kind)[1]
     with open_savepoint():
-        rows = build_statement(ctes, kind, body).fetch_all([*parameters, *event, *subscribers])
+        rows = build_statement(ctes, kind, body).fetch_all([*parameters, *event])
     return rows[0][0] if rows else None
 
 
@@ -48,7 +47,7 @@ def open_savepoint() -> AbstractContextManager[None]:
 @cache
 def build_statement(ctes: str, kind: str, body: str) -> PreparedStatement:
     event = EVENT_SQL.format(body)
-    deliveries = INSERT_DELIVERIES_SQL.format(subscribers_sql(kind)[0])
+    deliveries = INSERT_DELIVERIES_SQL.format(subscribers_sql(kind))
     return PreparedStatement(
         f"WITH {ctes}, event AS ({event}), delivery AS ({deliveries}) SELECT id FROM changed"  # noqa: S608  # our own SQL
     )

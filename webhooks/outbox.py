@@ -12,7 +12,7 @@ import msgspec
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, connection, connections
 
-from library_site.db.sql import build_source, execute, fetch_all, get_column_types
+from library_site.db.sql import build_source, execute, fetch_all, get_column_types, write_literals
 from library_site.monitoring.tracing import get_traceparent
 from webhooks.models import Delivery, Endpoint, Event
 from webhooks.registry import PING_KIND
@@ -121,19 +121,18 @@ def insert_events(kind: str, events: Sequence[StoredEvent]) -> None:
         for event in events
     ]
     source, values = build_source(get_column_types(Event, EVENT_COLUMNS), rows)
-    subscribers, parameters = subscribers_sql(kind)
     insert_events_sql = f"{INSERT_EVENT_SQL} {source} RETURNING id"
     if connection.vendor == "postgresql":
-        insert_sql = INSERT_DELIVERIES_SQL.format(subscribers)
-        execute(f"WITH event AS ({insert_events_sql}) {insert_sql}", [*values, *parameters])
+        insert_sql = INSERT_DELIVERIES_SQL.format(subscribers_sql(kind))
+        execute(f"WITH event AS ({insert_events_sql}) {insert_sql}", values)
         return
-    ids, endpoints = fetch_all(insert_events_sql, values), fetch_all(subscribers, parameters)
+    ids, endpoints = fetch_all(insert_events_sql, values), fetch_all(subscribers_sql(kind))
     if deliveries := [(*event, *endpoint) for event in ids for endpoint in endpoints]:
         with database.cursor() as cursor:
             cursor.executemany(INSERT_DELIVERY_SQL.format("VALUES (%s, %s)"), deliveries)
 
 
 @cache
-def subscribers_sql(kind: str) -> tuple[str, tuple[Any, ...]]:
+def subscribers_sql(kind: str) -> str:
     """The statement that selects the ids of the endpoints that receive events of a kind."""
-    return Endpoint.objects.subscribed_to(kind).values("id").query.sql_with_params()
+    return write_literals(*Endpoint.objects.subscribed_to(kind).values("id").query.sql_with_params())

@@ -231,11 +231,9 @@ class CompiledQuery:
 
     def __init__(self, rows: QuerySet[Any, Any]) -> None:
         sql, parameters = rows.query.sql_with_params()
-        literals = iter([None if isinstance(value, Parameter) else quote_literal(value) for value in parameters])
-        sql = PLACEHOLDER.sub(lambda match: match[0] if match[0] == "%%" else next(literals) or "%s", sql)
         self.parameters = [parameter.name for parameter in parameters if isinstance(parameter, Parameter)]
         self.columns = tuple(rows.query.selected or ())
-        self.statement = PreparedStatement(sql)
+        self.statement = PreparedStatement(write_literals(sql, parameters))
 
     def fetch_all(self, **values: Any) -> list[dict[str, Any]]:
         """Takes a value for each Parameter. Values in rows are those of the driver: SQLite has no times or booleans."""
@@ -261,6 +259,12 @@ def join_statements(first: PreparedStatement, second: PreparedStatement) -> Prep
     """Returns a statement that has each row of the first one beside all rows of the second, or beside nulls."""
     joined = f"SELECT own.*, other.* FROM ({first.sql}) AS own LEFT JOIN ({second.sql}) AS other ON true"  # noqa: S608  # our own SQL
     return PreparedStatement(joined, reuse_plan=bool(second.name))
+
+
+def write_literals(sql: str, parameters: Iterable[Any]) -> str:
+    """Returns a statement with our own constants in its text, where SQLite plans only once for LIKE."""
+    literals = iter([None if isinstance(value, Parameter) else quote_literal(value) for value in parameters])
+    return PLACEHOLDER.sub(lambda match: match[0] if match[0] == "%%" else next(literals) or "%s", sql)
 
 
 def quote_literal(value: str | int) -> str:
