@@ -1,12 +1,11 @@
 """Compiled routes of books: they do what the hooks of the shipped viewsets do, without Django and REST framework.
 
-Django handles every other viewset. Deleting this module and its callers in `urls` changes no response.
+Django handles every other viewset. Deleting this module and its name in `urls` changes no response.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import lru_cache, partial
-from itertools import takewhile
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -30,7 +29,6 @@ from library_site.api.negotiation import JSONNegotiation, ServedVersioning
 from library_site.api.parsers import JSONParser
 from library_site.api.renderers import JSONRenderer
 from library_site.api.responses import encode_json
-from library_site.api.shipped import shipped_views
 from library_site.cached_settings import cached_settings
 from library_site.db.postgresql.lost_connections import close_lost_connection
 from library_site.db.sql import PreparedStatement, Row
@@ -54,21 +52,16 @@ KEPT_LIMITS = frozenset((10, 20, 25, 50, 100, 500))
 METHODS = {"list": "GET", "retrieve": "GET", "create": "POST", "update": "PUT", "partial_update": "PATCH"}
 
 
-def compile_routes(patterns: Sequence[URLPattern]) -> list[CompiledRoute]:
-    """Returns the compiled routes of the first patterns that ship: any other before them could hide their addresses."""
-    routes = []
-    for pattern in takewhile(lambda pattern: pattern.callback in shipped_views, patterns):
-        callback, path = cast("Any", pattern.callback), PATHS.get(str(pattern.pattern))
-        if path and declares_shipped_parts(callback.cls):
-            responders, actions = CompiledBooks(callback.cls).list_responders(), callback.actions
-            methods = {*actions, "options", *(["head"] if "get" in actions else [])}
-            allow = ", ".join(name.upper() for name in callback.cls.http_method_names if name in methods)
-            routes += [
-                CompiledRoute(method.upper(), path, str(pattern.name), allow, responders[action])
-                for method, action in actions.items()
-                if action in responders and method != "head"
-            ]
-    return routes
+def compile_pattern(pattern: URLPattern) -> Iterator[CompiledRoute]:
+    """Yields the compiled routes of a pattern that ships."""
+    callback, path = cast("Any", pattern.callback), PATHS.get(str(pattern.pattern))
+    if path and declares_shipped_parts(callback.cls):
+        responders, actions = CompiledBooks(callback.cls).list_responders(), callback.actions
+        methods = {*actions, "options", *(["head"] if "get" in actions else [])}
+        allow = ", ".join(name.upper() for name in callback.cls.http_method_names if name in methods)
+        for method, action in actions.items():
+            if action in responders and method != "head":
+                yield CompiledRoute(method.upper(), path, str(pattern.name), allow, responders[action])
 
 
 def declares_shipped_parts(view: Any) -> bool:

@@ -1,8 +1,8 @@
 """The compiled path: it answers common requests without Django's handler and REST framework's dispatch.
 
 It stands before the handler and calls the functions that our middleware calls. Its responses are the same, byte for
-byte, so it can be deleted. Each version defines its CompiledRoutes. A route returns None if Django must handle the
-request. A write that has begun is never handed on: its errors are answered here.
+byte, so it can be deleted. A route returns None if Django must handle the request. A write that has begun is never
+handed on: its errors are answered here.
 """
 
 import logging
@@ -28,7 +28,7 @@ from django.urls import get_resolver, resolve
 from django.utils.module_loading import import_string
 
 from library_site.api.query import Query, parse_query
-from library_site.api.shipped import list_changed
+from library_site.api.shipped import compile_routes, list_changed
 from library_site.cached_settings import cached_settings
 from library_site.db.postgresql.lost_connections import close_lost_connection
 from library_site.db.timeouts import is_timeout
@@ -129,7 +129,7 @@ def wrap_handler(handler: "WSGIApplication") -> "WSGIApplication":
     latest = versions[max(versions)]
     routes = defaultdict[tuple[int, str], list[CompiledRoute]](list)
     for version in versions.values():
-        for route in version.compile_routes():
+        for route in compile_routes(version.urlpatterns):
             routes[version.number, route.method].append(route)
     if changed := list_changed():
         log.warning("The compiled path is off, because these classes were changed: %s", changed)

@@ -1,12 +1,11 @@
 """The table of all versions of the interface, and when each ends (specification, Section 9)."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache, cached_property
 from importlib import import_module
 from types import ModuleType
-from typing import Any
 from urllib.parse import quote
 
 from django.conf import settings
@@ -58,9 +57,8 @@ class Lifecycle:
 class Version:
     """`home` is the common prefix of its addresses, without a slash at the end; `error_format` formats its errors.
 
-    API_URLS names its URL modules. Each has `urlpatterns`. It may have `compiled_routes`, which returns a
-    list of CompiledRoute, and `body_limits`: by path below the home, the largest body in bytes, where it is
-    not DATA_UPLOAD_MAX_MEMORY_SIZE.
+    API_URLS names its URL modules. Each has `urlpatterns`. It may have `body_limits`: by path below the home, the
+    largest body in bytes, where it is not DATA_UPLOAD_MAX_MEMORY_SIZE.
     """
 
     number: int
@@ -80,11 +78,6 @@ class Version:
     @cached_property
     def urlpatterns(self) -> list[URLPattern]:
         return [pattern for module in self.modules for pattern in module.urlpatterns]
-
-    def compile_routes(self) -> Sequence[Any]:
-        """Only its first module can have compiled routes: an address before them could hide theirs."""
-        routes: Sequence[Any] = getattr(self.modules[0], "compiled_routes", list)()
-        return routes
 
     @cached_property
     def body_limits(self) -> Mapping[str, int]:

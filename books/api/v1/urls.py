@@ -1,11 +1,10 @@
 """The addresses of books in version 1."""
 
-from functools import partial
 from typing import Any
 
 from django.urls import URLPattern, path
 
-from books.api.compiled import compile_routes
+from books.api.compiled import compile_pattern
 from books.api.v1.views import BookViewSetV1
 from library_site.api.shipped import ship_patterns
 
@@ -19,5 +18,4 @@ def make_patterns(books: type[BookViewSetV1]) -> list[URLPattern]:
     ]
 
 
-urlpatterns = ship_patterns(make_patterns(BookViewSetV1))
-compiled_routes = partial(compile_routes, urlpatterns)
+urlpatterns = ship_patterns(make_patterns(BookViewSetV1), compile_pattern)

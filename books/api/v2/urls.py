@@ -6,7 +6,7 @@ from typing import Any
 from django.urls import URLPattern, path
 
 from books.api.bulk import MAX_BODY_BYTES
-from books.api.compiled import compile_routes
+from books.api.compiled import compile_pattern
 from books.api.v2.history import HistoryViewSet
 from books.api.v2.operations import OperationViewSet
 from books.api.v2.views import BookViewSetV2
@@ -33,6 +33,5 @@ def make_patterns(books: type[BookViewSetV2]) -> list[URLPattern]:
     ]
 
 
-urlpatterns = ship_patterns(make_patterns(BookViewSetV2))
-compiled_routes = partial(compile_routes, urlpatterns)
+urlpatterns = ship_patterns(make_patterns(BookViewSetV2), compile_pattern)
 body_limits = {"/books/bulk": MAX_BODY_BYTES}

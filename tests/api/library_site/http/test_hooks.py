@@ -1,42 +1,24 @@
-"""Every hook of REST framework, django-filter and the paginations runs. The compiled path serves what ships, as it was
-defined, and nothing else.
-"""
+"""Every hook of REST framework, django-filter and the paginations runs."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NoReturn, cast
 
 import pytest
-from django.core.signals import got_request_exception, request_finished, request_started
-from django.urls import path
-from django.views.decorators.cache import never_cache
 from django_filters import RangeFilter
-from pytest_django import Settings
 from rest_framework import serializers
 from rest_framework.exceptions import PermissionDenied
-from rest_framework.generics import GenericAPIView
-from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.pagination import PageNumberPagination
 from rest_framework.permissions import BasePermission
 from rest_framework.renderers import JSONRenderer as StockJSONRenderer
-from rest_framework.throttling import BaseThrottle
-from rest_framework.views import APIView
 
-from books.api.compiled import compile_routes
 from books.api.v1 import urls as v1_urls
-from books.api.v1.serializers import BookCreateSerializer
 from books.api.v1.views import BookViewSetV1
 from books.api.v2 import urls as v2_urls
 from books.api.v2.views import BookViewSetV2
 from books.api.views import BookViewSet
 from books.models import Book
-from books.serializers import BookSerializer as BookSerializerV2
-from library_site.api.compiled_path import wrap_handler
 from library_site.api.parsers import JSONParser
-from library_site.api.renderers import JSONRenderer
-from library_site.http.versions import get_versions
-from oauth.authentication import BearerAuthentication
-from oauth.permissions import LibraryAccess
 from tests.support.applications import Answer, ApplicationVariant
 from tests.support.books import build_book
 from tests.support.credentials import Credentials
@@ -180,89 +162,3 @@ def test_a_serializer_without_a_choice_of_fields_refuses_one(serve: Serve) -> No
     for response in serve(BookViewSetV2, {"serializer_class": StockSerializer}, *requests):
         assert response.status == "400 Bad Request"
         assert b'"field":"fields"' in response.body
-
-
-def count_routes() -> int:
-    return sum(len(version.compile_routes()) for version in get_versions().values())
-
-
-def is_compiled() -> bool:
-    """Whether an application that is built now has the compiled path."""
-    handler: Any = object()
-    return wrap_handler(handler) is not handler
-
-
-def test_what_ships_is_compiled(application: Any) -> None:
-    assert is_compiled()
-    assert count_routes() == 9
-
-
-@with_each_version
-def test_another_view_at_an_address_is_not_compiled(version: type[BookViewSet]) -> None:
-    """A subclass, an argument of `as_view` and a decorator make another function."""
-    urls = MODULES[version]
-    actions: dict[str, Any] = {"get": "list", "post": "create"}
-    others: list[Any] = [
-        cast("Any", type("Subclass", (version,), {})).as_view(actions),
-        version.as_view(actions, queryset=Book.objects.none()),
-        never_cache(urls.urlpatterns[0].callback),
-    ]
-    for other in others:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(urls.urlpatterns[0], "callback", other)
-            assert list(urls.compiled_routes()) == []
-
-
-def test_an_address_that_comes_first_is_not_bypassed(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    number = path("books/7", never_cache(v2_urls.urlpatterns[0].callback))
-    monkeypatch.setattr(v2_urls, "urlpatterns", [number, *v2_urls.urlpatterns])
-    assert compile_routes(v2_urls.urlpatterns) == []
-    monkeypatch.undo()
-    settings.ROOT_URLCONF = "tests.api.library_site.shelves"
-    assert not is_compiled()
-
-
-def test_a_method_that_is_replaced_is_noticed_at_the_next_start() -> None:
-    hooks: list[tuple[type, str]] = [
-        (LibraryAccess, "has_permission"),
-        (BearerAuthentication, "authenticate"),
-        (JSONRenderer, "render"),
-        (BookViewSetV1, "get_object"),
-        (BookViewSetV2, "get_queryset"),
-        (GenericAPIView, "get_queryset"),
-        (BookSerializerV2, "to_representation"),
-        (BookCreateSerializer, "validate"),
-    ]
-    for owner, hook in hooks:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(owner, hook, fail, raising=False)
-            assert not is_compiled(), hook
-    assert is_compiled()
-
-
-def test_other_classes_for_all_views_are_left_to_the_framework(monkeypatch: pytest.MonkeyPatch) -> None:
-    """REST_FRAMEWORK declares them before any view is imported."""
-    others: dict[str, Any] = {
-        "permission_classes": [Forbidding],
-        "renderer_classes": [StockJSONRenderer],
-        "throttle_classes": [BaseThrottle],
-        "content_negotiation_class": DefaultContentNegotiation,
-    }
-    for name, value in others.items():
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(APIView, name, value)
-            assert count_routes() == 0, name
-
-
-def receive(**_: Any) -> None:
-    """Is a receiver of another app."""
-
-
-def test_a_receiver_of_others_gets_every_request() -> None:
-    for signal in (request_started, request_finished, got_request_exception):
-        before = signal.receivers[:]
-        signal.connect(receive)
-        assert not is_compiled()
-        signal.disconnect(receive)
-        assert is_compiled()
-        assert {key for key, *_ in signal.receivers} == {key for key, *_ in before}

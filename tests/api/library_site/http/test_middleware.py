@@ -8,8 +8,6 @@ import pytest
 from django.http import HttpRequest, HttpResponse
 from pytest_django import Settings
 
-from library_site.api.compiled_path import has_shipped_middleware
-from library_site.http.pages import for_pages
 from tests.support.applications import open_client
 from tests.support.oauth_flows import create_key_header, create_user
 
@@ -81,19 +79,3 @@ def test_process_exception_answers_a_failure(install: Install, monkeypatch: pyte
 def test_it_sees_all_that_the_key_of_a_read_may_do(install: Install, address: str) -> None:
     key = create_key_header(create_user("ann", ["books.change_book"]))
     assert install(Witness).get(address, headers=key).headers["X-Rights"] == "read write books.change_book"
-
-
-def test_any_other_middleware_turns_the_compiled_path_off(settings: Settings) -> None:
-    names, teapot = [*settings.MIDDLEWARE], f"{MODULE}.Teapot"
-    for settings.MIDDLEWARE in ([*names, teapot], [teapot, *names], names[1:], names[::-1]):
-        assert not has_shipped_middleware()
-    settings.MIDDLEWARE = names
-    assert has_shipped_middleware()
-
-
-TeapotForPages = for_pages(Teapot)
-
-
-def test_middleware_that_is_declared_for_pages_sees_no_program(settings: Settings, api: httpx.Client) -> None:
-    settings.MIDDLEWARE = [*settings.MIDDLEWARE, f"{MODULE}.TeapotForPages"]
-    assert has_shipped_middleware()

@@ -1,0 +1,149 @@
+"""The compiled path serves what ships, as it was defined, and nothing else."""
+
+from typing import Any, cast
+
+import httpx
+import pytest
+from django.core.signals import got_request_exception, request_finished, request_started
+from django.urls import path
+from django.views.decorators.cache import never_cache
+from pytest_django import Settings
+from rest_framework.generics import GenericAPIView
+from rest_framework.negotiation import DefaultContentNegotiation
+from rest_framework.permissions import IsAuthenticated
+from rest_framework.renderers import JSONRenderer as StockJSONRenderer
+from rest_framework.throttling import BaseThrottle
+from rest_framework.views import APIView
+
+from books.api.v1 import urls as v1_urls
+from books.api.v1.serializers import BookCreateSerializer
+from books.api.v1.views import BookViewSetV1
+from books.api.v2 import urls as v2_urls
+from books.api.v2.views import BookViewSetV2
+from books.models import Book
+from books.serializers import BookSerializer
+from library_site.api.compiled_path import has_shipped_middleware, wrap_handler
+from library_site.api.renderers import JSONRenderer
+from library_site.api.shipped import compile_routes
+from library_site.http.pages import for_pages
+from library_site.http.versions import get_versions
+from oauth.authentication import BearerAuthentication
+from oauth.permissions import LibraryAccess
+from tests.api.library_site.http.test_middleware import Teapot
+from tests.support.applications import open_client
+from tests.support.books import build_book
+
+
+def receive(**_: Any) -> None:
+    """Is a hook or a receiver of another app."""
+
+
+def count_routes() -> int:
+    return sum(len(compile_routes(version.urlpatterns)) for version in get_versions().values())
+
+
+def is_compiled() -> bool:
+    """Whether an application that is built now has the compiled path."""
+    handler: Any = object()
+    return wrap_handler(handler) is not handler
+
+
+def test_what_ships_is_compiled(application: Any) -> None:
+    assert is_compiled()
+    assert count_routes() == 9
+
+
+@pytest.mark.parametrize("urls", [v1_urls, v2_urls])
+def test_another_view_at_an_address_is_not_compiled(urls: Any) -> None:
+    """A subclass, an argument of `as_view` and a decorator make another function."""
+    version = urls.urlpatterns[0].callback.cls
+    actions: dict[str, Any] = {"get": "list", "post": "create"}
+    others: list[Any] = [
+        cast("Any", type("Subclass", (version,), {})).as_view(actions),
+        version.as_view(actions, queryset=Book.objects.none()),
+        never_cache(urls.urlpatterns[0].callback),
+    ]
+    for other in others:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(urls.urlpatterns[0], "callback", other)
+            assert compile_routes(urls.urlpatterns) == []
+
+
+def test_an_address_that_comes_first_is_not_bypassed(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    number = path("books/7", never_cache(v2_urls.urlpatterns[0].callback))
+    monkeypatch.setattr(v2_urls, "urlpatterns", [number, *v2_urls.urlpatterns])
+    assert compile_routes(v2_urls.urlpatterns) == []
+    monkeypatch.undo()
+    settings.ROOT_URLCONF = "tests.api.library_site.shelves"
+    assert not is_compiled()
+
+
+def test_a_method_that_is_replaced_is_noticed_at_the_next_start() -> None:
+    hooks: list[tuple[type, str]] = [
+        (LibraryAccess, "has_permission"),
+        (BearerAuthentication, "authenticate"),
+        (JSONRenderer, "render"),
+        (BookViewSetV1, "get_object"),
+        (BookViewSetV2, "get_queryset"),
+        (GenericAPIView, "get_queryset"),
+        (BookSerializer, "to_representation"),
+        (BookCreateSerializer, "validate"),
+    ]
+    for owner, hook in hooks:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(owner, hook, receive, raising=False)
+            assert not is_compiled(), hook
+    assert is_compiled()
+
+
+def test_other_classes_for_all_views_are_left_to_the_framework(monkeypatch: pytest.MonkeyPatch) -> None:
+    """REST_FRAMEWORK declares them before any view is imported."""
+    others: dict[str, Any] = {
+        "permission_classes": [IsAuthenticated],
+        "renderer_classes": [StockJSONRenderer],
+        "throttle_classes": [BaseThrottle],
+        "content_negotiation_class": DefaultContentNegotiation,
+    }
+    for name, value in others.items():
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(APIView, name, value)
+            assert count_routes() == 0, name
+
+
+def test_a_receiver_of_others_gets_every_request() -> None:
+    for signal in (request_started, request_finished, got_request_exception):
+        before = signal.receivers[:]
+        signal.connect(receive)
+        assert not is_compiled()
+        signal.disconnect(receive)
+        assert is_compiled()
+        assert {key for key, *_ in signal.receivers} == {key for key, *_ in before}
+
+
+def test_any_other_middleware_turns_the_compiled_path_off(settings: Settings) -> None:
+    names, teapot = [*settings.MIDDLEWARE], f"{Teapot.__module__}.Teapot"
+    for settings.MIDDLEWARE in ([*names, teapot], [teapot, *names], names[1:], names[::-1]):
+        assert not has_shipped_middleware()
+    settings.MIDDLEWARE = names
+    assert has_shipped_middleware()
+
+
+TeapotForPages = for_pages(Teapot)
+
+
+def test_middleware_that_is_declared_for_pages_sees_no_program(settings: Settings, api: httpx.Client) -> None:
+    settings.MIDDLEWARE = [*settings.MIDDLEWARE, f"{__name__}.TeapotForPages"]
+    assert has_shipped_middleware()
+
+
+def test_what_fails_django_tries_again_with_the_etag_that_the_client_sent(
+    api: httpx.Client, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.GZIP = True
+    with open_client() as client:
+        client.post("/api/v2/books", json=build_book(title="Emma " * 190))
+        etag = client.get("/api/v2/books").headers["ETag"]
+        monkeypatch.delattr("books.api.compiled.fetch_page")
+        unchanged = client.get("/api/v2/books", headers={"If-None-Match": etag})
+    assert (unchanged.status_code, unchanged.headers["ETag"]) == (304, etag)
+    assert etag.endswith('-gzip"')
