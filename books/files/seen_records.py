@@ -29,46 +29,41 @@ class RecordKey(IntEnum):
 class SeenRecords:
     """Maps each key of the earlier records to a number: a line, or the id of a book. Many keys go to disk.
 
-    The keys of a batch are saved when the next batch begins, because a batch is repeated if its transaction is rolled
-    back. `operation_id` is the import's id, None for a check, which changes nothing.
+    `operation_id` is the import's id, None for a check, which changes nothing.
     """
 
     def __init__(self, operation_id: int | None = None) -> None:
         self.operation_id = operation_id
         # A temporary database: the keys of a million records would take 200 MB.
         self.database = sqlite3.connect("", isolation_level=None, check_same_thread=False)
-        self.database.execute("PRAGMA journal_mode = OFF")
         self.database.execute(
             "CREATE TABLE numbers (key INTEGER, value, number INTEGER, PRIMARY KEY (key, value)) WITHOUT ROWID"
         )
         self.database.execute("BEGIN")
         self.position = 0
         self.has_changes = False
-        self.batch: dict[tuple[RecordKey, str | int], int] = {}
 
     def begin_batch(self, position: int) -> None:
-        """`position` is the position of the batch's first record."""
-        if position > self.position:
-            self.store(self.batch)
-        self.position, self.batch = position, {}
-
-    def store(self, lines: dict[tuple[RecordKey, str | int], int]) -> None:
-        insertion = (
-            "INSERT INTO numbers VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET number = min(number, excluded.number)"
-        )
-        self.database.executemany(insertion, [(key, value, line) for (key, value), line in lines.items()])
+        """`position` is the position of the batch's first record. A batch begins again if its transaction was rolled
+        back; then what it remembered is forgotten.
+        """
+        self.database.execute("COMMIT" if position > self.position else "ROLLBACK")
+        self.database.execute("BEGIN")
+        self.position = position
 
     def find(self, key: RecordKey, value: str | int | None) -> int | None:
         """Returns the line of the first record with this key. For a former isbn, returns the lowest id of a book."""
         if value is None or (key >= RecordKey.FORMER_ISBN and not self.has_changes):
             return None
         row = self.database.execute("SELECT number FROM numbers WHERE key = ? AND value = ?", (key, value)).fetchone()
-        found = [*(row or ()), *((self.batch[key, value],) if (key, value) in self.batch else ())]
-        return min(found, default=None)
+        return row[0] if row else None
 
-    def remember(self, key: RecordKey, value: str | int | None, line: int) -> None:
+    def remember(self, key: RecordKey, value: str | int | None, number: int) -> None:
         if value is not None:
-            self.batch[key, value] = min(line, self.batch.get((key, value), line))
+            insertion = (
+                "INSERT INTO numbers VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET number = min(number, excluded.number)"
+            )
+            self.database.execute(insertion, (key, value, number))
 
     def remember_former(self, pk: int, isbn: str) -> None:
         """Remembers the isbn that the book had before the import."""
@@ -84,7 +79,6 @@ class SeenRecords:
         rows = Change.objects.filter(operation=self.operation_id, kind=Change.Kind.CHANGED, before__has_key="isbn")
         for pk, before in rows.values_list("book_id", "before").iterator(chunk_size=1_000):
             self.remember_former(pk, (before or {})["isbn"])
-        self.store(self.batch)
 
     def find_added(self, pks: Collection[int]) -> set[int]:
         """Returns which of these books the import has added."""
