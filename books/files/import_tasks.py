@@ -16,7 +16,15 @@ from books.book.fields import FIELDS
 from books.files.corrections import ask_for_corrections, load_corrections
 from books.files.formats.encodings import show_storable
 from books.files.formats.records import MAX_SHOWN_TEXT, UnreadableFile
-from books.files.matching import REJECTED_VERDICTS, RecordVerdict, Verdict, decide_records, read_books, write_verdicts
+from books.files.matching import (
+    REJECTED_VERDICTS,
+    LoadBooks,
+    RecordVerdict,
+    Verdict,
+    decide_records,
+    read_books,
+    write_verdicts,
+)
 from books.files.parsing import ImportRules, ParsedRecord, parse_records
 from books.files.reader.client import FilePreview, StoredFile, iter_file_records, read_preview, read_size
 from books.files.reasons import add_reasons
@@ -44,13 +52,15 @@ MAX_SHOWN_RECORDS = 100
 DECIDED_AGAIN = 500
 WRITTEN_VERDICTS = (Verdict.NEW, Verdict.CHANGED)
 UNCHANGED_VERDICTS = (Verdict.SAME, Verdict.LEFT, Verdict.WITHOUT_ISBN)
-UNCHANGED_SENTENCE = ngettext_lazy(
-    "%(count)s record that changes nothing", "%(count)s records that change nothing", "number"
-)
-NUMBERED_SENTENCE = ngettext_lazy(
-    "%(count)s by the number of its record", "%(count)s by the number of their record", "number"
-)
-NOT_IMPORTED_SENTENCE = ngettext_lazy("%(count)s record not imported", "%(count)s records not imported", "number")
+OTHER_SENTENCES: Sentences = {
+    "numbered": ngettext_lazy(
+        "%(count)s by the number of its record", "%(count)s by the number of their record", "number"
+    ),
+    "unchanged": ngettext_lazy(
+        "%(count)s record that changes nothing", "%(count)s records that change nothing", "number"
+    ),
+    "refused": ngettext_lazy("%(count)s record not imported", "%(count)s records not imported", "number"),
+}
 
 
 class FileParameters(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -104,12 +114,12 @@ class RecordTask(Task):
         earlier_records = islice(records, operation.cursor or 0)
         self.earlier.load_former()
         while batch := list(islice(earlier_records, DECIDED_AGAIN)):
-            decide_records(batch, parameters.rules, read_books, self.earlier, get_day(operation))
+            self.decide(operation, batch)
             renew_lease(operation)
         return records
 
     def write_batch(self, operation: Operation, batch: Batch, actor: ActorRef, now: datetime) -> BatchCounts:
-        verdicts = self.decide(operation, batch.items, actor, now)
+        verdicts = self.write(operation, batch.items, actor, now)
         counts = Counter(verdict.name for verdict in verdicts)
         file = get_file(operation)
         store_findings(file, operation, verdicts)
@@ -119,10 +129,17 @@ class RecordTask(Task):
         rejected = sum(counts[name] for name in REJECTED_VERDICTS)
         return BatchCounts(changed, len(verdicts) - changed - rejected, rejected)
 
-    def decide(
+    def write(
         self, operation: Operation, records: Sequence[ParsedRecord], actor: ActorRef, now: datetime
     ) -> list[RecordVerdict]:
-        raise NotImplementedError
+        """A check writes nothing."""
+        return self.decide(operation, records)
+
+    def decide(
+        self, operation: Operation, records: Sequence[ParsedRecord], load_books: LoadBooks = read_books
+    ) -> list[RecordVerdict]:
+        rules = read_parameters(operation).rules
+        return decide_records(records, rules, load_books, self.earlier, get_day(operation))
 
     @classmethod
     def read_numbers(cls, operation: Operation) -> dict[str, int | None]:
@@ -148,16 +165,8 @@ class CheckTask(RecordTask):
     sentences: ClassVar[Sentences] = {
         "new": ngettext_lazy("%(count)s book to add", "%(count)s books to add", "number"),
         "changed": ngettext_lazy("%(count)s book to change", "%(count)s books to change", "number"),
-        "numbered": NUMBERED_SENTENCE,
-        "unchanged": UNCHANGED_SENTENCE,
-        "refused": NOT_IMPORTED_SENTENCE,
+        **OTHER_SENTENCES,
     }
-
-    def decide(
-        self, operation: Operation, records: Sequence[ParsedRecord], actor: ActorRef, now: datetime
-    ) -> list[RecordVerdict]:
-        rules = read_parameters(operation).rules
-        return decide_records(records, rules, read_books, self.earlier, get_day(operation))
 
 
 @register_operation_kind
@@ -168,18 +177,14 @@ class ImportTask(RecordTask):
     sentences: ClassVar[Sentences] = {
         "new": ngettext_lazy("%(count)s book added", "%(count)s books added", "number"),
         "changed": ngettext_lazy("%(count)s book changed", "%(count)s books changed", "number"),
-        "numbered": NUMBERED_SENTENCE,
-        "unchanged": UNCHANGED_SENTENCE,
-        "refused": NOT_IMPORTED_SENTENCE,
+        **OTHER_SENTENCES,
     }
     changed_verdicts = WRITTEN_VERDICTS
 
-    def decide(
+    def write(
         self, operation: Operation, records: Sequence[ParsedRecord], actor: ActorRef, now: datetime
     ) -> list[RecordVerdict]:
-        rules = read_parameters(operation).rules
-        verdicts = decide_records(records, rules, lock_books, self.earlier, get_day(operation))
-        return write_verdicts(verdicts, actor, now, is_announced(operation))
+        return write_verdicts(self.decide(operation, records, lock_books), actor, now, is_announced(operation))
 
 
 @register_operation_kind
