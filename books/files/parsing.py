@@ -209,7 +209,7 @@ def read_corrected(
     cells, warnings = read_cells(record.values, sources)
     for field, text in corrections.items():
         read = EXACT_TEXTS.get(field) or find_reader(field, "", is_exact=is_exact)
-        cells[field], warning, _is_enough = read(text)
+        cells[field], warning = read(text)
         warnings.pop(field, None)
         if warning:
             warnings[field] = name_cell(record, sources, field, warning)
@@ -218,7 +218,7 @@ def read_corrected(
 
 def name_cell(record: Record, sources: Mapping[str, Sequence[CellSource]], field: str, sentence: str) -> str:
     columns = sources.get(field)
-    return name_field(read_field(record.values, columns)[0][:MAX_SHOWN_NAME] if columns else field, sentence)
+    return name_field(read_field(field, record.values, columns)[0][:MAX_SHOWN_NAME] if columns else field, sentence)
 
 
 def parse_values(cells: Mapping[str, Any]) -> dict[str, Any]:

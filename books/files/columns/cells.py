@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from django.utils.translation import gettext as _
@@ -23,8 +24,8 @@ from books.files.formats.records import (
 )
 from library_site.db.integers import BIGINT_MAX, parse_integer
 
-# The value of a cell, the warning about it, and whether it suffices: if not, the next column of the field is read.
-Reading = tuple[Any, str, bool]
+# The value of a cell, and the warning about it.
+Reading = tuple[Any, str]
 # Longer cells are not dates.
 MAX_DATE_LENGTH = 64
 
@@ -102,8 +103,7 @@ def list_sources(
     for place in filter(mapping.__contains__, FIELDS_BY_PLACE):
         field, column = FIELDS_BY_PLACE[place], mapping[place]
         reader = find_reader(field, column, is_exact=is_exact, is_table=not headings)
-        source = CellSource(column, reader, headings.get(column, column))
-        sources.setdefault(field, []).append(source)
+        sources.setdefault(field, []).append(CellSource(column, reader, headings.get(column, column)))
     return sources
 
 
@@ -114,7 +114,7 @@ def find_reader(field: str, column: str, *, is_exact: bool, is_table: bool = Tru
     if not is_table and field in EXACT_TEXTS:
         return read_other_text
     if field == "genre" and simplify_name(column) in SEVERAL_VALUES_COLUMNS:
-        return read_first_value
+        return partial(read_genre, is_list=True)
     return READERS.get(field, read_any)
 
 
@@ -125,20 +125,26 @@ def read_cells(
     cells: dict[str, Any] = {}
     warnings: dict[str, str] = {}
     for field, columns in sources.items():
-        heading, (cells[field], warning, _is_enough) = read_field(values, columns)
+        heading, (cells[field], warning) = read_field(field, values, columns)
         if warning:
             warnings[field] = name_field(heading, warning)
     return cells, warnings
 
 
-def read_field(values: Mapping[str, Any], sources: Sequence[CellSource]) -> tuple[str, Reading]:
+def read_field(field: str, values: Mapping[str, Any], sources: Sequence[CellSource]) -> tuple[str, Reading]:
     """Returns the heading and the cell of the column to use: the first that suffices, else the first non-empty one."""
+    readings: list[tuple[str, Reading]] = []
     for column, read, heading in sources:
-        reading = read(values.get(column))
-        if reading[2]:
-            return heading, reading
-    readings = [(heading, read(values.get(column))) for column, read, heading in sources]
+        readings.append((heading, read(values.get(column))))
+        if suffices(field, *readings[-1][1]):
+            return readings[-1]
     return next((reading for reading in readings if not is_blank(reading[1][0])), readings[0])
+
+
+def suffices(field: str, value: Any, warning: str) -> bool:
+    if field == "isbn":
+        return not warning and isinstance(value, str) and normalize_isbn(value) is not None
+    return not is_blank(value) and not (field == "year" and isinstance(value, str))
 
 
 def is_blank(value: Any) -> bool:
@@ -156,14 +162,11 @@ def has_only_issns(text: str) -> bool:
 
 
 def read_any(cell: Any) -> Reading:
-    return cell, "", cell is not None
+    return cell, ""
 
 
 def read_text(cell: Any) -> Reading:
-    if type(cell) is str:
-        return cell, "", bool(cell) and not cell.isspace()
-    text = read_json_number(cell)
-    return text, warn_number(cell), not is_blank(text)
+    return (cell, "") if type(cell) is str else (read_json_number(cell), warn_number(cell))
 
 
 def read_mended_text(cell: Any) -> Reading:
@@ -171,24 +174,22 @@ def read_mended_text(cell: Any) -> Reading:
     if type(cell) is not str:
         return read_text(cell)
     if is_nothing(cell):
-        return "", "", False
+        return "", ""
     text, warning = mend_text(cell)
     text = clean_white_space(text)
-    if SPREADSHEET_TEXT.fullmatch(text):
-        warning = warn_number(NumberText(text))
-    return text, warning, bool(text)
+    return text, warn_number(NumberText(text)) if SPREADSHEET_TEXT.fullmatch(text) else warning
 
 
 def read_title(cell: Any) -> Reading:
     """Reads a text that may also be the title “None”."""
     if type(cell) is str and is_nothing(cell):
-        return cell, _("It may mean that there is none."), True
+        return cell, _("It may mean that there is none.")
     return read_mended_text(cell)
 
 
 def read_other_text(cell: Any) -> Reading:
-    text, warning, is_enough = read_text(cell)
-    return text, warning or (mend_text(text)[1] if isinstance(text, str) else ""), is_enough
+    text, warning = read_text(cell)
+    return text, warning or (mend_text(text)[1] if isinstance(text, str) else "")
 
 
 def warn_number(cell: Any) -> str:
@@ -204,42 +205,29 @@ def read_json_number(cell: Any) -> Any:
     return NumberText(int(cell)) if is_number else cell
 
 
-def read_first_value(cell: Any) -> Reading:
-    if type(cell) is not str:
-        return read_text(cell)
-    if is_nothing(cell):
-        return "", "", False
+def read_genre(cell: Any, *, is_list: bool = False) -> Reading:
+    """Reads the first of several genres. A comma may belong to one, unless the column is a list of keywords."""
+    if type(cell) is not str or is_nothing(cell):
+        return read_mended_text(cell)
     # An entity ends with a semicolon, too.
     text, warning = mend_text(cell)
-    value = next((text for text in split_values(text) if text not in READING_STATES), "")
-    return clean_white_space(value), warning, bool(value)
-
-
-def read_genre(cell: Any) -> Reading:
-    """Reads the first of several genres. A comma may belong to one."""
-    text = mend_text(cell)[0] if isinstance(cell, str) else ""
-    has_several = any(separator in text for separator in SURE_SEPARATORS) or LIST_TEXT.fullmatch(text)
-    reading = read_first_value(cell) if has_several else read_mended_text(cell)
-    if "\n" not in text.strip() or has_several:
-        return reading
-    return reading[0], _("It has several lines, which may be several genres."), reading[2]
+    if is_list or any(separator in text for separator in SURE_SEPARATORS) or LIST_TEXT.fullmatch(text):
+        value = next((value for value in split_values(text) if value not in READING_STATES), "")
+        return clean_white_space(value), warning
+    text, warning = read_mended_text(cell)
+    return text, _("It has several lines, which may be several genres.") if "\n" in cell.strip() else warning
 
 
 def read_year(cell: Any) -> Reading:
-    if isinstance(cell, str) and (year := parse_integer(cell)) is not None:
-        return year, "", True
-    text = cell if isinstance(cell, str) else read_json_number(cell)
+    text = read_json_number(cell)
     if not isinstance(text, str):
-        return text, "", text is not None
+        return text, ""
     text = text.strip()
-    year = parse_integer(text)
-    if year is not None:
-        return year, "", True
-    if is_nothing(text):
-        return "", "", False
-    if UNKNOWN_DATE.fullmatch(text):
-        return UnknownDate(), "", False
-    return read_date(text) if text else ("", "", False)
+    if (year := parse_integer(text)) is not None:
+        return year, ""
+    if not text or is_nothing(text):
+        return "", ""
+    return (UnknownDate(), "") if UNKNOWN_DATE.fullmatch(text) else read_date(text)
 
 
 def read_date(text: str) -> Reading:
@@ -247,12 +235,12 @@ def read_date(text: str) -> Reading:
     if len(text) <= MAX_DATE_LENGTH:
         for pattern in DATE_PATTERNS:
             if match := pattern.fullmatch(text):
-                return int(match["year"]), warn_date(text, int(match["year"])), True
+                return int(match["year"]), warn_date(text, int(match["year"]))
     if years := FOUR_DIGITS.findall(text):
         year = next(filter(USUAL_YEAR.fullmatch, years), years[0])
         warning = _("The text is “%(text)s”, which may mean %(year)s.")
-        return int(year), warning % {"text": text[:MAX_DATE_LENGTH], "year": year}, True
-    return text, "", False
+        return int(year), warning % {"text": text[:MAX_DATE_LENGTH], "year": year}
+    return text, ""
 
 
 def warn_date(text: str, year: int) -> str:
@@ -263,18 +251,17 @@ def warn_date(text: str, year: int) -> str:
 
 def read_exact_isbn(cell: Any) -> Reading:
     text = read_json_number(cell)
-    return (*repair_isbn(text), True) if isinstance(text, str) else (text, "", text is not None)
+    return repair_isbn(text) if isinstance(text, str) else (text, "")
 
 
 def read_isbn(cell: Any) -> Reading:
     text = NumberText(cell) if type(cell) is str and DIGITS.fullmatch(cell) else read_json_number(cell)
     if type(text) is str and normalize_isbn(text) is not None:
-        return text.strip(), "", True
+        return text.strip(), ""
     if not isinstance(text, str) or is_nothing(text):
-        return "" if isinstance(text, str) else text, "", False
+        return "" if isinstance(text, str) else text, ""
     is_text = not isinstance(text, NumberText) and normalize_isbn(text) is None
-    isbn, warning = repair_isbn(extract_isbn(text) if is_text else text)
-    return isbn, warning, not warning and normalize_isbn(isbn) is not None
+    return repair_isbn(extract_isbn(text) if is_text else text)
 
 
 def extract_isbn(text: str) -> str:

@@ -117,7 +117,9 @@ def describe_without_isbn(columns: Sequence[str], records: Iterator[Record]) -> 
     with suppress(UnreadableFile):
         for record in islice(records, COUNTED_RECORDS):
             count += 1
-            without += not sources or (not record.problem and has_no_isbn(read_field(record.values, sources)[1][0]))
+            without += not sources or (
+                not record.problem and has_no_isbn(read_field("isbn", record.values, sources)[1][0])
+            )
     sentence = ngettext(
         "%(without)s of the first %(count)s records has no ISBN. It can be left out, or use its number.",
         "%(without)s of the first %(count)s records have no ISBN. They can be left out, or use their numbers.",
