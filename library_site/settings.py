@@ -130,10 +130,6 @@ READINESS_CHECKS = {"signing_key": "oauth.tokens.jwks.get_keys"}
 
 # The token for `/metrics`; without a token there are no metrics.
 METRICS_TOKEN = env.token("METRICS_TOKEN")
-# The proxy's chain of certificates, without the key. Its end is a metric.
-CERTIFICATE_FILE = env.optional_path("CERTIFICATE_FILE")
-# The URL of a monitor. Each backup calls it, and it raises an alarm if the call is missing.
-BACKUP_PING_URL = env.url("BACKUP_PING_URL")
 # A command that encrypts a backup from its standard input to its standard output.
 BACKUP_ENCRYPT_COMMAND = env.text("BACKUP_ENCRYPT_COMMAND", "")
 # The folder in which the processes of a server share their metrics.

@@ -134,16 +134,6 @@ def check_proxy_count(app_configs: Any, **options: Any) -> Iterator[checks.Check
         )
 
 
-@checks.register
-def check_certificate_file(app_configs: Any, **options: Any) -> Iterator[checks.CheckMessage]:
-    if settings.CERTIFICATE_FILE and not settings.CERTIFICATE_FILE.exists():
-        yield checks.Warning(
-            f"CERTIFICATE_FILE is {settings.CERTIFICATE_FILE}, which does not exist: nobody is told when it ends.",
-            hint="Set it to the chain of the proxy, or remove it.",
-            id="library_site.W018",
-        )
-
-
 @checks.register(deploy=True)
 def check_proxy_headers(app_configs: Any, **options: Any) -> Iterator[checks.CheckMessage]:
     """Says what the library cannot see: the server gives `X_Forwarded_For` and `X-Forwarded-For` the same name."""

@@ -218,12 +218,6 @@ def path(name: str, default: Path) -> Path:
     return Path(text(name, str(default))).absolute()
 
 
-def optional_path(name: str) -> Path | None:
-    """Returns an absolute path, or None."""
-    value = text(name, "")
-    return Path(value).absolute() if value else None
-
-
 def folder(name: str, default: Path) -> Path:
     """Returns the path of a folder. If it does not exist, it is created with access for its owner only."""
     value = path(name, default)

@@ -5,7 +5,6 @@ import json
 import os
 import shlex
 import subprocess
-import urllib.request
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,14 +20,11 @@ from library_site.deployment.backups.contents import describe_differences
 from library_site.deployment.backups.copies import BackupFailed, copy_database, restore_elsewhere
 from library_site.deployment.backups.records import record_backup
 from library_site.deployment.backups.retention import Retention, delete_old, name_backup
-from library_site.json_lines import write_note
 from library_site.private_files import create_private
 
 # The files next to the copy of the database.
 KEYS, ENVIRONMENT, CONTENTS = ".jwks.json", ".env", ".contents.json"
 ENCRYPTED = ".encrypted"
-# Seconds that the page elsewhere has to answer.
-PING_TIMEOUT = 10
 
 
 class Command(BaseCommand):
@@ -75,8 +71,6 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
         except OSError as error:
             raise CommandError(f"{error.filename}: {error.strerror}.") from error
-        if settings.BACKUP_PING_URL and not ping_monitor(settings.BACKUP_PING_URL):
-            write_note(self.stderr, "BACKUP_PING_URL does not answer. The backup is made.", "WARNING")
 
     def copy(self, part: Path, file: Path, verify: bool) -> None:
         keys, environment, contents_file = (Path(f"{file}{suffix}") for suffix in (KEYS, ENVIRONMENT, CONTENTS))
@@ -139,15 +133,6 @@ def encrypt_backup(path: Path) -> Path:
         raise BackupFailed(f"BACKUP_ENCRYPT_COMMAND failed: {path} is not encrypted, and there is no backup.")
     path.unlink()
     return encrypted
-
-
-def ping_monitor(url: str) -> bool:
-    """Calls the monitor, which raises an alarm if no call comes. Returns whether it responded."""
-    try:
-        with urllib.request.urlopen(url, data=b"", timeout=PING_TIMEOUT):  # noqa: S310  # an operator's address of http
-            return True
-    except OSError:
-        return False
 
 
 def format_environment() -> str:

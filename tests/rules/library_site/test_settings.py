@@ -241,8 +241,8 @@ DANGERS: list[tuple[dict[str, str], set[str]]] = [
         {"library_site.W016", "library_site.W019"},
     ),
     (
-        {"EMAIL_HOST": "mail.example", "CERTIFICATE_FILE": "/nowhere/chain.pem", "SECRET_KEY_FALLBACKS": "x"},
-        {"library_site.W016", "library_site.W018", "library_site.E002"},
+        {"EMAIL_HOST": "mail.example", "SECRET_KEY_FALLBACKS": "x"},
+        {"library_site.W016", "library_site.E002"},
     ),
     ({"PUBLIC_URL": "https://library.example"}, {"library_site.W006"}),
     ({"REDIS_URL": "redis://localhost"}, {"library_site.W010"}),

@@ -61,11 +61,6 @@ BEHAVIOUR: dict[str, tuple[int, dict[str, str], dict[str, str]]] = {
         {"library_backup_timestamp_seconds": "0x200", 'library_backup_timestamp_seconds{instance="b"}': "7200x200"},
         {"library_backup_timestamp_seconds": "0x200"},
     ),
-    "LibraryCertificateEnds": (
-        2 * HOUR,
-        {"library_certificate_end_timestamp_seconds": f"{16 * DAY * 60}x200"},
-        {"library_certificate_end_timestamp_seconds": f"{14 * DAY * 60}x200"},
-    ),
     "LibraryDiskIsFull": (16, {"library_disk_free_ratio": "0.2x200"}, {"library_disk_free_ratio": "0.19x200"}),
     "LibraryMailsAreLate": (6, late("mails", 600), late("mails", 601)),
     "LibrarySignInsFail": (6, {"library_sign_in_failures": "100x200"}, {"library_sign_in_failures": "101x200"}),

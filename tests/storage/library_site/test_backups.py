@@ -30,7 +30,6 @@ from tests.support.books import build_book
 from tests.support.endpoints import create_endpoint
 from tests.support.postgres import find_binary
 from tests.support.program_fixtures import request_dump_programs
-from tests.support.receivers import respond_with, start_receiver
 from tests.support.server import build_database_url, create_database, drop_database, run_command
 from tests.support.sql import fetch_all
 from tests.support.waiting import PROCESS_TIMEOUT
@@ -267,20 +266,6 @@ def test_a_backup_that_is_not_encrypted_is_none(
             call_command("back_up", tmp_path / "backup")
         assert [path.name for path in tmp_path.iterdir() if path.name.startswith("backup")] == []
         assert (read_backup_time(), capsys.readouterr().out) == (None, "")
-
-
-@request_dump_programs
-def test_a_good_backup_is_told_elsewhere(
-    tmp_path: Path, settings: Settings, capsys: pytest.CaptureFixture[str]
-) -> None:
-    settings.DATA_DIR = tmp_path
-    for status in (200, 500):
-        with start_receiver(respond_with(status)) as receiver:
-            settings.BACKUP_PING_URL = receiver.url
-            call_command("back_up", tmp_path / f"backup-{status}")
-        assert len(receiver.requests) == 1
-        assert ("BACKUP_PING_URL does not answer" in capsys.readouterr().err) == (status == 500)
-    assert read_backup_time()
 
 
 def test_a_command_that_does_not_encrypt_is_reported(settings: Settings, tmp_path: Path) -> None:

@@ -1,18 +1,11 @@
 """What a scrape reads of the machine, of the database's connections, and of the accounts."""
 
-import os
-import subprocess
-import sys
-import time
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from axes.models import AccessAttempt
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 from django.db import connection
 from django.utils import timezone
 from prometheus_client import CollectorRegistry, generate_latest
@@ -39,38 +32,16 @@ def read_values(metrics: Iterable[Metric]) -> dict[tuple[str, ...], float]:
     return {(sample.name.removeprefix("library_"), *sample.labels.values()): sample.value for sample in samples}
 
 
-def write_certificate(path: Path) -> None:
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "library.example")])
-    builder = x509.CertificateBuilder(name, name, key.public_key(), 1, END - timedelta(days=90), END)
-    path.write_bytes(builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
-
-
-def test_the_build_the_backup_and_the_certificate_are_told(tmp_path: Path, settings: Settings) -> None:
-    settings.DATA_DIR, settings.CERTIFICATE_FILE = tmp_path, tmp_path / "certificate.pem"
-    before = read_values(machine.read_machine())
-    assert (before["backup_timestamp_seconds",], before["certificate_end_timestamp_seconds",]) == (0, 0)
+def test_the_build_and_the_backup_are_told(tmp_path: Path, settings: Settings) -> None:
+    settings.DATA_DIR = tmp_path
+    assert read_values(machine.read_machine())["backup_timestamp_seconds",] == 0
     record_backup(END)
-    write_certificate(settings.CERTIFICATE_FILE)
     values = read_values(machine.read_machine())
-    assert values["backup_timestamp_seconds",] == values["certificate_end_timestamp_seconds",] == END.timestamp()
+    assert values["backup_timestamp_seconds",] == END.timestamp()
     assert [key[1] for key in values if key[0] == "build_info"] == [VERSION]
     disks = {key[1]: value for key, value in values.items() if key[0] == "disk_free_ratio"}
     assert disks.keys() == ({"data", "database"} if connection.vendor == "sqlite" else {"data"})
     assert all(0 < value < 1 for value in disks.values())
-
-
-def test_the_processes_of_the_server_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "getppid", os.getpid)
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
-        values = read_values(machine.read_processes())
-        name = next(name for name, pid in machine.list_processes(os.getpid()).items() if pid == child.pid)
-        child.communicate(b"\n")
-    assert values["process_memory_bytes", "parent"] > values["process_memory_bytes", name] > 0
-    assert values["process_cpu_seconds_total", "parent"] == pytest.approx(sum(os.times()[:2]), abs=1)
-    starts = [values["process_start_time_seconds", process] for process in ("parent", name)]
-    assert starts[0] < starts[1] <= time.time() + 1
-    assert machine.list_processes(child.pid) == {}
 
 
 @pytest.mark.usefixtures("db")
