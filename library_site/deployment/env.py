@@ -3,18 +3,19 @@
 import errno
 import os
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 from difflib import get_close_matches
-from functools import wraps
 from importlib.util import find_spec
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management.utils import get_random_secret_key
+
+from library_site.db.integers import parse_integer
 
 FLAG_VALUES = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 RATE_PATTERN = re.compile(r"([1-9][0-9]{0,8})/([1-9][0-9]{0,2})?(second|minute|hour|day)s?")
@@ -33,34 +34,34 @@ REQUEST_PATTERN = re.compile(r"HTTP_(?!PROXY$).*|CONTENT_(TYPE|LENGTH)")
 # What else sets variables of these names.
 OTHER_ORIGINS = {"DEBUG": "a program of Node.js", "GZIP": "gzip", "HOST": "your shell"}
 Value = TypeVar("Value")
-Parameters = ParamSpec("Parameters")
 read_names: set[str] = set()
 # Error messages, by the name of the variable.
 problems: dict[str, str] = {}
 
 
-def keep_problem(read: Callable[Parameters, Value]) -> Callable[Parameters, Value]:
-    """Stores the message of a reader's ImproperlyConfigured, and returns the default then.
-
-    The reader's first argument is the name of the variable.
+def read(name: str, default: str, parse: Callable[[str], Value], takes: str, *, is_secret: bool = False) -> Value:
+    """Returns the parsed variable, or the parsed default if it is unset, empty or invalid. `parse` raises ValueError or
+    LookupError, and `takes` says what is valid. No error shows a secret.
     """
+    value = text(name, default)
+    try:
+        return parse(value)
+    except (ValueError, LookupError):
+        problems[name] = f"{name} takes {takes}." if is_secret else f"{name} is {value!r}; it takes {takes}."
+        return parse(default)
 
-    @wraps(read)
-    def read_and_keep(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Value:
-        try:
-            return read(*args, **kwargs)
-        except ImproperlyConfigured as error:
-            problems[str(args[0])] = str(error)
-            return read(*args, **kwargs)
 
-    return read_and_keep
+def match(pattern: str | re.Pattern[str], value: str) -> re.Match[str]:
+    """Raises ValueError."""
+    if found := re.fullmatch(pattern, value):
+        return found
+    raise ValueError
 
 
 def text(name: str, default: str) -> str:
-    """Returns the variable's value, or the default if it is unset, empty or invalid."""
+    """Returns the variable's value, or the default if it is unset or empty."""
     read_names.add(name)
-    value = "" if name in problems else os.environ.get(name, "")
-    return value.strip() or default
+    return os.environ.get(name, "").strip() or default
 
 
 def secret_text(name: str) -> str:
@@ -88,51 +89,40 @@ def read_secret(file: Path) -> str:
     return content
 
 
-@keep_problem
 def flag(name: str, default: bool) -> bool:
-    value = text(name, str(default)).lower()
-    if value not in FLAG_VALUES:
-        raise ImproperlyConfigured(f"{name} is {value!r}; it takes one of {', '.join(FLAG_VALUES)}.")
-    return FLAG_VALUES[value]
+    return read(name, str(default), lambda value: FLAG_VALUES[value.lower()], f"one of {', '.join(FLAG_VALUES)}")
 
 
-@keep_problem
 def integer(name: str, default: int, minimum: int, maximum: int) -> int:
-    value = text(name, str(default))
-    if not value.isascii() or not value.isdigit() or not minimum <= int(value) <= maximum:
-        raise ImproperlyConfigured(f"{name} is {value!r}; it takes a whole number from {minimum} to {maximum}.")
-    return int(value)
+    def parse(value: str) -> int:
+        number = parse_integer(value)
+        if number is None or not minimum <= number <= maximum:
+            raise ValueError
+        return number
+
+    return read(name, str(default), parse, f"a whole number from {minimum} to {maximum}")
 
 
-@keep_problem
 def address(name: str, default: str) -> str:
-    value = text(name, default)
-    try:
-        return str(ip_address(value))
-    except ValueError as error:
-        raise ImproperlyConfigured(f"{name} is {value!r}; it takes an IP address, such as 127.0.0.1.") from error
+    return read(name, default, lambda value: str(ip_address(value)), "an IP address, such as 127.0.0.1")
 
 
-@keep_problem
-def choice(name: str, default: str, choices: Collection[str]) -> str:
-    value = text(name, default).lower()
-    if value not in choices:
-        raise ImproperlyConfigured(f"{name} is {value!r}; it takes one of {', '.join(choices)}.")
-    return value
+def choice(name: str, default: str, choices: Sequence[str]) -> str:
+    return read(name, default, lambda value: choices[choices.index(value.lower())], f"one of {', '.join(choices)}")
 
 
-def comma_list(name: str, default: str) -> list[str]:
+def split_words(value: str) -> list[str]:
     """Returns the values between commas."""
-    return [word.strip() for word in text(name, default).split(",") if word.strip()]
+    return [word.strip() for word in value.split(",") if word.strip()]
 
 
-@keep_problem
+def comma_list(name: str, default: str, parse: Callable[[str], str] = str, takes: str = "") -> list[str]:
+    return read(name, default, lambda value: list(map(parse, split_words(value))), f"{takes}, with commas between them")
+
+
 def host_names(name: str, default: str) -> list[str]:
-    """Returns the names between commas. A scheme, port or path is an error: no Host header would match."""
-    values = comma_list(name, default)
-    if wrong := [value for value in values if not HOST_PATTERN.fullmatch(value)]:
-        raise ImproperlyConfigured(f"{name} has {wrong[0]!r}; it takes names of hosts, such as library.example.")
-    return values
+    """A scheme, port or path is an error: no Host header would match."""
+    return comma_list(name, default, lambda value: match(HOST_PATTERN, value)[0], "names of hosts, as library.example")
 
 
 def version_numbers(prefix: str, suffixes: Collection[str]) -> list[int]:
@@ -144,53 +134,48 @@ def version_numbers(prefix: str, suffixes: Collection[str]) -> list[int]:
     return sorted({int(match[1]) for match in matches.values() if match})
 
 
-@keep_problem
 def date_time(name: str) -> datetime | None:
     """Returns an aware datetime. A date alone means midnight; without a zone the time is in UTC."""
-    if not (value := text(name, "")):
-        return None
-    try:
-        moment = datetime.fromisoformat(value)
-    except ValueError as error:
-        raise ImproperlyConfigured(f"{name} is {value!r}; it takes a day, such as 2026-12-31.") from error
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+    def parse(value: str) -> datetime | None:
+        moment = datetime.fromisoformat(value) if value else None
+        return moment if not moment or moment.tzinfo else moment.replace(tzinfo=UTC)
+
+    return read(name, "", parse, "a day, such as 2026-12-31")
 
 
-@keep_problem
 def url(name: str) -> str:
     """Returns a URL, or "". Quotes and angle brackets are rejected: they have a meaning in the `Link` header."""
-    value = text(name, "")
-    if value and not re.fullmatch(r"https?://[!#-;=?-~]+", value):
-        raise ImproperlyConfigured(f"{name} is {value!r}; it takes an address, such as https://library.example/news.")
-    return value
+    pattern = r"(https?://[!#-;=?-~]+)?"
+    return read(name, "", lambda value: match(pattern, value)[0], "an address, such as https://library.example/news")
 
 
-@keep_problem
 def url_templates(name: str, placeholder: str) -> list[str]:
     """Returns the URLs between commas. Each must have the placeholder after its host."""
-    values = comma_list(name, "")
-    for value in values:
-        match = re.fullmatch(rf"{ORIGIN_PATTERN}/[!\"$-~]*{re.escape(placeholder)}[!\"$-~]*", value)
-        if not match or int(match[1] or 0) > 65535:
-            example = f"https://sru.example/books?query=isbn%3D{placeholder}"
-            raise ImproperlyConfigured(
-                f"{name} has {value!r}; it takes addresses with {placeholder}, such as {example}."
-            )
-    return values
+    pattern = rf"({ORIGIN_PATTERN})/[!\"$-~]*{re.escape(placeholder)}[!\"$-~]*"
+    example = f"https://sru.example/books?query=isbn%3D{placeholder}"
+
+    def parse(value: str) -> str:
+        parse_origin(match(pattern, value)[1])
+        return value
+
+    return comma_list(name, "", parse, f"addresses with {placeholder}, as {example}")
 
 
-@keep_problem
 def origin(name: str, default: str) -> str:
     """Returns scheme, host and port, without a slash at the end."""
-    return parse_origin(name, text(name, default))
+    return read(name, default, parse_origin, "scheme and host, such as https://library.example")
 
 
-@keep_problem
 def origins(name: str, allow_wildcard: bool = False) -> list[str]:
     """Returns the origins between commas, as browsers send them (RFC 6454, Section 6.2). `allow_wildcard` lets a host
     begin with `*.`.
     """
-    return [serialize_origin(parse_origin(name, value, allow_wildcard)) for value in comma_list(name, "")]
+
+    def parse(value: str) -> str:
+        return serialize_origin(parse_origin(value, allow_wildcard))
+
+    return comma_list(name, "", parse, "schemes and hosts, as https://library.example")
 
 
 def serialize_origin(origin: str) -> str:
@@ -199,11 +184,11 @@ def serialize_origin(origin: str) -> str:
     return value.removesuffix(DEFAULT_PORTS[value.partition(":")[0]])
 
 
-def parse_origin(name: str, text: str, allow_wildcard: bool = False) -> str:
+def parse_origin(text: str, allow_wildcard: bool = False) -> str:
+    """Raises ValueError."""
     value = text.removesuffix("/")
-    match = re.fullmatch(ORIGIN_PATTERN, value)
-    if not match or int(match[1] or 0) > 65535 or ("*" in value and not allow_wildcard):
-        raise ImproperlyConfigured(f"{name} is {value!r}; it takes scheme and host, such as https://library.example.")
+    if int(match(ORIGIN_PATTERN, value)[1] or 0) > 65535 or ("*" in value and not allow_wildcard):
+        raise ValueError
     return value
 
 
@@ -229,20 +214,19 @@ def folder(name: str, default: Path) -> Path:
     return value
 
 
-@keep_problem
 def rate(name: str) -> tuple[int, int] | None:
     """Reads a rate such as `600/minute` or `10/5minutes`.
 
     Returns the number of requests and the period in seconds, or None if the variable is unset.
     """
-    value = text(name, "").lower()
-    match = RATE_PATTERN.fullmatch(value)
-    if value and not match:
-        raise ImproperlyConfigured(f"{name} is {value!r}; it takes a rate, such as 10/second or 1000/12hours.")
-    return (int(match[1]), int(match[2] or 1) * SECONDS_PER_UNIT[match[3]]) if match else None
+
+    def parse(value: str) -> tuple[int, int] | None:
+        amount, number, unit = match(RATE_PATTERN, value.lower()).groups()
+        return int(amount), int(number or 1) * SECONDS_PER_UNIT[unit]
+
+    return read(name, "", lambda value: parse(value) if value else None, "a rate, such as 10/second or 1000/12hours")
 
 
-@keep_problem
 def database(
     name: str, default: Path, deployed_names: Collection[str], parse: Callable[[str], dict[str, Any]]
 ) -> dict[str, Any]:
@@ -250,17 +234,18 @@ def database(
 
     With a default, a deployed library without its address would silently start with a new, empty database.
     """
-    value = "" if name in problems else secret_text(name)
-    if (
-        not value
-        and not {name, f"{name}_FILE"} & problems.keys()
-        and (set_names := [other for other in deployed_names if is_set(other)])
-    ):
-        raise ImproperlyConfigured(
+    value, default_url = secret_text(name), f"sqlite:///{quote(str(default))}"
+    set_names = [other for other in deployed_names if is_set(other)]
+    if not value and set_names and f"{name}_FILE" not in problems:
+        problems[name] = (
             f"{name} is not set, and with {set_names[0]} it has no default: it takes"
             " postgresql://user:password@host:port/name or sqlite:////path/of/the/file."
         )
-    return parse(value or f"sqlite:///{quote(str(default))}")
+    try:
+        return parse(value or default_url)
+    except ImproperlyConfigured as error:
+        problems[name] = str(error)
+        return parse(default_url)
 
 
 def is_set(name: str) -> bool:
@@ -268,27 +253,28 @@ def is_set(name: str) -> bool:
     return FLAG_VALUES.get(text(name, "false").lower(), True)
 
 
-@keep_problem
 def redis_url(name: str) -> str:
     """Returns the URL of a Redis server, or "". It can contain a password, so no error shows it."""
-    value = text(name, "")
-    if value:
-        # The import takes a tenth of a second, so it happens only if Redis is used.
-        from redis import ConnectionPool
 
-        try:
-            ConnectionPool.from_url(value).make_connection()
-        except (TypeError, ValueError):
-            raise ImproperlyConfigured(f"{name} takes redis://user:password@host:port/0 or unix:///path.") from None
-    return value
+    def parse(value: str) -> str:
+        if value:
+            # The import takes a tenth of a second, so it happens only if Redis is used.
+            from redis import ConnectionPool
+
+            try:
+                ConnectionPool.from_url(value).make_connection()
+            except TypeError as error:
+                raise ValueError from error
+        return value
+
+    return read(name, "", parse, "redis://user:password@host:port/0 or unix:///path", is_secret=True)
 
 
-@keep_problem
 def optional_text(name: str, package: str) -> str:
-    """Returns the value of a variable that needs an optional package, or "". Raises if the package is missing."""
+    """Returns the value of a variable that needs an optional package."""
     value = text(name, "")
     if value and not is_installed(package):
-        raise ImproperlyConfigured(f"{name} needs packages: pip install --require-hashes -r requirements/optional.txt")
+        problems[name] = f"{name} needs packages: pip install --require-hashes -r requirements/optional.txt"
     return value
 
 
@@ -300,13 +286,10 @@ def is_installed(package: str) -> bool:
         return False
 
 
-@keep_problem
 def token(name: str) -> str:
-    """Returns a token, or "". No error shows it."""
-    value = text(name, "")
-    if value and not re.fullmatch(r"[!-~]{16,}", value):
-        raise ImproperlyConfigured(f"{name} takes at least 16 characters of ASCII without a space.")
-    return value
+    """Returns a token, or ""."""
+    takes = "at least 16 characters of ASCII without a space"
+    return read(name, "", lambda value: match(r"([!-~]{16,})?", value)[0], takes, is_secret=True)
 
 
 class NewSecretKey(str):
