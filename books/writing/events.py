@@ -2,13 +2,11 @@
 
 from typing import Any
 
-import msgspec
 from django.utils.translation import gettext_noop
 
 from books.book_values import BookValues
 from books.read_model import BookEncoder, make_encoder
 from books.serializers import BOOK_EXAMPLE, BOOK_SCHEMA, BookSerializer
-from library_site.api.responses import encode_json
 from webhooks.outbox import EventData
 from webhooks.registry import register_kind
 
@@ -37,16 +35,6 @@ def get_event_representation() -> BookEncoder:
 
 def created_event(book: BookValues) -> EventData:
     return make_event(BOOK_CREATED, book, {})
-
-
-def created_data_parts(book: BookValues) -> tuple[bytes, bytes]:
-    """Returns the data of `created_event` as JSON in two parts. The id of the new book, still unknown, goes between
-    them.
-    """
-    fields = msgspec.structs.asdict(get_event_representation().to_struct(book))
-    del fields["id"]
-    rest = encode_json(fields).removeprefix(b"{")
-    return b'{"book":{"id":', b',%b,"previous":{}}' % rest
 
 
 def updated_event(previous: BookValues, book: BookValues) -> EventData:

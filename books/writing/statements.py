@@ -32,11 +32,8 @@ from books.writing.events import BOOK_CREATED, BOOK_UPDATED
 from library_site.db.integers import BIGINT_MAX
 from library_site.db.sql import PreparedStatement, Row, build_source, execute, fetch_all, get_column_types
 from webhooks.event_statements import (
-    BODY_SQL,
-    BODY_WITH_ID_SQL,
     event_params,
     execute_with_event,
-    new_event_params,
     open_savepoint,
 )
 from webhooks.outbox import EventData, publish
@@ -96,10 +93,8 @@ def insert_row(book: BookValues, actor: ActorRef, now: datetime) -> int | None:
     values = adapt_values(INSERT_COLUMNS, book)
     if can_combine_statements():
         parameters = [*values, *history_params(record_creation(book), actor, now)]
-        event = new_event_params(BOOK_CREATED, events.created_data_parts(book), now)
-        return execute_combined(
-            INSERT_BOOK_SQL, parameters, build_search_text(book), BOOK_CREATED, event, BODY_WITH_ID_SQL
-        )
+        event = event_params(events.created_event(book), now)
+        return execute_combined(INSERT_BOOK_SQL, parameters, build_search_text(book), BOOK_CREATED, event)
     rows = fetch_all(INSERT_BOOK_SQL, values)
     if not rows:
         return None
@@ -190,7 +185,6 @@ def execute_combined(
     texts: Sequence[str],
     kind: str,
     event: Sequence[Any] | None,
-    body: str = BODY_SQL,
 ) -> int | None:
     """Runs one statement with a change, its record and, if there are any, its search texts and its event.
 
@@ -199,7 +193,7 @@ def execute_combined(
     ctes = f"changed AS ({sql}), {HISTORY_CTE}{f', {SEARCH_TEXT_CTE}' if texts else ''}"
     parameters = [*parameters, *texts]
     if event is not None:
-        return execute_with_event(ctes, parameters, kind, event, body)
+        return execute_with_event(ctes, parameters, kind, event)
     with open_savepoint():
         rows = build_unannounced_statement(ctes).fetch_all(parameters)
         return rows[0][0] if rows else None
