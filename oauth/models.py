@@ -147,7 +147,7 @@ class AccountMail(models.Model):
     class Kind(models.TextChoices):
         RESET = "reset", "forgotten password"
         INVITATION = "invitation", "invitation"
-        # Notices, see `oauth.accounts.notices`.
+        # Changes to the sign-in, see `oauth.accounts.mails.notify`.
         PASSWORD = "password", "new password"
         ADDRESS = "address", "new address"
         FACTOR_ON = "factor_on", "two-factor sign-in turned on"

@@ -191,8 +191,8 @@ def check_written_paths(app_configs: Any, **options: Any) -> list[checks.CheckMe
 
 @checks.register
 def check_static_files(app_configs: Any, **options: Any) -> Iterator[checks.CheckMessage]:
-    """Runs only for the server: `collectstatic`, which copies the files, must be able to start."""
-    if settings.LIBRARY_PROCESS == "web" and not settings.STATIC_ROOT.exists():
+    """Runs only for the server and `doctor`: `collectstatic`, which copies the files, must be able to start."""
+    if settings.LIBRARY_PROCESS in ("web", "doctor") and not settings.STATIC_ROOT.exists():
         yield checks.Warning(
             f"STATIC_ROOT is {settings.STATIC_ROOT}, which does not exist: pages have no styles and scripts.",
             hint="`manage.py collectstatic` copies them there.",

@@ -20,7 +20,7 @@ from library_site.db.texts import describe_error
 from library_site.deployment.backups.records import read_backup_time
 from library_site.deployment.machine import read_disks
 from library_site.deployment.releases import VERSION, list_unknown_migrations
-from library_site.deployment.written_paths import iter_unwritable_paths, list_folders
+from library_site.deployment.written_paths import list_folders
 
 OK, WARNING, PROBLEM = "ok", "warning", "problem"
 # As in docs/deploy/prometheus-rules.yml.
@@ -73,12 +73,6 @@ def check_migrations(_now: datetime) -> Texts:
     yield (OK, "none is missing") if has_all_migrations(applied) else (PROBLEM, "run `deploy`: some are missing")
 
 
-def check_keys(_now: datetime) -> Texts:
-    for name, path in settings.READINESS_CHECKS.items():
-        import_string(path)()
-        yield OK, name.replace("_", " ")
-
-
 def check_queues(_now: datetime) -> Texts:
     """Uses the metrics that tell for how long rows of a queue have been due."""
     for path in settings.METRIC_SOURCES:
@@ -93,16 +87,6 @@ def check_tables(_now: datetime) -> Texts:
     for name, path in settings.CONSISTENCY_CHECKS.items():
         count = import_string(path)()
         yield (PROBLEM, f"{name}: {count} are wrong; `migrate` corrects them") if count else (OK, name)
-
-
-def check_folders(_now: datetime) -> Texts:
-    for path in (unwritable := [*iter_unwritable_paths()]):
-        yield PROBLEM, f"{path} cannot be written by the user with the id {os.geteuid()}"
-    for name, folder in list_folders().items():
-        if folder not in unwritable:
-            yield OK, f"{name}: {folder}"
-    if not settings.STATIC_ROOT.exists():
-        yield WARNING, f"{settings.STATIC_ROOT} is missing: pages have no styles; run `deploy`"
 
 
 def check_clock(_now: datetime) -> Texts:
@@ -137,9 +121,7 @@ CHECKS: Mapping[str, tuple[str, Callable[[datetime], Texts]]] = {
     "database": ("runbook.md#databases", diagnose_database),
     "migrations": ("install.md#upgrade-and-rollback", check_migrations),
     "tables": ("troubleshooting.md#it-answers-but-not-as-it-should", check_tables),
-    "keys": ("runbook.md#keys", check_keys),
     "queues": ("runbook.md#delivery-workers", check_queues),
-    "folders": ("settings.md#files-and-processes", check_folders),
     "clock": ("install.md#more-machines", check_clock),
     "disks": ("monitoring.md#what-to-alert-on", check_disks),
     "backup": ("runbook.md#backups", check_backup),

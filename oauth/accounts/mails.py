@@ -3,7 +3,7 @@
 import logging
 from datetime import datetime, timedelta
 from smtplib import SMTPException
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from django.conf import settings
@@ -13,8 +13,11 @@ from django.contrib.auth.tokens import PasswordResetTokenGenerator
 from django.core.mail import send_mail
 from django.db.models import F, QuerySet
 from django.db.models.functions import Now
+from django.db.models.signals import pre_save
+from django.dispatch import receiver
 from django.template.loader import render_to_string
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
 from django.utils.translation import get_language, override
@@ -24,6 +27,7 @@ from library_site.jobs.retries import RetrySchedule
 from oauth.accounts.languages import find_language
 from oauth.accounts.tokens import INVITATION_DAYS, invitation_tokens, reset_tokens
 from oauth.models import AccountMail
+from oauth.signals import has_new_password, saves_any_of
 
 log = logging.getLogger(__name__)
 
@@ -79,10 +83,33 @@ def normalize_address(address: str) -> str:
     return address.strip().casefold()[:254]
 
 
+def queue_mail(user: User, kind: AccountMail.Kind, now: datetime, address: str = "") -> None:
+    """Without an address, the mail goes to the one that the person has when it is sent."""
+    language = get_language() or ""
+    AccountMail.objects.create(kind=kind, user=user, address=address, created_at=now, due_at=now, language=language)
+
+
 def invite(user: User, now: datetime) -> None:
-    AccountMail.objects.create(
-        kind=AccountMail.Kind.INVITATION, user=user, created_at=now, due_at=now, language=get_language() or ""
-    )
+    queue_mail(user, AccountMail.Kind.INVITATION, now)
+
+
+def notify(user: User, kind: AccountMail.Kind) -> None:
+    """Tells the person's current address of a change to the sign-in, which the person may not have made."""
+    if user.email:
+        queue_mail(user, kind, timezone.now(), user.email)
+
+
+@receiver(pre_save, sender=User)
+def notify_before_save(instance: User, update_fields: Any, **others: Any) -> None:
+    """Covers every way to change a user. The mail about a new address goes to the old one."""
+    is_due = instance.pk is not None and saves_any_of(update_fields, "password", "email")
+    stored_user = User.objects.filter(pk=instance.pk).first() if is_due else None
+    if stored_user is None:
+        return
+    if stored_user.has_usable_password() and has_new_password(stored_user, instance, update_fields):
+        notify(stored_user, AccountMail.Kind.PASSWORD)
+    if stored_user.email != instance.email and saves_any_of(update_fields, "email"):
+        notify(stored_user, AccountMail.Kind.ADDRESS)
 
 
 def send_due(now: datetime) -> int:

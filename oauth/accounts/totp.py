@@ -13,7 +13,7 @@ from django.utils.crypto import constant_time_compare
 from django_otp.oath import hotp
 
 from library_site import encryption
-from oauth.accounts.notices import notify
+from oauth.accounts.mails import notify
 from oauth.credentials import sha256_hex
 from oauth.models import AccountMail, RecoveryCode, SecondFactor
 

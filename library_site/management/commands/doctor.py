@@ -10,7 +10,7 @@ from library_site.deployment.diagnosis import OK, PROBLEM, diagnose
 
 
 class Command(BaseCommand):
-    help = "Checks settings, database, keys, queues, folders, clock, disks and backup; changes nothing."
+    help = "Runs the checks of all processes, and looks at database, queues, clock, disks and backup; changes nothing."
     # They are among its findings.
     requires_system_checks = []
 
