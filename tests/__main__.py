@@ -85,14 +85,14 @@ def run_suites(urls: dict[str, str], arguments: list[str]) -> list[str]:
         # Others start PostgreSQL as another user.
         Path(folder).chmod(0o755)
         os.environ.setdefault("TMPDIR", folder)
-        first, *_ = urls
         os.environ["OAUTH_JWKS_FILE"] = str(Path(folder) / "jwks.json")
-        for command in (["rotate_signing_key"], ["collectstatic", "--noinput", "-v0"]):
-            # Done here because the suites would disturb each other.
+        os.environ["MIGRATED_FILE"] = str(Path(folder) / "migrated.sqlite3")
+        for command in (["migrate", "-v0"], ["rotate_signing_key"], ["collectstatic", "--noinput", "-v0"]):
+            # Done here once: each run would take seconds to migrate, and the others would disturb each other.
             command = [sys.executable, "manage.py", *command]
             subprocess.run(
                 command,
-                env=build_environment(urls[first]),
+                env=build_environment(f"sqlite:///{os.environ['MIGRATED_FILE']}"),
                 check=True,
                 stdout=subprocess.DEVNULL,
                 timeout=PROCESS_TIMEOUT,
@@ -134,7 +134,7 @@ def run_pytest(run: Run, url: str) -> bool:
 
 def build_environment(url: str) -> dict[str, str]:
     """Returns an environment without the other variables of this machine, which could change the results."""
-    names = ("PATH", "HOME", "LANG", "TMPDIR", "CI", "OAUTH_JWKS_FILE", "COMPILED_PATH")
+    names = ("PATH", "HOME", "LANG", "TMPDIR", "CI", "OAUTH_JWKS_FILE", "MIGRATED_FILE", "COMPILED_PATH")
     inherited = {name: os.environ[name] for name in names if name in os.environ}
     return {**inherited, "DATABASE_URL": url, "SECRET_KEY": secrets.token_urlsafe(64), "LOG_LEVEL": "warning"}
 

@@ -3,6 +3,7 @@
 import gc
 import logging
 import os
+import shutil
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -77,7 +78,16 @@ def fast_password_hasher() -> Iterator[None]:
 def django_db_modify_db_settings(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Stores SQLite in a file, as in production: a database in memory locks differently."""
     if connection.vendor == "sqlite":
-        connection.settings_dict["TEST"]["NAME"] = str(tmp_path_factory.mktemp("database") / "test.sqlite3")
+        file = tmp_path_factory.mktemp("database") / "test.sqlite3"
+        connection.settings_dict["TEST"]["NAME"] = str(file)
+        if "MIGRATED_FILE" in os.environ:
+            shutil.copy(os.environ["MIGRATED_FILE"], file)
+
+
+@pytest.fixture(scope="session")
+def django_db_keepdb() -> bool:
+    """Begins with the file that `python -m tests` has migrated for all its runs."""
+    return connection.vendor == "sqlite" and "MIGRATED_FILE" in os.environ
 
 
 @pytest.fixture(scope="session")

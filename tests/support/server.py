@@ -143,7 +143,8 @@ def copy_migrated_database(folder: Path) -> Iterator[str]:
 def keep_migrated_database() -> None:
     """Copies the suite's database as migrations have left it: a service that begins with it saves seconds."""
     if connection.vendor == "sqlite":
-        execute("VACUUM INTO %s", [name_migrated_database()])
+        if not Path(name_migrated_database()).exists():
+            execute("VACUUM INTO %s", [name_migrated_database()])
         return
     # PostgreSQL copies no database that has connections.
     connection.close()
@@ -156,7 +157,9 @@ def name_test_database() -> str:
 
 
 def name_migrated_database() -> str:
-    """Nothing has this name where no test has needed the database yet."""
+    """Nothing has this name where `python -m tests` has not migrated and no test has needed the database yet."""
+    if is_sqlite() and "MIGRATED_FILE" in os.environ:
+        return os.environ["MIGRATED_FILE"]
     return f"{name_test_database()}.migrated"
 
 
