@@ -47,6 +47,11 @@ def add_derived_values(values: Mapping[str, Any]) -> dict[str, Any]:
     return {**values, **{field.attname: field.derive(source) for field, source in sources}}
 
 
+def make_book_values(book: Book) -> BookValues:
+    """Returns the row of a book that was read."""
+    return BookValues._make(getattr(book, name) for name in BookValues._fields)
+
+
 def set_columns(instance: Book, columns: Mapping[str, Any]) -> None:
     for name, value in columns.items():
         setattr(instance, name, value)

@@ -15,7 +15,6 @@ from rest_framework.serializers import ListSerializer, Serializer
 
 from books.fields import FormattedTimestamp
 from books.models import Book
-from library_site.api.renderers import JSONRenderer
 from library_site.api.shipped import remember
 from library_site.db.sql import Row
 
@@ -89,10 +88,7 @@ class BookListSerializer(ListSerializer[Book]):
         representation = None if is_own else child.find_representation()
         if not representation:
             return super().to_representation(data)
-        books, request = representation.read(data), self.context.get("request")
-        is_encoded_here = isinstance(getattr(request, "accepted_renderer", None), JSONRenderer)
-        # Only our own renderer can encode structs.
-        return books if is_encoded_here else list(map(msgspec.structs.asdict, books))
+        return list(map(msgspec.structs.asdict, representation.read(data)))
 
 
 class ReadSerializer(Serializer[Book]):
@@ -140,7 +136,8 @@ def has_only_conditions(books: QuerySet[Book]) -> bool:
     """Whether a queryset selects all columns of books, and its conditions use only these."""
     query = books.query
     has_more = (
-        query.annotations
+        books.model is not Book
+        or query.annotations
         or query.distinct
         or query.extra
         or query.combinator

@@ -49,7 +49,7 @@ DATABASES = {
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 OWN_APPS = ["oauth", "webhooks", "books", "library_site"]
 INSTALLED_APPS = [
-    "library_site.apps.LibraryAdminConfig",
+    "library_site.admin.config.LibraryAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -221,6 +221,11 @@ PASSWORD_HASHERS = ["oauth.passwords.hashers.BoundedPBKDF2Hasher", "oauth.passwo
 TWO_FACTOR_FOR_STAFF = env.flag("TWO_FACTOR_FOR_STAFF", default=False)
 # Seconds for which the link for a forgotten password is valid.
 PASSWORD_RESET_TIMEOUT = 3600
+# What one administers, as the bar lists it in every language; models of others follow.
+ADMIN_MENU = [
+    *("auth.User", "auth.Group", "oauth2_provider.Application", "oauth.APIKey", "oauth.Authorization"),
+    *("webhooks.Endpoint", "webhooks.Delivery", "webhooks.Source", "webhooks.Received"),
+]
 LOGIN_URL = "accounts:login"
 LOGIN_REDIRECT_URL = "accounts:apps"
 SESSION_ENGINE = "library_site.db.sessions"
@@ -437,6 +442,8 @@ REST_FRAMEWORK = {
     "DEFAULT_SCHEMA_CLASS": "library_site.api.operation_schema.OperationSchema",
     "EXCEPTION_HANDLER": "library_site.http.errors.exception_handler",
     "DEFAULT_VERSIONING_CLASS": "library_site.api.negotiation.ServedVersioning",
+    # Of views outside the addresses of the versions.
+    "DEFAULT_VERSION": f"v{max(API_URLS)}",
     "NUM_PROXIES": env.integer("NUM_PROXIES", 0, 0, 100),
 }
 SPECTACULAR_SETTINGS = {

@@ -6,8 +6,8 @@ from uuid import uuid4
 
 from django.conf import settings
 from django.db import models
-from django.db.models import Q
-from django.db.models.functions import Now
+from django.db.models import Q, Value
+from django.db.models.functions import Concat, Now
 from django.utils.translation import gettext_lazy as _
 
 from library_site.jobs.leases import LeasedModel
@@ -82,7 +82,8 @@ class EndpointQuerySet(models.QuerySet["Endpoint"]):
         return self.filter(expires_at__lte=Now())
 
     def subscribed_to(self, kind: str) -> "EndpointQuerySet":
-        return self.active().filter(Q(kinds=ALL_KINDS) | Q(kinds__contains=kind))
+        names = Concat(Value(" "), "kinds", Value(" "))
+        return self.active().alias(names=names).filter(Q(kinds=ALL_KINDS) | Q(names__contains=f" {kind} "))
 
 
 class Endpoint(models.Model):

@@ -6,6 +6,7 @@ from typing import Any, cast
 from urllib.parse import parse_qsl
 
 from django.contrib import admin, messages
+from django.contrib.admin.options import IS_POPUP_VAR
 from django.core.exceptions import PermissionDenied
 from django.db.models import Field as Column
 from django.db.models import QuerySet
@@ -163,6 +164,8 @@ class BookAdmin(ValidatingAdmin):
 
         Django's message has the title that was typed, which need not be what was saved.
         """
+        if IS_POPUP_VAR in request.POST:
+            return super().response_change(request, obj)
         messages.success(request, gettext("Saved."))
         if "_addanother" in request.POST:
             return HttpResponseRedirect(reverse("admin:books_book_add"))
@@ -179,10 +182,11 @@ class BookAdmin(ValidatingAdmin):
 
     def save_model(self, request: HttpRequest, obj: Book, form: BookForm, change: bool) -> None:
         """Runs in the transaction that Django's view opens, like `delete_model`."""
+        values = {name: getattr(obj, name) for name in FIELDS}
         if change:
-            changes.change_book(obj.pk, form.read_edits(), None, find_librarian(request), timezone.now())
+            changes.change_book(obj.pk, values, None, find_librarian(request), timezone.now())
         else:
-            obj.pk = changes.create_book(form.cleaned_data, find_librarian(request), now=timezone.now()).id
+            obj.pk = changes.create_book(values, find_librarian(request), now=timezone.now()).id
 
     def delete_model(self, request: HttpRequest, obj: Book) -> None:
         changes.delete_book(obj.pk, None, find_librarian(request), timezone.now())
@@ -192,6 +196,8 @@ class BookAdmin(ValidatingAdmin):
 
     def response_delete(self, request: HttpRequest, obj_display: str, obj_id: int) -> HttpResponse:
         """Replaces Django's message by one that undoes."""
+        if IS_POPUP_VAR in request.POST:
+            return super().response_delete(request, obj_display, obj_id)
         may_restore = request.user.has_perm(ADD_BOOK)
         address = reverse("admin:books_book_restore", args=[obj_id]) if may_restore else ""
         report_done(request, gettext("The book “%(title)s” is deleted.") % {"title": isolate(obj_display)}, address)
@@ -202,7 +208,7 @@ class BookAdmin(ValidatingAdmin):
             raise PermissionDenied
         return show_history(request, object_id)
 
-    def changelist_view(self, request: HttpRequest, *arguments: Any, **options: Any) -> HttpResponse:
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         if unknown_names := list_unknown_names(request.GET):
             # An unknown parameter must not look like a filter: an action would change more books than expected.
             self.message_user(request, describe_unknown(unknown_names), messages.ERROR)
@@ -213,6 +219,7 @@ class BookAdmin(ValidatingAdmin):
             "saved_views": list_views(request),
             "row_choices": ROWS_OF_A_PAGE,
             "export_formats": STREAMED_FORMATS.values(),
+            **(extra_context or {}),
         }
         return self.report_conflict(request, super().changelist_view, context)
 

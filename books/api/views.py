@@ -7,7 +7,6 @@ which handles no other viewsets than those that ship.
 from collections.abc import Callable
 from typing import Any, ClassVar, cast
 
-import msgspec
 from django.db import IntegrityError
 from django.utils import timezone
 from django_filters.utils import translate_validation
@@ -20,7 +19,6 @@ from books.api.error_details import IsbnInUseByBook
 from books.api.filters import BookFilter, ListFilterBackend
 from books.api.ids import parse_book_id
 from books.api.schema import BOOK_ID_PARAMETER
-from books.book_values import BookValues
 from books.history.actors import ActorRef, act_as, get_or_create_actor
 from books.models import Book
 from books.permissions import BOOK_ACTIONS
@@ -30,7 +28,6 @@ from books.writing.signals import build_instance
 from books.writing.statements import select_book
 from library_site.api.conditions import NO_CONDITIONS, get_conditions
 from library_site.api.query import FieldErrors, Query, UnknownParameter, check_parameters, read_boolean
-from library_site.api.renderers import JSONRenderer
 from library_site.api.responses import encode_json, make_empty_response
 from library_site.api.viewsets import ResourceViewSet
 from library_site.http.api_errors import APIError
@@ -85,11 +82,7 @@ class BookViewSet(ResourceViewSet):
         if errors := self.find_page_errors(request) | self.find_field_errors(request):
             raise ValidationError(errors | self.find_filter_errors(request))
         response = super().list(request)
-        body = encode_json(response.data)
-        if isinstance(request.accepted_renderer, JSONRenderer):
-            # It is encoded already.
-            response.data = msgspec.Raw(body)
-        if etag := self.make_list_etag(body):
+        if etag := self.make_list_etag(encode_json(response.data)):
             if get_conditions(request).is_not_modified(etag):
                 return make_empty_response(304, {"ETag": etag})
             response["ETag"] = etag
@@ -117,22 +110,12 @@ class BookViewSet(ResourceViewSet):
         self.check_object_permissions(self.request, book)
         return book
 
-    def perform_create(self, serializer: Any) -> None:
-        """Raises IsbnInUse, ConcurrentChange."""
-        row = changes.create_book(serializer.validated_data, self.get_actor(), timezone.now())
-        serializer.instance = build_instance(row)
+    def get_serializer_context(self) -> dict[str, Any]:
+        return {**super().get_serializer_context(), "require_state": self.get_state_check()}
 
     def perform_update(self, serializer: Any) -> None:
         """Raises BookNotFound, IsbnInUse, ConcurrentChange, PreconditionFailed."""
-        row = changes.change_book(
-            serializer.instance.id,
-            serializer.validated_data,
-            self.get_state_check(),
-            self.get_actor(),
-            timezone.now(),
-            read_book=make_book_values(serializer.instance),
-        )
-        serializer.instance = build_instance(row)
+        serializer.save()
 
     def perform_destroy(self, instance: Any) -> None:
         """Raises BookNotFound, BookProtected, ConcurrentChange, PreconditionFailed."""
@@ -146,13 +129,13 @@ class BookViewSet(ResourceViewSet):
 
     def parse_book_id(self) -> int:
         """Raises ValidationError."""
-        return parse_book_id(self.kwargs[self.lookup_url_kwarg], self.find_other_errors)
+        return parse_book_id(self.kwargs[self.lookup_url_kwarg or self.lookup_field], self.find_other_errors)
 
     def find_other_errors(self) -> FieldErrors:
         try:
             self.check_query(self.request)
             errors = self.find_field_errors(self.request)
-            if self.action in self.body_serializers:
+            if self.takes_body():
                 self.validate_body(self.request)
         except ParseError as error:
             return {api_settings.NON_FIELD_ERRORS_KEY: [cast("ErrorDetail", error.detail)]}
@@ -176,7 +159,3 @@ def read_dry_run(request: Request) -> bool:
     if errors:
         raise ValidationError(errors)
     return dry_run
-
-
-def make_book_values(book: Any) -> BookValues:
-    return BookValues._make(getattr(book, name) for name in BookValues._fields)

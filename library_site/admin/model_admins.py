@@ -7,6 +7,7 @@ from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.models import CHANGE, LogEntry
+from django.contrib.admin.options import IS_POPUP_VAR
 from django.contrib.admin.widgets import RelatedFieldWidgetWrapper
 from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
@@ -90,6 +91,8 @@ class ValidatingAdmin(admin.ModelAdmin):
 
     def response_change(self, request: HttpRequest, obj: Any) -> HttpResponse:
         """Django's message repeats the name of the model, and its other ways to save are not offered."""
+        if IS_POPUP_VAR in request.POST:
+            return super().response_change(request, obj)
         self.message_user(request, _("%(name)s is saved.") % {"name": self.get_headline(obj)}, messages.SUCCESS)
         return self.response_post_save_change(request, obj)
 
@@ -111,7 +114,7 @@ class ValidatingAdmin(admin.ModelAdmin):
 
     def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
         """Translates the messages of `record_action`; Django translates its own entries."""
-        page = super().history_view(request, object_id, {"title": _("History")})
+        page = super().history_view(request, object_id, {"title": _("History"), **(extra_context or {})})
         context = getattr(page, "context_data", {})
         if "object" in context:
             context["row_name"] = self.get_headline(context["object"])

@@ -100,9 +100,9 @@ class OperationSchema(AutoSchema):
         return [tag] if tag else [name.replace("-", " ").capitalize() for name in super().get_tags()]
 
     def get_request_serializer(self) -> Any:
-        if not hasattr(self.view, "body_serializers"):
+        if not hasattr(self.view, "takes_body"):
             return super().get_request_serializer()
-        return self.view.body_serializers.get(self.view.action)
+        return self.view.get_serializer_class() if self.view.takes_body() else None
 
     def _get_serializer(self) -> Any:
         """A plain APIView does not tell what its bodies are."""

@@ -48,10 +48,13 @@ class APIViewSet(GenericViewSet[Any]):
         if self.action is None:
             raise MethodNotAllowed(request.META["REQUEST_METHOD"].rstrip())
         super().initial(request, *arguments, **options)
-        if self.action in self.body_serializers:
+        if self.takes_body():
             parser = self.get_content_negotiator().select_parser(request, request.parsers or [])
             if not parser:
                 raise UnsupportedMediaType(request.content_type)
+
+    def takes_body(self) -> bool:
+        return self.action in (*self.body_serializers, "create", "update", "partial_update")
 
     def get_parsers(self) -> list[BaseParser]:
         # drf-spectacular calls this method without a request.
@@ -124,7 +127,8 @@ class APIViewSet(GenericViewSet[Any]):
         A serializer and its fields form a reference cycle, which only the garbage collector frees. `initial_data` would
         keep the whole body in memory until then.
         """
-        serializer = cast("Serializer[Any]", self.get_serializer(*arguments))
+        is_partial = self.action == "partial_update"
+        serializer = cast("Serializer[Any]", self.get_serializer(*arguments, partial=is_partial))
         serializer.initial_data = self.read_json(request)
         serializer.is_valid()
         serializer.initial_data = None

@@ -42,7 +42,8 @@ def wrap_statements(wrapper: StatementWrapper) -> None:
 
 
 def add_wrappers(connection: BaseDatabaseWrapper, **_: Any) -> None:
-    connection.execute_wrappers[:] = statement_wrappers
+    # Behind them may be one of a block that is open: it ends with the last wrapper.
+    connection.execute_wrappers[:0] = [one for one in statement_wrappers if one not in connection.execute_wrappers]
 
 
 def time_statement(execute: StatementWrapper, sql: str, parameters: Any, many: bool, context: Any) -> Any:

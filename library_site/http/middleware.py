@@ -86,6 +86,9 @@ class BodyMiddleware:
         size = request._stream.getbuffer().nbytes
         if size < int(request.META["CONTENT_LENGTH"]) <= limit:
             return render_content(request, ErrorContent(400, "The body was cut off."))
+        if size > limit and not request.path_info.startswith(PROGRAM_PREFIXES):
+            # Django would leave out the last file of a form that is cut off.
+            return render_content(request, ErrorContent(413, "The body is too large"))
         if size <= limit:
             # As Django's own `request.body` does, which refuses to read a body over its limit.
             request._body = request._stream.getvalue()

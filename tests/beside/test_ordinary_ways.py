@@ -5,18 +5,21 @@ import re
 import subprocess
 
 import pytest
+from django.contrib import admin
 from django.contrib.auth.models import Permission
 from django.core import checks
 from django.core.management import call_command
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import Avg, Count, F
 from django.forms import modelform_factory
 from django.urls import resolve, reverse
 from rest_framework.test import APIClient, APIRequestFactory, force_authenticate
 from reviews.models import Review
 
+from books.admin.pages import BookAdmin
 from books.api.v2.views import BookViewSetV2
 from books.models import Book
+from library_site.db.statements import time_statement
 from tests.support.books import build_book
 from tests.support.oauth_flows import create_key_header
 from tests.support.waiting import PROCESS_TIMEOUT
@@ -61,6 +64,30 @@ def test_an_overridden_check_of_permissions_counts(api):
 def test_perform_create_may_be_one_save(api):
     created, refused = [api.post("/api/v2/saving", json=build_book(isbn="1")) for _ in range(2)]
     assert (created.json()["genre"], refused.status_code) == ("Saved", 409)
+
+
+def test_create_and_update_of_a_serializer_are_called(api):
+    book = api.post("/api/v2/loud", json={**build_book(title="Emma"), "note": "Loud"}).json()
+    assert book["genre"] == "Loud"
+    address, values = f"/api/v2/loud/{book['id']}", build_book(isbn=book["isbn"], title="Persuasion")
+    assert api.put(address, json=values).json()["title"] == "PERSUASION"
+    assert api.put(address, json=values, headers={"If-Match": f'"v2-{book["id"]}-1"'}).status_code == 412
+
+
+def test_the_data_of_a_response_are_dicts(api):
+    make_book(title="Emma")
+    assert api.get("/api/v2/loud").json() == {"titles": ["Emma"]}
+
+
+def test_one_serializer_of_a_proxy_may_do_for_all(api):
+    """A PATCH is partial, another kind of body is refused, and the document has the body."""
+    assert api.post("/api/v2/spines", content=b"title=Emma", headers={"Content-Type": "text/plain"}).status_code == 415
+    assert api.post("/api/v2/spines", json=build_book(title="Emma", author="Austen")).json()["spine"] == "Austen: Emma"
+    address = f"/api/v2/spines/{Book.objects.get().pk}"
+    assert api.patch(address, json={"title": "Persuasion"}).json()["spine"] == "Austen: Persuasion"
+    assert api.get(address).json()["spine"] == "Austen: Persuasion"
+    operation = api.get("/openapi/v2.json").json()["paths"]["/api/v2/spines/{book_id}"]["patch"]
+    assert operation["requestBody"]["content"].keys() >= {"application/json"}
 
 
 def test_a_method_decorator_of_a_viewset_counts(api):
@@ -150,7 +177,8 @@ def test_a_view_may_be_called_with_a_request_of_a_factory(admin_user):
     request = APIRequestFactory().get("/api/v2/books/1")
     force_authenticate(request, admin_user)
     view = BookViewSetV2.as_view({"get": "retrieve"})
-    assert view(request, book_id=str(book.pk)).status_code == 200
+    response = view(request, book_id=str(book.pk))
+    assert (response.status_code, response["ETag"]) == (200, f'"v2-{book.pk}-1"')
 
 
 # Models
@@ -215,6 +243,55 @@ def test_the_page_of_a_book_has_an_inline(admin_client):
     initial = {f"initial-{name}": getattr(book, name) for name in values}
     assert admin_client.post(address, values | initial | form).status_code == 302
     assert (Book.objects.get().title, Review.objects.get().stars) == ("Emma", 5)
+
+
+def test_what_save_model_sets_is_saved(admin_client, monkeypatch):
+    """On a book that is added, and on one that somebody else has changed meanwhile."""
+
+    def save_model(self, request, obj, form, change):
+        obj.genre = "Set"
+        BookAdmin.save_model(self, request, obj, form, change)
+
+    monkeypatch.setattr(type(admin.site.get_model_admin(Book)), "save_model", save_model)
+    inline = {"reviews-TOTAL_FORMS": 0, "reviews-INITIAL_FORMS": 0}
+    values = build_book(title="Emma", isbn="978-0-14-143951-8")
+    assert admin_client.post(reverse("admin:books_book_add"), values | inline).status_code == 302
+    book = Book.objects.get()
+    assert (book.title, book.genre) == ("Emma", "Set")
+    initial = {f"initial-{name}": getattr(book, name) for name in values}
+    book.title, book.genre = "Persuasion", "Novel"
+    book.save()
+    typed = {**values, "genre": "Set", "year": 1816}
+    address = reverse("admin:books_book_change", args=[book.pk])
+    assert admin_client.post(address, typed | initial | inline).status_code == 302
+    book.refresh_from_db()
+    assert (book.title, book.genre, book.year) == ("Persuasion", "Set", 1816)
+
+
+def test_a_book_is_chosen_and_changed_in_a_window_of_its_own(admin_client):
+    book = make_book()
+    page = admin_client.get(reverse("admin:books_book_changelist"), {"_popup": 1}).content.decode()
+    assert f'data-popup-opener="{book.pk}"' in page
+    values = {name: getattr(book, name) for name in build_book()}
+    form = {**values, **{f"initial-{name}": value for name, value in values.items()}, "title": "Emma", "_popup": 1}
+    inline = {"reviews-TOTAL_FORMS": 0, "reviews-INITIAL_FORMS": 0}
+    address = reverse("admin:books_book_change", args=[book.pk])
+    assert "popup_response.js" in admin_client.post(address, form | inline).content.decode()
+
+
+def test_a_statement_wrapper_may_come_before_the_connection():
+    statements = []
+
+    def keep(execute, sql, *arguments):
+        statements.append(sql)
+        return execute(sql, *arguments)
+
+    other = connection.copy()
+    with other.execute_wrapper(keep), other.cursor() as cursor:
+        cursor.execute("SELECT 1")
+    assert statements[-1:] == ["SELECT 1"]
+    assert time_statement in other.execute_wrappers
+    other.close()
 
 
 def test_the_list_of_an_admin_is_edited_and_has_the_parts_of_djangos(admin_client):

@@ -34,6 +34,56 @@ class PoliteViewSet(BookViewSetV2):
     body_serializers = BookViewSetV2.body_serializers | {"create": PoliteSerializer}
 
 
+class LoudSerializer(BookCreateSerializer):
+    note = serializers.CharField(write_only=True, required=False)
+
+    class Meta(BookCreateSerializer.Meta):
+        fields = (*BookCreateSerializer.Meta.fields, "note")
+
+    def create(self, values):
+        note = values.pop("note")
+        return super().create({**values, "genre": note})
+
+    def update(self, book, values):
+        return super().update(book, {**values, "title": values["title"].upper()})
+
+
+class LoudViewSet(BookViewSetV2):
+    body_serializers = {"create": LoudSerializer, "update": LoudSerializer}
+
+    def list(self, request, **kwargs):
+        response = super().list(request, **kwargs)
+        titles = [book["title"] for book in response.data["results"]]
+        return Response({"titles": titles})
+
+
+class Volume(Book):
+    class Meta:
+        app_label = "beside"
+        proxy = True
+
+    @property
+    def spine(self):
+        return f"{self.author}: {self.title}"
+
+
+class VolumeSerializer(serializers.ModelSerializer):
+    spine = serializers.CharField(read_only=True)
+
+    class Meta:
+        model = Volume
+        fields = ["title", "author", "year", "isbn", "genre", "spine"]
+
+
+class VolumeViewSet(BookViewSetV2):
+    """What REST framework's documents begin with: one serializer for all."""
+
+    queryset = Volume.objects.order_by("pk")
+    serializer_class = VolumeSerializer
+    body_serializers = {}
+    filterset_class = None
+
+
 class RatedSerializer(BookSerializer):
     rating = serializers.FloatField(read_only=True)
 
@@ -105,5 +155,9 @@ urlpatterns = [
     path("argued-books", BookViewSetV2.as_view({"get": "list"}, queryset=Book.objects.filter(genre="Novel"))),
     path("found", FoundBooks.as_view()),
     path("who", who_am_i),
+    path("loud", LoudViewSet.as_view(LIST)),
+    path("loud/<str:book_id>", LoudViewSet.as_view(DETAIL)),
+    path("spines", VolumeViewSet.as_view(LIST)),
+    path("spines/<str:book_id>", VolumeViewSet.as_view({**DETAIL, "patch": "partial_update"})),
     path("volumes", FoundBooks.as_view(serializer_class=LinkedBookSerializer)),
 ]

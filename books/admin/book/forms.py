@@ -109,8 +109,13 @@ class BookForm(forms.ModelForm):
         problems = [problem for problems in self.errors.as_data().values() for problem in problems]
         return bool(problems) and all(problem.code in ("conflict", "warning") for problem in problems)
 
-    def read_edits(self) -> dict[str, Any]:
-        return {name: self.cleaned_data[name] for name in self.list_edited_names()}
+    def save(self, commit: bool = True) -> Book:
+        """Sets only what the librarian edited: what the page showed of the other fields may be out of date."""
+        if self.instance.pk:
+            for name in self.initial.keys() - self.list_edited_names():
+                setattr(self.instance, name, self.initial[name])
+        book: Book = super().save(commit)
+        return book
 
     def list_edited_names(self) -> list[str]:
         """Returns the fields that the librarian edited. A line break that the browser dropped is not an edit."""

@@ -6,6 +6,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from books.api.serializers import BookWriterMixin
 from books.book.fields import REQUIRED_FIELDS
 from books.models import Book
 from books.read_model import BookListSerializer, ReadSerializer, use_encoder
@@ -37,7 +38,7 @@ class BookSerializer(ReadSerializer, StrictModelSerializer):
 
 
 @remember
-class BookCreateSerializer(NewBookSerializer):
+class BookCreateSerializer(BookWriterMixin, NewBookSerializer):
     """The members of a new book, which is available. Other members are ignored."""
 
     # Those that clients send back as they read them.

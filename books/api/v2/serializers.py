@@ -5,6 +5,7 @@ from typing import Any
 from rest_framework import serializers
 
 from books.api.filters import BookSearchFilter, build_fields
+from books.api.serializers import BookWriterMixin
 from books.book.fields import FIELDS, MAX_LENGTHS
 from books.models import Actor, Change, Operation
 from books.serializers import BookSerializer, CleanTextField, NonBlankBookSerializer
@@ -22,7 +23,7 @@ from library_site.api.shipped import remember
 
 
 @remember
-class BookCreateSerializer(RejectUnknownMixin, NonBlankBookSerializer):
+class BookCreateSerializer(RejectUnknownMixin, BookWriterMixin, NonBlankBookSerializer):
     """The members of a new book, which is available."""
 
     text_field = CleanTextField

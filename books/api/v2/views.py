@@ -29,7 +29,8 @@ from books.api.v2.serializers import (
     OperationRequestSerializer,
     RevertRequestSerializer,
 )
-from books.api.views import BookViewSet, make_book_values, read_dry_run
+from books.api.views import BookViewSet, read_dry_run
+from books.book_values import make_book_values
 from books.history.actors import get_or_create_actor
 from books.history.states import find_state
 from books.models import Actor, Book
