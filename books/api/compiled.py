@@ -65,7 +65,7 @@ def compile_pattern(pattern: URLPattern) -> Iterator[CompiledRoute]:
 
 
 def declares_shipped_parts(view: Any) -> bool:
-    """Whether no project gives all views other classes (REST_FRAMEWORK), and a BookEncoder shows the books."""
+    """Whether the view has a serializer of ours and the classes of our REST_FRAMEWORK."""
     return (
         find_encoder(view.serializer_class) is not None
         and [*view.authentication_classes] == [BearerAuthentication, APIKeyAuthentication]

@@ -40,7 +40,7 @@ MAX_PLANS = 50
 # A migration changed the table, or a pooler chose another server connection. Nothing was executed.
 LOST_PLAN_ERRORS = (errors.FeatureNotSupported, errors.InvalidSqlStatementName, errors.DuplicatePreparedStatement)
 # With a thousand texts in the statement PostgreSQL plans for ten times as long as it reads, and in a new table it
-# expects all rows to match. Of the parameter of a subquery it expects nothing.
+# expects all rows to match. It estimates nothing from a parameter inside a subquery.
 IS_ONE_OF = {"postgresql": "= ANY((SELECT %s::text[])::text[])", "sqlite": "IN (SELECT value FROM json_each(%s))"}
 UNIX_TIME_SQL = {
     "postgresql": "SELECT extract(epoch FROM clock_timestamp())",
@@ -245,7 +245,7 @@ class CompiledQuery:
     ) -> tuple[dict[str, Any] | None, list[Row]]:
         """Fetches the row of this query, which has one at most, and the rows of a statement, in one round trip.
 
-        The first column of the statement is never null; without a row of this query it has no rows.
+        The first column of the statement must not be nullable. Without a row of this query there are no rows.
         """
         own_parameters = [values[name] for name in self.parameters]
         rows = join_statements(self.statement, statement).fetch_all([*own_parameters, *parameters])

@@ -70,7 +70,7 @@ def has_due(model: type[LeasedModel]) -> bool:
 
 
 def claim_due(model: type[LeasedModel], limit: int) -> Claim:
-    """Leases the longest due rows. Needs a transaction."""
+    """Leases the rows that have been due longest. Needs a transaction."""
     due = select_due(model).order_by("next_at", "pk").select_for_update(skip_locked=True)
     lease, rows = lease_rows(model, due.values_list("pk", flat=True)[:limit], ["id", "attempted", "claimed"])
     poisoned_pks = [pk for pk, attempted, claimed in rows if is_poisoned(attempted, claimed)]

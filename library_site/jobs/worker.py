@@ -30,8 +30,8 @@ class Queue(NamedTuple):
 
 
 def run_queues(queues: Sequence[Queue], once: bool) -> None:
-    """Runs until SIGTERM or SIGINT; with `once`, until nothing is due. The first queue runs in this thread, and each
-    other in one of its own, because a mail server or a handler can be slow. One that fails stops them all.
+    """Runs until SIGTERM or SIGINT; with `once`, until nothing is due. The first queue runs in this thread, the
+    others in threads of their own, because a mail server or a handler can be slow. If one raises, all stop.
     """
     first, *others = queues
     stop = Event()

@@ -76,7 +76,7 @@ async def open_sender(now: Callable[[], datetime], time_out: float = REQUEST_TIM
 
 
 async def send_delivery(sender: Sender, delivery: LeasedDelivery) -> AttemptResult:
-    """Sends the headers, too, of the trace of the change, if it has one."""
+    """If the change was traced, the request goes on with its trace."""
     with trace_delivery(delivery.kind, delivery.traceparent) as trace:
         result = await post_delivery(sender, delivery, {"traceparent": trace.traceparent} if trace.traceparent else {})
         trace.set_result(result.status)
@@ -84,7 +84,7 @@ async def send_delivery(sender: Sender, delivery: LeasedDelivery) -> AttemptResu
 
 
 async def post_delivery(sender: Sender, delivery: LeasedDelivery, extra_headers: Mapping[str, str]) -> AttemptResult:
-    """Every status except 2xx is a failure, and a status counts whatever follows it: the receiver has the event."""
+    """A 2xx is a success even if the rest of the response is broken: the receiver has the event. All else is none."""
     started_at, start = sender.now(), time.monotonic()
 
     def build_result(**values: Any) -> AttemptResult:
