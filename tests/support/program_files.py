@@ -53,7 +53,7 @@ biblionumber,title,author,copyrightdate,publicationyear,isbn,itemtype
 KOHA_CART = "Title,Main author,Publication date,ISBN,Subjects\nEmma,Austen,[2003],9780141439587,Love; England\n"
 ALMA = """\
 MMS Id,Title,Author,Publication Date,ISBN,Subjects
-9912,Emma,"Austen, Jane",[2016],9780141439587; 0141439580,Love stories; England
+9912,Emma,"Austen, Jane",[2016],9780141439587; 0141439580,Love stories.; England
 """
 OPEN_LIBRARY = """\
 Work ID,Title,Authors,First Publish Year,Edition ID,Subjects,Bookshelf

@@ -1,5 +1,6 @@
 """Parses responses of SRU (Search/Retrieve via URL 1.1 and 1.2, Library of Congress) with records in MARCXML."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from io import BytesIO
@@ -80,7 +81,7 @@ def iter_found(root: Element) -> Iterator[pymarc.Record]:
     for element in root.iter(RECORD_TAG):
         # A record without fields is ignored.
         with suppress(ValueError):
-            record = build_pymarc_record(element)
+            record = build_pymarc_record(element, Counter())
             if not describe_other_kind(record, group_fields(record), ANY_NUMBER):
                 yield record
 

@@ -12,7 +12,7 @@ from books.book import isbn as isbns
 from books.book.isbn import normalize_isbn
 from books.book.texts import clean_white_space
 from books.files.columns.tables import FIELDS_BY_PLACE, SEVERAL_VALUES_COLUMNS
-from books.files.columns.texts import is_nothing, mend_text
+from books.files.columns.texts import is_nothing, mend_text, strip_stop
 from books.files.formats.headers import simplify_name
 from books.files.formats.records import (
     LIST_TEXT,
@@ -170,21 +170,17 @@ def read_text(cell: Any) -> Reading:
 
 
 def read_mended_text(cell: Any) -> Reading:
-    """Reads a text of a program with another idea of white space, of letters or of nothing."""
-    if type(cell) is not str:
-        return read_text(cell)
-    if is_nothing(cell):
-        return "", ""
-    text, warning = mend_text(cell)
-    text = clean_white_space(text)
-    return text, warn_number(NumberText(text)) if SPREADSHEET_TEXT.fullmatch(text) else warning
+    """Reads a text of a program with another idea of nothing."""
+    return ("", "") if type(cell) is str and is_nothing(cell) else read_title(cell)
 
 
 def read_title(cell: Any) -> Reading:
-    """Reads a text that may also be the title “None”."""
-    if type(cell) is str and is_nothing(cell):
-        return cell, _("It may mean that there is none.")
-    return read_mended_text(cell)
+    """Reads a text of a program with another idea of white space or of letters. It may be the title “None”."""
+    if type(cell) is not str:
+        return read_text(cell)
+    text, warning = mend_text(cell)
+    text = clean_white_space(text)
+    return text, warn_number(NumberText(text)) if SPREADSHEET_TEXT.fullmatch(text) else warning
 
 
 def read_other_text(cell: Any) -> Reading:
@@ -213,7 +209,7 @@ def read_genre(cell: Any, *, is_list: bool = False) -> Reading:
     text, warning = mend_text(cell)
     if is_list or any(separator in text for separator in SURE_SEPARATORS) or LIST_TEXT.fullmatch(text):
         value = next((value for value in split_values(text) if value not in READING_STATES), "")
-        return clean_white_space(value), warning
+        return strip_stop(clean_white_space(value)), warning
     text, warning = read_mended_text(cell)
     return text, _("It has several lines, which may be several genres.") if "\n" in cell.strip() else warning
 

@@ -10,6 +10,12 @@ NOTHING = frozenset(
     "null (null) <null> none nan nil undefined n/a #n/a n.a. \\n - -- – — ? #ref! #value! #name? #null! #num! #div/0!"
     " [null] <na> nat n.d. s.n. [s.n.] k.a. o.a. tbd unknown unbekannt [] {}".split()
 )
+# What people also write there, though it may be a value.
+PERHAPS_NOTHING = re.compile(
+    r"0+|xx+|[.?/]{2,}|n/n|ohne|keine[rs]?|not known"
+    r"|(?:ohne|keine?|unknown|no|unbekannte[rs]?) (?:autor|author|angabe|titel|title)",
+    re.IGNORECASE,
+)
 ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 MARKUP = re.compile(
     r"</?(?:[abipsu]|br|em|strong|su[bp]|scp?|small|span|div|font)(?:\s[^<>]{0,200})?/?>", re.IGNORECASE
@@ -19,9 +25,18 @@ LOST_CHARACTERS = re.compile(r"[\ufffd\x80-\x84\x86-\x9f]|(?<=[^\W\d_])\?(?=[^\W
 # Characters of programs: in JSON and Python, in addresses, in mails.
 ESCAPED = re.compile(r"\\(?:u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[nrt](?![a-z]))|([%=])[C-F][0-9A-F]\1[89AB][0-9A-F]")
 # A text without them is as it was.
-SUSPICIOUS = re.compile(r"[&<\\?%=¬]|[^\x00-\x7f]")
+SUSPICIOUS = re.compile(r"[&<\\?%=¬@{]|[^\x00-\x7f]")
 # Around a part that sorting ignores (ISO 6630, and as some catalogues write it).
 SORTING_MARKS = re.compile("[\x88\x89\x98\x9c]|¬|<<(?=[^<>]*>>)|(?<!>)>>(?!>)")
+# A full stop that belongs to the text: after an initial or an abbreviation, and several dots.
+OWN_STOP = re.compile(
+    r"(?:^|[\s.(])(?:[A-Z]|Inc|Jr|Sr|[Ee]tc|Mrs?|Ms|Mmes?|Mlles?|Dr|Drs|St|Ste|Co|Cos|Ltd|Corp|Bros|Cie|Prof|Rev|Hon|Esq|Gen"
+    r"|Col|Capt|Lt|Sgt|Ph|[Ee]ds?|[Vv]ols?|[Nn]os?|[Pp]ts?|Hrsg|usw|bzw|[Aa]l|[Cc]a|[Nn]r|Bde?|Dept|Assn|Assoc|Univ|Soc|Inst"
+    r"|Mt|Ave|vs)\.$|\.\.$"
+)
+LONGEST_STOP = 8
+# Such marks that are also other signs: `Der @Hafen`, `{The} quay`.
+LOOSE_MARKS = re.compile(rf"{SORTING_MARKS.pattern}|(?<!\S)@(?=[^\W\d_]{{2}})|^\{{(?=\w+\}} )|(?<=\w)\}}(?= )")
 # The characters of Windows-1252 or of ISO 8859-1, as which the bytes of UTF-8 after the first of a letter look.
 WINDOWS_1252 = [bytes([byte]).decode("cp1252", "ignore") or chr(byte) for byte in range(256)]
 BYTES = {**{chr(byte): byte for byte in range(256)}, **{sign: byte for byte, sign in enumerate(WINDOWS_1252)}}
@@ -41,12 +56,19 @@ def is_nothing(text: str) -> bool:
     return len(text) < 16 and text.strip().lower() in NOTHING
 
 
+def strip_stop(text: str) -> str:
+    """Returns the text without the full stop that ends it as a sentence."""
+    return text[:-1] if text.endswith(".") and not OWN_STOP.search(text[-LONGEST_STOP:]) else text
+
+
 def mend_text(text: str) -> tuple[str, str]:
     """Returns the text as it probably was in another program, and a warning if it is not certain."""
+    if is_nothing(text) or PERHAPS_NOTHING.fullmatch(text):
+        return text, _("It may mean that there is none.")
     if not SUSPICIOUS.search(text):
         return text, ""
     mended = mend_encoding(MARKUP.sub("", ENTITY.sub(lambda match: html.unescape(match[0]), text)))
-    mended = SORTING_MARKS.sub("", mended) if mended == text else mended
+    mended = LOOSE_MARKS.sub("", mended) if mended == text else mended
     if mended != text:
         return mended, _("The text is “%(text)s”, which may mean “%(mended)s”.") % {"text": text, "mended": mended}
     if match := ESCAPED.search(text):

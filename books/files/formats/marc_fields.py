@@ -17,7 +17,7 @@ from pymarc import Record as MarcRecord
 from books.book.fields import BOOK_FIELDS
 from books.book.isbn import build_record_number, find_isbn, normalize_isbn, split_record_number
 from books.book.texts import clean_white_space
-from books.files.columns.texts import SORTING_MARKS
+from books.files.columns.texts import SORTING_MARKS, strip_stop
 from books.files.formats.encodings import AMBIGUOUS, UNSAFE_BLANKS, escape_characters, unescape_characters
 from books.files.formats.record_kinds import describe_no_book, describe_unknown_kind
 from books.files.formats.records import (
@@ -46,23 +46,28 @@ class Source(NamedTuple):
     unless: str = ""
 
 
-# The sources of each value. The first that is not empty counts.
 PERSON, CORPORATION = {"a": "", "b": " ", "c": ", "}, {"a": "", "b": ". ", "n": " ", "d": " ", "c": " "}
 MEETING = {"a": "", "q": " ", "e": ". ", "n": " ", "d": " ", "c": " "}
 NAMES = {"00": PERSON, "10": CORPORATION, "11": MEETING, "20": {"a": ""}}
-# An added entry with a title names the author of another work.
-AUTHORS = [Source(f"{group}{kind}", codes, unless="t") for group in (1, 7) for kind, codes in NAMES.items()]
-TITLES = [Source("245", {**dict.fromkeys("npks", ". "), **dict.fromkeys("fg", ", "), "a": "", "b": ": ", "h": ""})]
-GENRES = [Source("655", {"a": ""}), Source("650", {"v": ""}), Source("650", {"a": ""})]
+OWN_RULES = ("isbn", "year")
+# The sources of each other field. The first that is not empty counts.
+TEXT_SOURCES = {
+    **{
+        field.name: [Source(field.marc[0], {field.marc[2]: ""})] for field in BOOK_FIELDS if field.name not in OWN_RULES
+    },
+    "title": [Source("245", {**dict.fromkeys("npks", ". "), **dict.fromkeys("fg", ", "), "a": "", "b": ": ", "h": ""})],
+    # An added entry with a title names the author of another work.
+    "author": [Source(f"{group}{kind}", codes, unless="t") for group in (1, 7) for kind, codes in NAMES.items()],
+    "genre": [Source("655", {"a": ""}), Source("650", {"v": ""}), Source("650", {"a": ""})],
+}
 DATE = {"c": " "}
 # Field 264 names by its second indicator what happened: publication, also if it does not say; production, and the date
 # of copyright; distribution and manufacture. Field 260 is the older form of the first.
 PUBLICATIONS = [Source("264", DATE, " 1"), Source("260", DATE)]
 COPYRIGHTS, LATER_DATES = [Source("264", DATE, "04")], [Source("264", DATE, "23")]
 # The tags that are read in each record; added entries (7..) only where there is no main one (1..).
-SOURCES = (*TITLES, *AUTHORS, *GENRES, *PUBLICATIONS)
-READ_TAGS = {source.tag for source in SOURCES} | {book_field.marc[0] for book_field in BOOK_FIELDS}
-MAIN_TAGS, ADDED_TAGS = ({source.tag for source in AUTHORS if source.tag[0] == group} for group in "17")
+READ_TAGS = {"020", *(source.tag for sources in (*TEXT_SOURCES.values(), PUBLICATIONS) for source in sources)}
+MAIN_TAGS, ADDED_TAGS = ({f"{group}{kind}" for kind in NAMES} for group in (1, 7))
 # The medium, whose mark belongs to the title.
 MEDIUM = "h"
 # Leader/18: without ISBD punctuation.
@@ -72,13 +77,6 @@ UNSAFE_CHARACTERS = re.compile(f"[\x00-\x1f\x7f-\x9f¬\ufffe\uffff]|<(?=<)|>(?=>
 PUNCTUATION = ("/", ":", ";", ",", "=")
 # ISBD puts a space before a colon and a semicolon; others do not.
 SPACE_BEFORE_MARK = re.compile(r"\s+(?=[:;]\s)")
-# A full stop that belongs to the text: after an initial or an abbreviation, and several dots.
-OWN_STOP = re.compile(
-    r"(?:^|[\s.(])(?:[A-Z]|Inc|Jr|Sr|[Ee]tc|Mrs?|Ms|Mmes?|Mlles?|Dr|Drs|St|Ste|Co|Cos|Ltd|Corp|Bros|Cie|Prof|Rev|Hon|Esq|Gen"
-    r"|Col|Capt|Lt|Sgt|Ph|[Ee]ds?|[Vv]ols?|[Nn]os?|[Pp]ts?|Hrsg|usw|bzw|[Aa]l|[Cc]a|[Nn]r|Bde?|Dept|Assn|Assoc|Univ|Soc|Inst"
-    r"|Mt|Ave|vs)\.$|\.\.$"
-)
-LONGEST_STOP = 8
 YEAR_PATTERN = re.compile(r"(?<![0-9])[0-9]{4}(?![0-9])")
 INTEGER_PATTERN = re.compile(r"-?[0-9]{1,10}")
 # The year that a cataloguer writes behind a wrong one: `2010 [that is, 2012]`.
@@ -161,7 +159,8 @@ def describe_other_kind(record: MarcRecord, fields: Fields, number: int) -> str:
     """Returns the error for a record that is not about a book, or in UNIMARC, empty for one in MARC 21, which must have
     field 245 and has no field 200. Raises UnreadableFile for the first record of a file.
     """
-    if kind := RECORD_KINDS.get(record.leader[6]):
+    leader = str(record.leader)
+    if kind := RECORD_KINDS.get(leader[6]):
         if number == 1:
             raise UnreadableFile(
                 _("The file has %(kind)s, not books. Choose bibliographic records instead.") % {"kind": _(kind)}
@@ -169,7 +168,7 @@ def describe_other_kind(record: MarcRecord, fields: Fields, number: int) -> str:
         return name_field("record", _("It is one of %(kind)s, not a book.") % {"kind": _(kind)})
     is_deleted = any(field.get("a") == text for tag, text in DELETED_MARKS.items() for field in fields.get(tag, ()))
     for position, _books, others in LEADER_CODES:
-        if other := DELETED if is_deleted else others.get(record.leader[position]):
+        if other := DELETED if is_deleted else others.get(leader[position]):
             return describe_no_book(other)
     fixed_texts = [field.get("a") or "" for field in fields.get("100", ())]
     if "245" in fields or not ("200" in fields or any(map(UNIMARC_FIELD_100.match, fixed_texts[:1]))):
@@ -182,10 +181,11 @@ def describe_other_kind(record: MarcRecord, fields: Fields, number: int) -> str:
 
 def list_unknown_kinds(record: MarcRecord, fields: Fields) -> Iterator[str]:
     """Yields the warnings about a record that may be no book."""
+    leader = str(record.leader)
     for position, books, _others in LEADER_CODES:
-        if books and (code := record.leader[position]) not in books:
+        if books and (code := leader[position]) not in books:
             yield describe_unknown_kind(f"leader/{position:02} {code}")
-    if "773" in fields and record.leader[19] not in PARTS_OF_SETS:
+    if "773" in fields and leader[19] not in PARTS_OF_SETS:
         yield name_field("record", _("Field 773 names a publication that it may be a part of."))
 
 
@@ -198,18 +198,12 @@ def read_fields(record: MarcRecord, fields: Fields) -> tuple[dict[str, Any], lis
     is_exact = record.leader[18] in EXACT_FORMS
     isbn, is_of_set = choose_isbn(fields, is_exact=is_exact)
     values: dict[str, Any] = {
+        **{name: find_text(fields, sources, is_exact=is_exact) for name, sources in TEXT_SOURCES.items()},
         "id": find_data(fields, "001"),
-        "title": find_text(fields, TITLES, is_exact=is_exact),
-        "author": find_text(fields, AUTHORS, is_exact=is_exact),
         "year": find_year(fields),
         "isbn": isbn,
-        "genre": find_text(fields, GENRES, is_exact=is_exact),
-        "available": AVAILABILITIES.get(find_text(fields, [Source("876", {"j": ""})], is_exact=True), ""),
     }
-    for book_field in BOOK_FIELDS:
-        if book_field.name not in values:
-            tag, _indicators, code = book_field.marc
-            values[book_field.name] = find_text(fields, [Source(tag, {code: ""})], is_exact=is_exact)
+    values["available"] = AVAILABILITIES.get(values["available"], "")
     set_warnings = [name_field("020$a", _("It is the ISBN of a set."))] if is_of_set and has_part(fields) else []
     return {name: value for name, value in values.items() if value != ""}, set_warnings
 
@@ -263,8 +257,7 @@ def clean_text(text: str) -> str:
     (ISBD, A.3).
     """
     text = SPACE_BEFORE_MARK.sub("", unescape_characters(clean_white_space(SORTING_MARKS.sub("", text))).rstrip())
-    ends_sentence = text.endswith(".") and not OWN_STOP.search(text[-LONGEST_STOP:])
-    text = text[:-1].strip() if ends_sentence or text.endswith(PUNCTUATION) else text.strip()
+    text = text[:-1].strip() if text.endswith(PUNCTUATION) else strip_stop(text).strip()
     # The field is a place for what field 880 has in another script.
     return text if text.strip("<> ") else ""
 

@@ -103,12 +103,12 @@ def get_name(element: Element) -> str:
 def parse_element(number: int, element: Element, left_out: Counter[str]) -> Record:
     raw = tostring(element, encoding="utf-8").strip() + b"\n"
     try:
-        return parse_record(build_pymarc_record(element), number, raw, left_out)
+        return parse_record(build_pymarc_record(element, left_out), number, raw, left_out)
     except ValueError as error:
         return Record(number, {}, raw, name_field("record", str(error)))
 
 
-def build_pymarc_record(element: Element) -> pymarc.Record:
+def build_pymarc_record(element: Element, left_out: Counter[str]) -> pymarc.Record:
     """Raises ValueError."""
     record = pymarc.Record(leader=EMPTY_LEADER)
     for child in element:
@@ -119,6 +119,8 @@ def build_pymarc_record(element: Element) -> pymarc.Record:
             record.add_field(pymarc.Field(tag, data=child.text or ""))
         elif name == "datafield":
             record.add_field(pymarc.Field(tag, read_indicators(child), list(iter_subfields(child))))
+        else:
+            left_out[f"<{name}>"] += 1
     if not record.fields:
         raise ValueError(_("It has no fields."))
     return record

@@ -76,7 +76,9 @@ def test_what_no_record_shows_is_counted() -> None:
     assert list_left_out("bibtex", bibtex) == "Left out: volume (2), edition (1)."
     ris = b"TY  - BOOK\nTI  - A\nA2  - Berg\nAU  - Marlow\nVL  - 2\nVL  - 3\nER  - \n"
     assert sorted(list_left_out("ris", ris)[10:-1].split(", ")) == ["A2 (1)", "VL (1)"]
-    for name in ("bibtex", "ris"):
+    xml = b"<record><datafield tag='245'/><note>x</note><note/><leader/></record>"
+    assert list_left_out("marcxml", xml) == "Left out: <note> (2)."
+    for name in ("bibtex", "ris", "marcxml"):
         assert list_left_out(name, write_books(name, [build_exported_book()])) == ""
     assert describe_left_out({str(number): 1 for number in range(30)}).endswith("19 (1), ….")
     assert describe_left_out({"x" * 1000: 2000}) == f"Left out: {'x' * 64} (2,000)."

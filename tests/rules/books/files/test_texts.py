@@ -60,12 +60,12 @@ def test_a_lost_character_is_doubtful() -> None:
 
 
 def test_marks_of_sorting_are_doubtful() -> None:
-    for text in ("\x98Der\x9c Hafen", "<<Der>> Hafen", "¬Der¬ Hafen"):
+    for text in ("\x98Der\x9c Hafen", "<<Der>> Hafen", "¬Der¬ Hafen", "{Der} Hafen", "Der @Hafen"):
         assert mend_text(text) == ("Der Hafen", f"The text is “{text}”, which may mean “Der Hafen”.")
 
 
 def test_marks_of_nothing_are_no_values() -> None:
-    for mark in (
+    marks = [
         "NULL",
         "nan",
         "None",
@@ -80,11 +80,18 @@ def test_marks_of_nothing_are_no_values() -> None:
         "NaT",
         "Unknown",
         "s.n.",
-    ):
+    ]
+    for mark in marks:
         for field in ("author", "genre", "isbn", "year"):
             assert read_cell(field, mark) == ("", False)
-        assert read_cell("title", mark) == (mark, True)
-    assert read_cell("author", "N.N.") == ("N.N.", False)
+        assert read_cell("title", mark) == (mark.strip(), True)
+    for text in ("ohne", "xxx", "0", "Unknown Author", "Kein Titel", "??"):
+        for headings in ({}, {"title": "TI"}):
+            sources = list_sources({"author": "author"}, is_exact=False, headings=headings)
+            warnings = {"author": "author: It may mean that there is none."}
+            assert read_cells({"author": text}, sources) == ({"author": text}, warnings)
+    for text in ("N.N.", "Anonymous", "X. Y.", "Emma"):
+        assert read_cell("author", text) == (text, False)
 
 
 def test_white_space_is_cleaned_but_not_in_our_own_tables() -> None:
