@@ -12,12 +12,9 @@ from django.utils.translation import gettext as _
 from books.files.formats.records import CHUNK_BYTES, UnreadableFile
 from library_site.db.texts import make_storable
 
-ASCII_BYTES = bytes(range(128))
 MARK = "\ufeff"
 # Characters that may occur between records of MARC 21: a mark in UTF-8, too.
 MARC_PADDING = b"\r\n \0\x1a\xef\xbb\xbf"
-# The number of bytes in a character.
-MAX_UTF_8_SIGN = 4
 # In a Latin text in UTF-16 every second byte is NUL.
 UTF_16_SHARE = 0.3
 
@@ -97,37 +94,26 @@ def find_encoding(stream: BinaryIO, name: str = "") -> tuple[Encoding, str]:
         if head[start::2].count(0) > UTF_16_SHARE * len(head):
             return encoding, ""
     sentence = _("Line %(line)s is not %(encoding)s.")
-    line = find_invalid_line(stream)
+    line, _is_first = find_invalid_line(stream)
     return UTF_8, sentence % {"line": line, "encoding": UTF_8.name} if line else ""
 
 
-def find_invalid_line(stream: BinaryIO) -> int:
-    """Returns the number of the first line that is not UTF-8, or 0."""
-    decoder, line = codecs.getincrementaldecoder("utf-8")(), 1
+def find_invalid_line(stream: BinaryIO) -> tuple[int, bool]:
+    """Returns the number of the first line that is not UTF-8, or 0; and whether what is wrong there is the first
+    non-ASCII character of the file. In a damaged UTF-8 file it usually is not.
+    """
+    decoder, line, is_ascii = codecs.getincrementaldecoder("utf-8")(), 1, True
     stream.seek(0)
     while True:
         chunk = stream.read(CHUNK_BYTES)
         try:
-            decoder.decode(chunk, final=not chunk)
+            is_ascii &= decoder.decode(chunk, final=not chunk).isascii()
         except UnicodeDecodeError as error:
-            return line + error.object[: error.start].count(b"\n")
+            before = error.object[: error.start]
+            return line + before.count(b"\n"), is_ascii and before.isascii()
         if not chunk:
-            return 0
+            return 0, False
         line += chunk.count(b"\n")
-
-
-def has_other_signs(stream: BinaryIO) -> bool:
-    """Whether the first non-ASCII character is not UTF-8. In a damaged UTF-8 file it usually is."""
-    stream.seek(0)
-    while chunk := stream.read(CHUNK_BYTES):
-        if not chunk.isascii():
-            rest = chunk.lstrip(ASCII_BYTES) + stream.read(MAX_UTF_8_SIGN)
-            try:
-                rest[:MAX_UTF_8_SIGN].decode()
-            except UnicodeDecodeError as error:
-                return error.start == 0
-            return False
-    return False
 
 
 def iter_lines(stream: BinaryIO, encoding: Encoding) -> Iterator[str]:
@@ -161,7 +147,8 @@ def show_storable(text: str) -> str:
 
 def propose_encodings(stream: BinaryIO) -> list[str]:
     """Returns keys of ENCODINGS, the likeliest first; none for a text that is UTF-8 but for a damage."""
-    if not has_other_signs(stream):
+    _line, is_other = find_invalid_line(stream)
+    if not is_other:
         return []
     # It takes a tenth of a second to import.
     from charset_normalizer import from_bytes
