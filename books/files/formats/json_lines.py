@@ -20,7 +20,7 @@ encoder = msgspec.json.Encoder()
 # Where an error of the decoder is.
 PLACE_PATTERN = re.compile("(?:byte|position) ([0-9]+)")
 # The first bytes of a file that contains one array.
-ARRAY_PATTERN = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[\s*[\[{\]]")
+ARRAY_PATTERN = re.compile(rb"[\xef\xbb\xbf]*\s*\[\s*[\[{\]]")
 
 
 def read_json_lines(stream: BinaryIO, encoding_name: str = "") -> Table:
@@ -48,7 +48,7 @@ def iter_records(stream: BinaryIO, is_array: bool) -> Iterator[Record]:
 
 def iter_elements(stream: BinaryIO) -> Iterator[Record]:
     """Yields the elements of an array, each with its line number."""
-    content = stream.read().removeprefix(BOM)
+    content = stream.read().lstrip(BOM)
     try:
         elements = msgspec.json.decode(content, type=list[msgspec.Raw])
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -66,7 +66,7 @@ def iter_elements(stream: BinaryIO) -> Iterator[Record]:
 
 def iter_lines(stream: BinaryIO) -> Iterator[Record]:
     for number, raw in enumerate(stream, 1):
-        text = raw.removeprefix(BOM)
+        text = raw.lstrip(BOM)
         if text.strip():
             yield parse_line(number, text)
 

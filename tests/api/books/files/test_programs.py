@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from books.files.columns.cells import list_sources, read_cells
 from books.files.columns.tables import TABLE_DIALECTS, find_dialect, guess_mapping
 from books.files.formats.csv_files import format_rows
-from books.files.formats.records import ExportedBook, NumberText, UnreadableFile
+from books.files.formats.records import ExportedBook, NumberText
 from books.files.formats.registry import FORMATS, find_format
 from books.files.matching import add_value_warnings
 from books.files.parsing import ImportRules, ParsedRecord, parse_records
@@ -244,28 +244,6 @@ def test_columns_without_a_name_are_left_out_and_named_by_their_letters() -> Non
             assert record.values == {"title": "Emma", "isbn": "9780141439587"}
 
 
-def find_refusal(name: str, data: bytes) -> str:
-    with pytest.raises(UnreadableFile) as error:
-        list(FORMATS[name].read(BytesIO(data), "").records)
-    return str(error.value)
-
-
-def test_a_first_row_that_cannot_be_read_is_refused_by_letters() -> None:
-    reasons = {
-        ("csv", b",,\n1,2,3\n"): "The first row names no columns.",
-        ("csv", b"a,b,a\n"): "The columns A and C have the same name “a”.",
-        ("csv", b"line,reason,a,b,a\n"): "The columns C and E have the same name “a”.",
-        ("xlsx", write_workbook([None, "a", "b", "a"])): "The columns B and D have the same name “a”.",
-        ("csv", b"".join(b"x%d," % n for n in range(27)) + b"x26\n"): (
-            "The columns AA and AB have the same name “x26”."
-        ),
-        ("csv", b"sep=~\na~b\n"): (
-            "Its first line says that “~” separates the cells. Save it with commas or semicolons."
-        ),
-    }
-    assert {file: find_refusal(*file) for file in reasons} == reasons
-
-
 def test_a_first_line_may_say_the_separator() -> None:
     for separator, line in ((",", "sep=,\r\n"), ("\t", '"sep=\t"\n'), ("|", "SEP=|\n")):
         data = f'{line}"a, or b;"{separator}isbn\nx{separator}1\n'.encode()
@@ -299,17 +277,6 @@ def test_an_array_of_objects_is_read() -> None:
     records = read_records("jsonl", ARRAY)
     assert [record.line for record in records] == [2, 4, 5]
     assert [record.values for record in records] == expected
-
-
-def test_a_damaged_array_is_refused() -> None:
-    lines = {
-        b'[\n{"a": 1},\n': 3,
-        b'[{"a": 1}]\n]': 2,
-        b'[{"a": 1, "isbn"}, {"isbn": "1"}]': 1,
-    }
-    assert {data: find_refusal("jsonl", data) for data in lines} == {
-        data: f"The array is damaged on line {line}." for data, line in lines.items()
-    }
 
 
 def test_what_is_no_object_in_an_array_costs_no_other() -> None:

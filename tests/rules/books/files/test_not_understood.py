@@ -131,11 +131,6 @@ def test_a_value_that_grows_without_end_is_refused() -> None:
     assert records[-1].values == {"title": "A"}
 
 
-def test_white_space_of_other_programs_is_cleaned_in_ris() -> None:
-    record = read_one("ris", "TY  - BOOK\nTI  -  On \u00a0 tides\n and  quays \nER  - \n")
-    assert record.values == {"title": "On tides and quays"}
-
-
 def test_a_heading_is_no_list() -> None:
     assert split_values("Cats | Dogs, tame| Mice") == ["Cats", "Dogs, tame", "Mice"]
     assert split_values("Freedonia -- History -- War, 1861-1865") == ["Freedonia -- History -- War, 1861-1865"]

@@ -8,7 +8,6 @@ import pytest
 from books.files.formats.other_kinds import OTHER_KINDS
 from books.files.formats.records import UnreadableFile
 from books.files.formats.registry import find_format
-from tests.support.book_files import read_records
 
 XML, ISBNS = '<?xml version="1.0"?>\n', "978-0-14-143951-8\r\n0141439580\r\n"
 # A file of each kind, by its name and by the name of the kind.
@@ -85,13 +84,3 @@ def test_an_empty_file_is_refused() -> None:
     for data in (b"", b" \r\n", b"\xef\xbb\xbf", b"\0\0"):
         with pytest.raises(UnreadableFile, match=r"The file is empty\."):
             find_format(BytesIO(data), "books.mrc")
-
-
-def test_a_second_byte_order_mark_is_read_as_the_first() -> None:
-    [record] = read_records("csv", "\ufeff\ufefftitle\nEmma\n".encode())
-    assert record.values == {"title": "Emma"}
-
-
-def test_ris_with_one_space_after_its_tags_is_read() -> None:
-    [record] = read_records("ris", b"TY - BOOK\nTI - Emma\nAU - Austen, Jane\nER - \n")
-    assert record.values == {"title": "Emma", "author": "Austen, Jane"}
