@@ -15,9 +15,9 @@ from rest_framework.exceptions import ValidationError
 
 from books.files.catalogues.catalogue_records import CatalogueFailed
 from books.files.columns.cells import read_year
-from books.files.formats.marc_fields import describe_other_kind, group_fields, list_isbn13s, read_values
+from books.files.formats.marc_fields import describe_other_kind, group_fields, list_isbn13s, read_fields
 from books.files.formats.marc_xml import NAMESPACE, build_pymarc_record, get_name, iter_xml_elements
-from books.files.formats.records import UnreadableFile
+from books.files.formats.records import UnreadableFile, UnreadableRecord
 from books.files.parsing import COMPLETED_FIELDS, parse_values
 
 RESPONSE_NAME = "searchRetrieveResponse"
@@ -80,7 +80,7 @@ def iter_found(root: Element) -> Iterator[pymarc.Record]:
     """Yields the MARC 21 records. Some catalogues send UNIMARC under the same name."""
     for element in root.iter(RECORD_TAG):
         # A record without fields is ignored.
-        with suppress(ValueError):
+        with suppress(UnreadableRecord):
             record = build_pymarc_record(element, Counter())
             if not describe_other_kind(record, group_fields(record), ANY_NUMBER):
                 yield record
@@ -88,7 +88,8 @@ def iter_found(root: Element) -> Iterator[pymarc.Record]:
 
 def read_marc_fields(record: pymarc.Record) -> dict[str, Any]:
     """Returns the valid values of a record, without values that a book may not have."""
-    texts = {name: text for name, text in read_values(record).items() if name in COMPLETED_FIELDS}
+    values, _warnings = read_fields(record, group_fields(record))
+    texts = {name: text for name, text in values.items() if name in COMPLETED_FIELDS}
     # Some catalogues write an accent as a separate character.
     cells: dict[str, Any] = {name: normalize("NFC", text) for name, text in texts.items()}
     if "year" in cells:

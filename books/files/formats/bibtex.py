@@ -19,6 +19,7 @@ from books.files.formats.records import (
     Pages,
     Record,
     Table,
+    UnreadableRecord,
     format_count,
     iter_texts,
     name_field,
@@ -40,10 +41,6 @@ SEPARATORS = {"author": "; ", "title": ": "}
 MAX_VALUE_CHARACTERS = 2**20
 
 
-class InvalidEntry(Exception):
-    """The message says what is wrong with an entry."""
-
-
 def read_bibtex(stream: BinaryIO, encoding_name: str = "") -> Table:
     encoding, warning = find_encoding(stream, encoding_name)
     left_out = Counter[str]()
@@ -56,7 +53,7 @@ def iter_records(lines: Iterable[str], left_out: Counter[str]) -> Iterator[Recor
     for number, text in iter_entries(lines, left_out):
         try:
             kind, key, fields, unknown = parse_entry(text, macros)
-        except InvalidEntry as error:
+        except UnreadableRecord as error:
             yield Record(number, {}, problem=name_field("record", str(error)))
             continue
         if kind == "string":
@@ -101,7 +98,7 @@ def iter_entries(lines: Iterable[str], left_out: Counter[str]) -> Iterator[tuple
 
 def parse_entry(text: str, macros: Mapping[str, str]) -> tuple[str, str, dict[str, str], dict[str, list[str]]]:
     """Returns the type, the key and the fields of an entry, in TeX, and the abbreviations in each field that nothing
-    defines. Raises InvalidEntry.
+    defines. Raises UnreadableRecord.
     """
     match = ENTRY_START.match(text)
     kind = match[1].lower() if match else ""
@@ -109,7 +106,7 @@ def parse_entry(text: str, macros: Mapping[str, str]) -> tuple[str, str, dict[st
         return kind, "", {}, {}
     end = text.rstrip(BLANKS)
     if end[-1] not in "})" or text.count("{") != text.count("}"):
-        raise InvalidEntry(_("Its braces do not match."))
+        raise UnreadableRecord(_("Its braces do not match."))
     body, key = end[match.end() : -1], ""
     if kind != "string":
         key, _comma, body = body.partition(",")
@@ -125,7 +122,7 @@ def parse_fields(body: str, macros: Mapping[str, str]) -> tuple[dict[str, str], 
         equals = skip_blanks(body, match.end()) if match else place
         if not match or body[equals : equals + 1] != "=":
             text = body[place : place + 20].strip()
-            raise InvalidEntry(_("It has no field at “%(text)s”.") % {"text": text})
+            raise UnreadableRecord(_("It has no field at “%(text)s”.") % {"text": text})
         name = match[0].lower()
         value, place = parse_value(body, equals + 1, macros, unknown.setdefault(name, []))
         fields.setdefault(name, value)
@@ -154,11 +151,11 @@ def parse_value(body: str, place: int, macros: Mapping[str, str], unknown: list[
                 unknown.append(match[0])
             place = match.end()
         else:
-            raise InvalidEntry(_("It has a field without a value."))
+            raise UnreadableRecord(_("It has a field without a value."))
         place = skip_blanks(body, place)
         if sum(map(len, parts)) > MAX_VALUE_CHARACTERS:
             limit = {"count": format_count(MAX_VALUE_CHARACTERS)}
-            raise InvalidEntry(_("It has more than %(count)s characters.") % limit)
+            raise UnreadableRecord(_("It has more than %(count)s characters.") % limit)
         if body[place : place + 1] != "#":
             return "".join(parts), place
         place += 1
@@ -172,7 +169,7 @@ def find_entry_end(body: str, start: int) -> int:
         is_end = body[start] == "{" or (match[0] == '"' and match.start() > start)
         if depth == 0 and is_end:
             return match.start()
-    raise InvalidEntry(_("It has a value without an end."))
+    raise UnreadableRecord(_("It has a value without an end."))
 
 
 def read_entry_values(

@@ -26,6 +26,7 @@ from books.files.formats.records import (
     Record,
     Rejected,
     Table,
+    UnreadableRecord,
     name_field,
 )
 
@@ -44,10 +45,6 @@ UNICODE = b"a"
 UNKNOWN_MARC_8 = re.compile(
     rb"\x1b(?![(,)\-][!-~]|\$[,)\-]?1|[gbps])|[\x00-\x1a\x1c\x7f-\x87\x8a-\x8c\x8f-\x9f]|[\xe0-\xfe][\x1e\x1f]"
 )
-
-
-class DamagedRecord(Exception):
-    """The message says what is wrong with the record."""
 
 
 def read_marc(stream: BinaryIO, encoding_name: str = "") -> Table:
@@ -92,7 +89,7 @@ def iter_records(stream: BinaryIO, encoding: Encoding | None, left_out: Counter[
     for number, raw in enumerate(iter_pieces(stream), 1):
         try:
             record, warnings = read_record(raw.lstrip(MARC_PADDING), encoding)
-        except DamagedRecord as error:
+        except UnreadableRecord as error:
             yield Record(number, {}, raw, name_field("record", str(error)))
         else:
             yield parse_record(record, number, raw, left_out, warnings)
@@ -117,7 +114,7 @@ def split_joined_records(piece: bytes) -> Iterator[bytes]:
 
 
 def read_record(data: bytes, chosen: Encoding | None) -> tuple[pymarc.Record, tuple[str, ...]]:
-    """Returns the record and the warnings about it. Raises DamagedRecord."""
+    """Returns the record and the warnings about it. Raises UnreadableRecord."""
     encoding = chosen or find_marc_encoding(data)
     data = repair_leader(data, UNICODE if encoding is UTF_8 else b" ")
     require_whole_directory(data)
@@ -127,9 +124,9 @@ def read_record(data: bytes, chosen: Encoding | None) -> tuple[pymarc.Record, tu
         with redirect_stderr(messages):
             record = pymarc.Record(data=data, file_encoding=encoding.codec)
     except UnicodeDecodeError as error:
-        raise DamagedRecord(_("It is not in %(encoding)s.") % {"encoding": encoding.name}) from error
+        raise UnreadableRecord(_("It is not in %(encoding)s.") % {"encoding": encoding.name}) from error
     except (PymarcException, ValueError, LookupError, TypeError) as error:
-        raise DamagedRecord(_("It cannot be read.")) from error
+        raise UnreadableRecord(_("It cannot be read.")) from error
     has_unknown_characters = encoding is MARC_8 and (bool(messages.getvalue()) or bool(UNKNOWN_MARC_8.search(data)))
     return record, (_("It has characters that its encoding, MARC-8, does not know."),) if has_unknown_characters else ()
 
@@ -150,13 +147,13 @@ def is_utf_8(data: bytes) -> bool:
 def repair_leader(data: bytes, coding: bytes) -> bytes:
     """Returns the record with correct values in its leader: length, coding scheme, and base address of data.
 
-    Raises DamagedRecord.
+    Raises UnreadableRecord.
     """
     if not data.endswith(END_OF_RECORD):
-        raise DamagedRecord(_("It is cut off: the end of the record is missing."))
+        raise UnreadableRecord(_("It is cut off: the end of the record is missing."))
     leader, directory_end = data[:LEADER_BYTES], data.find(END_OF_FIELD, LEADER_BYTES)
     if not leader.isascii() or directory_end < 0:
-        raise DamagedRecord(_("It has no leader and no directory."))
+        raise UnreadableRecord(_("It has no leader and no directory."))
     # The length has five digits. Longer records are read, too.
     length, address = min(len(data), 99_999), directory_end + 1
     head = b"%05d%b%b%b%05d%b" % (length, leader[5:9], coding, leader[10:12], address, leader[17:])
@@ -164,20 +161,20 @@ def repair_leader(data: bytes, coding: bytes) -> bytes:
 
 
 def require_whole_directory(data: bytes) -> None:
-    """Raises DamagedRecord unless the directory names all fields and nothing else.
+    """Raises UnreadableRecord unless the directory names all fields and nothing else.
 
     pymarc would silently read only a part of a field or record.
     """
     address = int(data[12:17])
     directory, fields = data[LEADER_BYTES : address - 1], data[address:-1]
     if not DIRECTORY_PATTERN.fullmatch(directory):
-        raise DamagedRecord(_("Its directory is damaged."))
+        raise UnreadableRecord(_("Its directory is damaged."))
     covered_bytes = 0
     for entry in (directory[start : start + ENTRY_BYTES] for start in range(0, len(directory), ENTRY_BYTES)):
         length, start = int(entry[3:7]), int(entry[7:12])
         field = fields[start : start + length]
         if len(field) != length or field.find(END_OF_FIELD) != length - 1:
-            raise DamagedRecord(_("Its directory does not fit field %(tag)s.") % {"tag": entry[:3].decode()})
+            raise UnreadableRecord(_("Its directory does not fit field %(tag)s.") % {"tag": entry[:3].decode()})
         covered_bytes += length
     if covered_bytes != len(fields):
         sentence = ngettext(
@@ -185,7 +182,7 @@ def require_whole_directory(data: bytes) -> None:
             "Its directory covers %(covered)d of %(count)d bytes.",
             len(fields),
         )
-        raise DamagedRecord(sentence % {"covered": covered_bytes, "count": len(fields)})
+        raise UnreadableRecord(sentence % {"covered": covered_bytes, "count": len(fields)})
 
 
 def write_marc(pages: Pages) -> Iterator[bytes]:

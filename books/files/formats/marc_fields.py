@@ -189,10 +189,6 @@ def list_unknown_kinds(record: MarcRecord, fields: Fields) -> Iterator[str]:
         yield name_field("record", _("Field 773 names a publication that it may be a part of."))
 
 
-def read_values(record: MarcRecord) -> dict[str, Any]:
-    return read_fields(record, group_fields(record))[0]
-
-
 def read_fields(record: MarcRecord, fields: Fields) -> tuple[dict[str, Any], list[str]]:
     """Returns the values of a record, and the warnings about them."""
     is_exact = record.leader[18] in EXACT_FORMS
@@ -204,13 +200,9 @@ def read_fields(record: MarcRecord, fields: Fields) -> tuple[dict[str, Any], lis
         "isbn": isbn,
     }
     values["available"] = AVAILABILITIES.get(values["available"], "")
-    set_warnings = [name_field("020$a", _("It is the ISBN of a set."))] if is_of_set and has_part(fields) else []
-    return {name: value for name, value in values.items() if value != ""}, set_warnings
-
-
-def has_part(fields: Fields) -> bool:
-    """Whether the title is that of one volume."""
-    return any(field.get("n") for field in fields.get("245", ()))
+    is_volume = any(field.get("n") for field in fields.get("245", ()))
+    warnings = [name_field("020$a", _("It is the ISBN of a set."))] if is_of_set and is_volume else []
+    return {name: value for name, value in values.items() if value != ""}, warnings
 
 
 def find_data(fields: Fields, tag: str) -> str:

@@ -20,6 +20,7 @@ from books.files.formats.records import (
     Rejected,
     Table,
     UnreadableFile,
+    UnreadableRecord,
     name_field,
 )
 
@@ -104,12 +105,12 @@ def parse_element(number: int, element: Element, left_out: Counter[str]) -> Reco
     raw = tostring(element, encoding="utf-8").strip() + b"\n"
     try:
         return parse_record(build_pymarc_record(element, left_out), number, raw, left_out)
-    except ValueError as error:
+    except UnreadableRecord as error:
         return Record(number, {}, raw, name_field("record", str(error)))
 
 
 def build_pymarc_record(element: Element, left_out: Counter[str]) -> pymarc.Record:
-    """Raises ValueError."""
+    """Raises UnreadableRecord."""
     record = pymarc.Record(leader=EMPTY_LEADER)
     for child in element:
         name, tag = get_name(child), child.get("tag", "")
@@ -122,7 +123,7 @@ def build_pymarc_record(element: Element, left_out: Counter[str]) -> pymarc.Reco
         else:
             left_out[f"<{name}>"] += 1
     if not record.fields:
-        raise ValueError(_("It has no fields."))
+        raise UnreadableRecord(_("It has no fields."))
     return record
 
 

@@ -37,6 +37,10 @@ class UnreadableFile(Exception):
     """The file, or the rest of it, cannot be read. The message says where and why."""
 
 
+class UnreadableRecord(Exception):
+    """The message says what is wrong with one record. The others can be read."""
+
+
 def split_values(text: str) -> list[str]:
     """Returns the values in a text of keywords, without blank ones."""
     if LIST_TEXT.fullmatch(text):
