@@ -24,52 +24,42 @@ return {requests, redis.call('PTTL', KEYS[1])}
 """
 
 
-class RedisCounter:
+class RedisCounter(LocalCounter):
     """Counts windows of `seconds` in Redis; while Redis does not answer, in this process.
 
     Redis uses its own clock, so the clocks of the machines may differ.
     """
 
     def __init__(self, url: str, seconds: int) -> None:
-        self.seconds = seconds
-        self.fallback = LocalCounter(seconds)
-        self.lock = Lock()
-        self.next_try: float | None = None
+        super().__init__(seconds)
+        self.state_lock = Lock()
+        # When Redis is asked again; 0 while it answers.
+        self.next_try = 0.0
         self.script = open_redis(url).register_script(COUNT_SCRIPT)
 
     def count(self, caller: str, now: float) -> Window:
-        was_unreachable = self.next_try is not None
-        if was_unreachable and not self.may_try(now):
-            return self.fallback.count(caller, now)
+        with self.state_lock:
+            if now < self.next_try:
+                return super().count(caller, now)
+            if self.next_try:
+                # Other requests must not wait for a Redis that hangs.
+                self.next_try = now + REDIS_RETRY_AFTER
         try:
             # The key contains the length of the window, so a new setting does not use windows of the old length.
             requests, milliseconds = self.script([f"library:rate:{self.seconds}:{caller}"], [self.seconds * 1000])
         except RedisError as error:
-            self.record_failure(error, now)
-            return self.fallback.count(caller, now)
-        if was_unreachable:
-            self.record_recovery()
+            self.record(now + REDIS_RETRY_AFTER, f"Redis does not answer, so each process counts requests: {error}")
+            return super().count(caller, now)
+        if self.next_try:
+            self.record(0.0, "Redis answers again and counts requests.")
         return Window(requests, milliseconds / 1000)
 
-    def may_try(self, now: float) -> bool:
-        """Returns true once in REDIS_RETRY_AFTER seconds: other requests must not wait for a Redis that hangs."""
-        with self.lock:
-            may_try = self.next_try is None or now >= self.next_try
-            if may_try:
-                self.next_try = now + REDIS_RETRY_AFTER
-        return may_try
-
-    def record_failure(self, error: RedisError, now: float) -> None:
-        with self.lock:
-            is_first, self.next_try = self.next_try is None, now + REDIS_RETRY_AFTER
-        if is_first:
-            log.error("Redis does not answer, so each process counts requests itself: %s", error)
-
-    def record_recovery(self) -> None:
-        with self.lock:
-            is_first, self.next_try = self.next_try is not None, None
-        if is_first:
-            log.warning("Redis answers again and counts requests.")
+    def record(self, next_try: float, message: str) -> None:
+        """Logs whether Redis answers, once for all threads."""
+        with self.state_lock:
+            has_changed, self.next_try = bool(next_try) != bool(self.next_try), next_try
+        if has_changed:
+            log.log(logging.ERROR if next_try else logging.WARNING, message)
 
 
 def open_redis(url: str) -> Redis:
