@@ -51,8 +51,8 @@ class APIKeyAuthentication(BaseAuthentication):
 def find_credential(environ: Mapping[str, Any], asked: PermissionSet) -> Credential | None:
     """Returns the credential in the headers of a request, or None. Raises InvalidCredential.
 
-    For a key, only the permissions `asked` are looked up, which takes less time. So it has only the scopes that
-    they cover: it is for the compiled path, where nobody else sees it.
+    For a key, only the permissions `asked` are looked up, which takes less time. The credential is
+    incomplete then: the compiled path uses it for this check alone.
     """
     if (token := find_bearer(environ)) is not None:
         return authenticate_bearer(environ, token)

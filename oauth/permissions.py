@@ -128,8 +128,7 @@ def find_request_credential(request: Request) -> Credential | None:
 
 def get_required_permissions(view: Any, method: str) -> PermissionSet:
     """Returns what a user needs: `required_permissions` of the view by action, or by method for a view without actions.
-    Where it has none, Django's permissions of its model, which reading does not need; a view that tells no model is
-    written to by superusers alone.
+    Without them, writing needs Django's permissions of the view's model, or a superuser if it has none.
     """
     permissions = getattr(view, "required_permissions", {}).get(getattr(view, "action", method.lower()))
     if permissions is None:

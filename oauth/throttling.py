@@ -60,7 +60,7 @@ def count_request(request: HttpRequest | Request, caller: str) -> int:
 
 
 def count_refusals(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
-    """Django middleware: adds the limit's headers, and counts by address what is rejected before the throttle.
+    """Django middleware: adds the limit's headers, and counts requests that failed before the throttle, by address.
 
     The status of such a response stays the same: 405, 400, 401 and 403 come before 429.
     """

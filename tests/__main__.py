@@ -87,7 +87,7 @@ def run_suites(urls: dict[str, str], arguments: list[str]) -> list[str]:
         os.environ.setdefault("TMPDIR", folder)
         os.environ["OAUTH_JWKS_FILE"] = str(Path(folder) / "jwks.json")
         os.environ["MIGRATED_FILE"] = str(Path(folder) / "migrated.sqlite3")
-        for command in (["migrate", "-v0"], ["rotate_signing_key"], ["collectstatic", "--noinput", "-v0"]):
+        for command in (["rotate_signing_key"], ["migrate", "-v0"], ["collectstatic", "--noinput", "-v0"]):
             # Done here once: each run would take seconds to migrate, and the others would disturb each other.
             command = [sys.executable, "manage.py", *command]
             subprocess.run(

@@ -58,7 +58,7 @@ class BookViewSet(ResourceViewSet):
         return {}
 
     def find_page_errors(self, query: Request | Query) -> FieldErrors:
-        """Returns the errors of the pagination's parameters. Other paginations raise their own errors."""
+        """Returns the errors of the pagination's parameters. One without `find_errors` raises when it reads."""
         find_errors = getattr(self.paginator, "find_errors", None)
         return find_errors(query) if find_errors else {}
 

@@ -79,7 +79,7 @@ def is_announced(operation: Operation) -> bool:
 
 
 class Kind:
-    """A kind of operation. Kinds that are not tasks run within the request."""
+    """A kind of operation. The request itself does what a kind without a task records."""
 
     name: ClassVar[str]
     # What is being done, and what was done with `number` books.
@@ -165,7 +165,7 @@ def create_task(name: str) -> Task:
 
 @register_operation_kind
 class BulkRequest(Kind):
-    """Its result has the numbers of its books by what was done with them; no result if the release before stored it."""
+    """Its result has the number of its books by action. Operations of earlier releases have none."""
 
     name = BULK
     label = _("changes by a program")

@@ -97,7 +97,7 @@ class ValidatingAdmin(admin.ModelAdmin):
         return self.response_post_save_change(request, obj)
 
     def log_change(self, request: HttpRequest, obj: Any, message: Any) -> Any:
-        """A form that is saved without a change is none."""
+        """Does not log a form that changed nothing."""
         return super().log_change(request, obj, message) if message else None
 
     def report(self, request: HttpRequest, message: str, count: int) -> None:

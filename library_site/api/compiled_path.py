@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from django.conf import settings
 from django.core.cache import close_caches
-from django.core.exceptions import DisallowedHost
+from django.core.exceptions import DisallowedHost, ValidationError
 from django.core.handlers.base import reset_urlconf
 from django.core.handlers.exception import response_for_exception
 from django.core.signals import got_request_exception, request_finished, request_started
@@ -26,12 +26,14 @@ from django.http import HttpRequest, HttpResponse
 from django.middleware.security import SecurityMiddleware
 from django.urls import get_resolver, resolve
 from django.utils.module_loading import import_string
+from rest_framework.exceptions import APIException
 
 from library_site.api.query import Query, parse_query
 from library_site.api.shipped import compile_routes, list_changed
 from library_site.cached_settings import cached_settings
 from library_site.db.postgresql.lost_connections import close_lost_connection
 from library_site.db.timeouts import is_timeout
+from library_site.http.api_errors import APIError
 from library_site.http.caching import set_caching
 from library_site.http.errors import render_content
 from library_site.http.handlers import LibraryRequest
@@ -82,7 +84,7 @@ class CompiledResponse(NamedTuple):
 
 @dataclass(slots=True)
 class CompiledRequest:
-    """A request; `argument` is the part of the path where the id belongs.
+    """A request; `argument` is the id in the path, or the whole path where it has none.
 
     A responder sets `is_final` before it begins to write: what it raises then is the response.
     """
@@ -259,6 +261,9 @@ def respond(route: CompiledRoute, request: CompiledRequest) -> CompiledResponse 
         # No second try: Django would wait for the same timeout, or repeat a write.
         if request.is_final or is_timeout(error) or is_away or isinstance(error, BODY_REFUSALS):
             return answer_error(request, error)
+        if not isinstance(error, APIError | APIException | DatabaseError | ValidationError):
+            # A fault of ours, which nobody would see: Django answers as it should, and takes longer.
+            log.exception("The compiled path failed.")
         return None
     if response is None:
         return None

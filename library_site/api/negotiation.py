@@ -35,7 +35,7 @@ class ContentCodingRefused(APIError):
 
 @remember
 class ServedVersioning(NamespaceVersioning):
-    """Raises the error of `library_site.http.versioning`: after the check of the method, before the credentials."""
+    """Raises what `choose_version` found wrong here: after the 405 of the method, and before the credentials."""
 
     def determine_version(self, request: Request, *arguments: Any, **options: Any) -> str:
         choice = request.META.get(VERSION_KEY)

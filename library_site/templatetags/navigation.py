@@ -73,7 +73,7 @@ def find_current(path: str) -> str:
 
 
 def group_administered(request: HttpRequest, apps: Iterable[dict[str, Any]]) -> dict[str, list[BarLink]]:
-    """Returns the other models that a user may see, by the name of their apps, which two may share."""
+    """Returns the other models that a user may see, by the name of their app. Two apps may have the same."""
     models = [(app, model) for app in apps for model in app["models"] if app["app_label"] != "books"]
     groups: dict[str, list[BarLink]] = {}
     for app, model in sorted(models, key=lambda pair: get_rank(f"{pair[0]['app_label']}.{pair[1]['object_name']}")):

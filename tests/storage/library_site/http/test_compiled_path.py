@@ -294,6 +294,14 @@ def test_what_is_refused_before_its_key_does_not_use_it(variant: ApplicationVari
     assert not APIKey.objects.exclude(last_used_at=None).exists()
 
 
+def test_a_fault_of_the_compiled_path_is_logged_and_django_answers(
+    compiled: ApplicationVariant, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("books.api.compiled.CompiledBooks.authorize", lambda *_: 1 / 0)
+    assert compiled.send(Request("GET", "/books/1")).status == OK
+    assert "ZeroDivisionError" in caplog.text
+
+
 OK, UNAUTHORIZED, FORBIDDEN = "200 OK", "401 Unauthorized", "403 Forbidden"
 LOSSES: list[tuple[Callable[[User], object], list[str]]] = [
     (lambda owner: api_keys.revoke_keys(owner.api_keys.all(), NOW), [UNAUTHORIZED, UNAUTHORIZED]),
