@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django.core.exceptions import ValidationError
-from django.db import models
+from django.db import connection, models
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from books.book.isbn import normalize_isbn
@@ -62,6 +62,11 @@ class FoldedField(CodePointField, DerivedField, models.TextField):
 
 def to_naive_utc(instant: datetime) -> datetime:
     return instant.astimezone(UTC).replace(tzinfo=None)
+
+
+def adapt_time(naive: datetime) -> Any:
+    """Converts a time in UTC, without its time zone, to the value of the driver for a TimestampField."""
+    return TimestampField().get_db_prep_value(naive, connection, prepared=True)
 
 
 class TimestampField(models.DateTimeField):

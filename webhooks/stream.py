@@ -12,11 +12,11 @@ from uuid import UUID
 
 import msgspec
 from django.db import connection, transaction
-from django.db.models import F, Max, Q, QuerySet
+from django.db.models import F, Max, QuerySet
 
 from library_site.api.cursors import Cursor
 from library_site.db.integers import BIGINT_MAX
-from library_site.db.keyset import Start, build_condition, cut_page
+from library_site.db.keyset import ID_ORDER, Order, Start, cut_page
 from library_site.db.sql import fetch_all
 from library_site.http.api_errors import APIError
 from webhooks.models import EVENT_RETENTION, Event, Restoration
@@ -37,6 +37,7 @@ IS_KNOWN_SQL = (
     '(SELECT ("transaction", id) = (%s, %s) AND COALESCE(uuid = %s, true) FROM webhooks_event'
     ' WHERE {} ORDER BY "transaction" DESC, id DESC LIMIT 1), true)'
 )
+STREAM_ORDER = Order(F("transaction"), F("id"))
 Number = Annotated[int, msgspec.Meta(ge=0, le=BIGINT_MAX)]
 
 
@@ -90,7 +91,7 @@ def read_event_page(after: StreamCursor | None, kinds: Collection[str], limit: i
     if after and (after.read_at < now - EVENT_RETENTION - READING_GRACE or not is_known(after)):
         raise CursorGone
     settled = settled_events()
-    events = settled.filter(after_condition(after) if after else Q(created_at__gte=now - EVENT_RETENTION))
+    events = select_after(settled, after) if after else settled.filter(created_at__gte=now - EVENT_RETENTION)
     # The body, and the fields of a StreamCursor.
     rows = events.order_by("transaction", "id").values_list("body", "transaction", "id", "created_at", "uuid")
     page = cut_page(list(rows.filter(kind__in=kinds)[: limit + 1]), limit, Start(), lambda row: row[1:])
@@ -140,11 +141,11 @@ def settled_events() -> QuerySet[Event]:
     return Event.objects.filter(transaction__lt=int(oldest_running))
 
 
-def after_condition(after: StreamCursor) -> Q:
+def select_after(events: QuerySet[Event], after: StreamCursor) -> QuerySet[Event]:
     if connection.vendor == "sqlite":
         # All events have transaction 0. With this equality the index begins at the id; a range would scan all events.
-        return Q(transaction=0) & build_condition([F("id")], (after.id,), descending=False)
-    return build_condition([F("transaction"), F("id")], (after.transaction, after.id), descending=False)
+        return ID_ORDER.sort(events.filter(transaction=0), Start((after.id,)), descending=False)
+    return STREAM_ORDER.sort(events, Start((after.transaction, after.id)), descending=False)
 
 
 def last_position(events: QuerySet[Event], now: datetime) -> StreamCursor:

@@ -20,7 +20,6 @@ from books.api.pagination import KeysetPage
 from books.history.actors import get_or_create_actor
 from books.models import Book
 from books.read_model import BookEncoder, Column, find_encoder, has_only_conditions
-from books.search.texts import TextCondition
 from books.writing import changes
 from library_site.api.compiled_path import CompiledRequest, CompiledResponse, CompiledRoute
 from library_site.api.conditions import NO_CONDITIONS, Conditions
@@ -31,7 +30,7 @@ from library_site.api.renderers import JSONRenderer
 from library_site.api.responses import encode_json
 from library_site.cached_settings import cached_settings
 from library_site.db.postgresql.lost_connections import close_lost_connection
-from library_site.db.sql import PreparedStatement, Row
+from library_site.db.sql import PreparedStatement, Row, SQLCondition
 from library_site.http.callers import get_caller_key
 from oauth.api_keys import find_key_and_rows
 from oauth.authentication import APIKeyAuthentication, BearerAuthentication, find_credential
@@ -228,11 +227,8 @@ def is_plan_kept(books: QuerySet[Book], representation: BookEncoder) -> bool:
 
 
 def has_even_plan(condition: Any) -> bool:
-    """Whether one plan is fast for all values: of a search for texts, and of a page after an id."""
-    column = getattr(condition, "lhs", None)
-    return isinstance(column, TextCondition) or (
-        getattr(column, "target", None) is Book._meta.pk and condition.lookup_name in ("gt", "lt")
-    )
+    """Whether one plan is fast for all values: of a search for texts, and of a page after a key."""
+    return isinstance(getattr(condition, "lhs", None), SQLCondition)
 
 
 @lru_cache(CACHED_STATEMENTS)

@@ -1,12 +1,12 @@
 """Reads pages of the history, newest first, without counting: the database reads an index up to the limit."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, NamedTuple
 
-from django.db.models import Exists, F, OuterRef, Q, QuerySet, Value
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
-from books.fields import TimestampField, to_naive_utc
+from books.fields import adapt_time, to_naive_utc
 from books.history.loans import build_loan_condition
 from books.models import Actor, Change
 from books.read_model import BookEncoder, format_time
@@ -27,10 +27,7 @@ TIME_CURSOR = Cursor(bool, CursorTime, CursorInteger)
 
 
 def adapt_key(key: Key) -> Key:
-    """Converts the time, which a cursor has without its time zone."""
-    return tuple(
-        Value(value.replace(tzinfo=UTC), TimestampField()) if isinstance(value, datetime) else value for value in key
-    )
+    return tuple(adapt_time(value) if isinstance(value, datetime) else value for value in key)
 
 
 BY_TIME, BY_VERSION, BY_ID = Order(F("at"), F("id"), adapt=adapt_key), Order(F("version")), Order(F("id"))

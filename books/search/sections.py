@@ -6,9 +6,9 @@ from itertools import chain, islice
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from django.db.models import F, Q, QuerySet, Value
+from django.db.models import F, Q, QuerySet
 
-from books.fields import TimestampField, to_naive_utc
+from books.fields import adapt_time, to_naive_utc
 from books.models import FOLDED_COLUMNS, Book, sort_expression
 from library_site.api.cursors import MAX_CURSOR_INTEGER, Cursor, CursorInteger, InvalidCursor
 from library_site.db.keyset import Column, Key, Order, Page, Start, cut_page
@@ -31,9 +31,8 @@ def parse_text(value: object) -> str:
     return value
 
 
-def parse_timestamp(value: object) -> Value:
-    timestamp = datetime.strptime(f"{parse_text(value)}Z", "%Y-%m-%dT%H:%M:%S.%f%z")
-    return Value(timestamp, TimestampField())
+def parse_timestamp(value: object) -> Any:
+    return adapt_time(datetime.strptime(parse_text(value), "%Y-%m-%dT%H:%M:%S.%f"))  # noqa: DTZ007  # in UTC
 
 
 def sort_by(column: Column, parse: Callable[[object], Any]) -> Order:

@@ -2,21 +2,21 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from copy import copy
 from functools import cache
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.db import connection
-from django.db.models import BooleanField, Expression, Q
+from django.db.models import Q
 from django.db.models.functions import Left
 from django.db.models.lookups import Exact
 
 from books.book.loose_folding import fold_loosely
 from books.book.texts import fold
 from books.models import FOLDED_COLUMNS, Book
-from library_site.db.sql import PreparedStatement, thread_connection
+from library_site.db.sql import PreparedStatement, SQLCondition, thread_connection
 
+TABLE = Book._meta.db_table
 # Matches if pg_trgm can take a trigram from a text. It puts two blanks before each word and one after it (PostgreSQL
 # manual, pg_trgm).
 TRIGRAM_PATTERN = re.compile(r"[^\W_]{3}|[^\W_]{2}[\W_]|[\W_][^\W_]")
@@ -64,27 +64,6 @@ MAX_SEARCH_LENGTH = 500
 MAX_SEARCH_WORDS = 20
 
 
-class TextCondition(Expression):
-    """A condition in SQL, with the alias of the books in braces. Django would take longer to build it from lookups."""
-
-    alias, output_field = Book._meta.db_table, BooleanField()
-
-    def __init__(self, sql: str, parameters: Sequence[str]) -> None:
-        super().__init__()
-        self.sql, self.parameters = sql, tuple(parameters)
-
-    def resolve_expression(self, *_: Any, **__: Any) -> "TextCondition":
-        return self
-
-    def relabeled_clone(self, change_map: Mapping[str, str]) -> "TextCondition":
-        clone = copy(self)
-        clone.alias = change_map.get(self.alias, self.alias)
-        return clone
-
-    def as_sql(self, compiler: Any, connection: Any) -> tuple[str, tuple[str, ...]]:
-        return self.sql.format(self.alias), self.parameters
-
-
 def find_words(words: Sequence[str], field: str = "") -> Q:
     r"""Returns the condition of the books with all of these loosely folded texts in the field, or anywhere.
 
@@ -98,10 +77,10 @@ def find_words(words: Sequence[str], field: str = "") -> Q:
         # Both indexes have the columns of their tables.
         queries = [build_query(words, column) for column in (FOLDED_COLUMNS.get(field, ""), field)]
         narrow, ids = narrow_by_index(LOOSE_MATCHES, *queries)
-        return Q(TextCondition(narrow + SQLITE_ORDER.format(build_matches(words, field)), [*ids, *words]))
+        return Q(SQLCondition(TABLE, narrow + SQLITE_ORDER.format(build_matches(words, field)), [*ids, *words]))
     if has_trigram(words) and is_rare(words, field):
         return Q(find_by_index(words, field))
-    return Q(TextCondition(POSTGRESQL_ORDER.format(build_matches(words, field)), words))
+    return Q(SQLCondition(TABLE, POSTGRESQL_ORDER.format(build_matches(words, field)), words))
 
 
 def find_strictly(text: str, field: str) -> Q:
@@ -116,15 +95,15 @@ def find_strictly(text: str, field: str) -> Q:
         narrow, parameters = f"{found.sql} AND ", found.parameters
     else:
         narrow, parameters = "", ()
-    return Q(TextCondition(f"{narrow}{contains(f'{{0}}.{FOLDED_COLUMNS[field]}')}", [*parameters, text]))
+    return Q(SQLCondition(TABLE, f"{narrow}{contains(f'{{0}}.{FOLDED_COLUMNS[field]}')}", [*parameters, text]))
 
 
-def find_by_index(words: Sequence[str], field: str = "") -> TextCondition:
+def find_by_index(words: Sequence[str], field: str = "") -> SQLCondition:
     """Returns the condition of the books that the index of PostgreSQL finds for `find_words`."""
     escape = thread_connection.database.ops.prep_for_like_query
     patterns = [f"%{escape(word)}%" for word in words if has_trigram([word])]
     likes = " AND ".join([LIKE] * len(patterns))
-    return TextCondition(BY_INDEX.format(likes, build_matches(words, field)), [*patterns, *words])
+    return SQLCondition(TABLE, BY_INDEX.format(likes, build_matches(words, field)), [*patterns, *words])
 
 
 @cache

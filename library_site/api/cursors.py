@@ -26,13 +26,14 @@ class Cursor:
     """Encodes values of these types."""
 
     def __init__(self, *types: Any, max_length: int = 200) -> None:
-        self.type, self.max_length = GenericAlias(tuple, types), max_length
+        # `msgspec.json.decode` would take the types apart at each call.
+        self.decoder, self.max_length = msgspec.json.Decoder[Any](GenericAlias(tuple, types)), max_length
 
     def decode(self, text: str) -> list[Any]:
         """Raises ValueError."""
         if len(text) > self.max_length:
             raise InvalidCursor
-        return [*msgspec.json.decode(base64.urlsafe_b64decode(f"{text}=="), type=self.type)]
+        return [*self.decoder.decode(base64.urlsafe_b64decode(f"{text}=="))]
 
     def encode(self, values: Sequence[Any]) -> str:
         return base64.urlsafe_b64encode(msgspec.json.encode(values)).decode().rstrip("=")

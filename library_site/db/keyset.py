@@ -3,12 +3,15 @@
 A key has the values of the columns that sort the rows. The last of these columns is unique.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import cache
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from django.db.models import F, Func, OrderBy, Q, QuerySet
-from django.db.models.fields.tuple_lookups import Tuple, TupleGreaterThan, TupleLessThan
-from django.db.models.lookups import GreaterThanOrEqual, LessThanOrEqual
+from django.db import DEFAULT_DB_ALIAS
+from django.db.models import F, Func, Model, OrderBy, QuerySet
+from django.db.models.sql import Query
+
+from library_site.db.sql import SQLCondition
 
 T = TypeVar("T")
 Key = tuple[Any, ...]
@@ -36,8 +39,8 @@ class Page(NamedTuple, Generic[T]):
 class Order:
     """Sorts rows by columns, the last of which is unique.
 
-    `adapt` converts a key for the database; of a longer key the last values count. It raises ValueError for a key that
-    is none of this order.
+    `adapt` converts a key to values of the driver, of which the last ones count; it raises ValueError if it is none of
+    this order.
     """
 
     def __init__(self, *columns: Column, adapt: Callable[[Key], Key] = tuple) -> None:
@@ -51,8 +54,11 @@ class Order:
         """Returns the rows after the start, in the order in which a page is read; also of a reversed queryset."""
         descending = descending != start.backward
         if start.key:
+            model: type[Model] = rows.model
+            sql = build_condition_sql(self, model, descending)
             key = self.adapt(start.key)[-len(self.columns) :]
-            rows = rows.filter(build_condition(self.columns, key, descending))
+            parameters = key if len(key) == 1 else (key[0], *key)
+            rows = rows.filter(SQLCondition(model._meta.db_table, sql, parameters))
         rows = rows if rows.query.standard_ordering else rows.reverse()
         return rows.order_by(*(self.descending if descending else self.ascending))
 
@@ -80,11 +86,15 @@ def cut_page(
     return Page(rows[::-1], end, back) if start.backward else Page(rows, back, end)
 
 
-def build_condition(columns: Sequence[Column], key: Key, descending: bool) -> Q:
-    """Selects the rows after a key in this direction. A single column must belong to the table: no expression."""
-    if len(columns) == 1:
-        name: str = columns[0].name  # type: ignore[union-attr]  # a column of the table; its types lack the name
-        return Q((f"{name}__lt" if descending else f"{name}__gt", key[0]))
-    lookup, tuple_lookup = (LessThanOrEqual, TupleLessThan) if descending else (GreaterThanOrEqual, TupleGreaterThan)
+@cache
+def build_condition_sql(order: Order, model: type[Model], descending: bool) -> str:
+    """Returns the condition for the rows after a key in this direction, for an SQLCondition."""
+    query, sign = Query(model), "<" if descending else ">"
+    compiler = query.get_compiler(DEFAULT_DB_ALIAS)
+    compiled = [compiler.compile(column.resolve_expression(query))[0] for column in order.columns]
+    first, *others = columns = [sql.replace(f'"{model._meta.db_table}"', "{0}") for sql in compiled]
+    if not others:
+        return f"{first} {sign} %s"
     # SQLite can use an index of an expression only for a condition on the first column alone.
-    return Q(lookup(columns[0], key[0])) & Q(tuple_lookup(Tuple(*columns), key))
+    places = ", ".join(["%s"] * len(columns))
+    return f"({first} {sign}= %s AND ({', '.join(columns)}) {sign} ({places}))"

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from copy import copy
 from datetime import UTC, datetime
 from functools import cache, partial
 from hashlib import blake2b
@@ -14,7 +15,7 @@ import msgspec
 import psycopg
 from django.db import DEFAULT_DB_ALIAS, connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import Expression, Model, QuerySet
+from django.db.models import BooleanField, Expression, Model, QuerySet
 from psycopg import errors, generators, pq
 from psycopg.adapt import Transformer
 
@@ -213,6 +214,27 @@ class PreparedStatement:
         types = get_parameter_types(parameters)
         libpq.send_query_params(self.numbered, values, types, result_format=pq.Format.BINARY)
         return check_result(libpq, cache.fetch_result())
+
+
+class SQLCondition(Expression):
+    """A condition in SQL, with the alias of its table in braces. Django would take longer to build it from lookups."""
+
+    output_field = BooleanField()
+
+    def __init__(self, alias: str, sql: str, parameters: Sequence[Any]) -> None:
+        super().__init__()
+        self.alias, self.sql, self.parameters = alias, sql, tuple(parameters)
+
+    def resolve_expression(self, *_: Any, **__: Any) -> "SQLCondition":
+        return self
+
+    def relabeled_clone(self, change_map: Mapping[str, str]) -> "SQLCondition":
+        clone = copy(self)
+        clone.alias = change_map.get(self.alias, self.alias)
+        return clone
+
+    def as_sql(self, compiler: Any, connection: Any) -> tuple[str, tuple[Any, ...]]:
+        return self.sql.format(self.alias), self.parameters
 
 
 class Parameter(Expression):

@@ -13,6 +13,7 @@ from books.models import Book
 from books.read_model import make_encoder
 from books.search.texts import find_words
 from books.serializers import BookSerializer
+from library_site.db.keyset import ID_ORDER, Start
 from library_site.db.sql import execute, fetch_all
 from tests.support.endpoints import create_owner
 from tests.support.oauth_flows import create_key_header
@@ -46,9 +47,11 @@ def test_the_plan_of_a_list_is_kept_for_texts_next_pages_and_offsets_but_not_for
     # In a small table, a plan for any offset costs as much as one for a known offset.
     execute(INSERT_BOOKS)
     execute("ANALYZE books_book")
-    conditions = (Q(), find_words(["smith"], "author"), Q(pk__gt=1), Q(year__gt=1))
-    for condition in conditions * 7:
-        fetch_page(Book.objects.filter(condition).order_by("pk")[:10], encoder)
+    next_page = ID_ORDER.sort(Book.objects.all(), Start((1,)), descending=False)
+    conditions = (Q(), find_words(["smith"], "author"), Q(year__gt=1))
+    lists = [next_page, *(Book.objects.filter(condition).order_by("pk") for condition in conditions)]
+    for books in lists * 7:
+        fetch_page(books[:10], encoder)
         fetch_page(Book.objects.order_by("pk")[5:15], encoder)
     statement = "SELECT generic_plans > 0 FROM pg_prepared_statements WHERE statement LIKE '%%LIMIT 10%%'"
     assert fetch_all(statement) == [(True,)] * 4
