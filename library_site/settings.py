@@ -89,6 +89,7 @@ MIDDLEWARE = [
     "library_site.http.pages.MessageMiddleware",
     "library_site.http.pages.XFrameOptionsMiddleware",
     "oauth.passwords.lockout.HashingBusyMiddleware",
+    "books.history.actors.act_as_sender",
     # Last, as django-axes asks.
     "axes.middleware.AxesMiddleware",
 ]

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Any, cast
 
 from django.contrib.auth.models import User
+from django.http import HttpRequest
 from rest_framework.exceptions import APIException, NotAuthenticated, PermissionDenied
 from rest_framework.permissions import SAFE_METHODS, BasePermission, DjangoModelPermissions
 from rest_framework.request import Request
@@ -112,17 +113,17 @@ def check_view(request: Request, view: Any, scope: str | None) -> None:
     require_permission(credential, scope, permissions)
 
 
-def find_request_credential(request: Request) -> Credential | None:
+def find_request_credential(request: HttpRequest | Request) -> Credential | None:
     """Returns the request's credential. Who was authenticated in another way, as by a session or by
     `force_authenticate`, has one with all their rights.
     """
-    user = cast("User | None", request.user)
-    if isinstance(request.auth, Credential) or user is None or not user.is_authenticated:
-        return cast("Credential | None", request.auth)
+    user, auth = cast("User | None", request.user), getattr(request, "auth", None)
+    if isinstance(auth, Credential) or user is None or not user.is_authenticated:
+        return cast("Credential | None", auth)
     scopes, permissions = get_user_rights(user)
     credential = Credential(f"user {user.pk}", scopes, user.pk, permissions=permissions)
     # A token of another app stays what it is.
-    request.auth = request.auth or credential
+    cast("Any", request).auth = auth or credential
     return credential
 
 

@@ -86,6 +86,11 @@ class QueryForm(forms.Form):
         self.data, self.is_bound, self.fields = data or {}, data is not None, self.base_fields
         self._errors: forms.utils.ErrorDict | None = None
 
+    def render(self, *arguments: Any, **options: Any) -> Any:
+        """Prepares what only the pages of BrowsableAPIRenderer need."""
+        super().__init__(self.data)
+        return super().render(*arguments, **options)
+
     def full_clean(self) -> None:
         self._errors, self.cleaned_data = forms.utils.ErrorDict(), {}
         for name, field in self.fields.items():

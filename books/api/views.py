@@ -19,7 +19,7 @@ from books.api.error_details import IsbnInUseByBook
 from books.api.filters import BookFilter, ListFilterBackend
 from books.api.ids import parse_book_id
 from books.api.schema import BOOK_ID_PARAMETER
-from books.history.actors import ActorRef, act_as, get_or_create_actor
+from books.history.actors import ActorRef, find_sender
 from books.models import Book
 from books.permissions import BOOK_ACTIONS
 from books.read_model import BookEncoder, has_only_conditions, make_encoder
@@ -31,7 +31,6 @@ from library_site.api.query import FieldErrors, Query, UnknownParameter, check_p
 from library_site.api.responses import encode_json, make_empty_response
 from library_site.api.viewsets import ResourceViewSet
 from library_site.http.api_errors import APIError
-from oauth.permissions import find_request_credential
 
 
 class BookViewSet(ResourceViewSet):
@@ -88,11 +87,6 @@ class BookViewSet(ResourceViewSet):
             response["ETag"] = etag
         return response
 
-    def dispatch(self, request: Any, *arguments: Any, **options: Any) -> Any:
-        """What a hook writes with the model, such as `serializer.save()`, is a change by this request, too."""
-        with act_as(self.get_actor):
-            return super().dispatch(request, *arguments, **options)
-
     def get_object(self) -> Any:
         """Raises BookNotFound, and ValidationError, which names all errors of a request with an invalid id."""
         if self.lookup_field != "pk":
@@ -125,7 +119,7 @@ class BookViewSet(ResourceViewSet):
         return None if get_conditions(self.request) == NO_CONDITIONS else self.require_state
 
     def get_actor(self) -> ActorRef:
-        return get_or_create_actor(str(self.request.version), credential=find_request_credential(self.request))
+        return find_sender(self.request)
 
     def parse_book_id(self) -> int:
         """Raises ValidationError."""

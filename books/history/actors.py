@@ -8,16 +8,20 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import datetime
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.contrib.auth.models import User
 from django.db import OperationalError, connection, transaction
+from django.http import HttpRequest
 from oauth2_provider.models import Application
+from rest_framework.request import Request
 
 from books.models import Actor, Operation
 from library_site.db.timeouts import is_conflict
+from library_site.http.versioning import find_version
 from oauth.credentials import Credential
 from oauth.models import APIKey
+from oauth.permissions import find_request_credential
 from webhooks.models import Source
 
 # The cache keeps so many actors.
@@ -79,6 +83,23 @@ def act_as(get_actor: Callable[[], ActorRef]) -> Iterator[None]:
         yield
     finally:
         get_request_actor.reset(token)
+
+
+def find_sender(request: HttpRequest | Request) -> ActorRef:
+    """Returns who sent a request: through the version of its address, or a page."""
+    version = find_version(request.META)
+    channel = version.name if version else Actor.Channel.ADMIN
+    return get_or_create_actor(channel, credential=find_request_credential(request))
+
+
+def act_as_sender(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest], Any]:
+    """Middleware: what a view writes with the model, such as `serializer.save()`, is a change by this request."""
+
+    def wrapper(request: HttpRequest) -> Any:
+        with act_as(partial(find_sender, request)):
+            return get_response(request)
+
+    return wrapper
 
 
 def load_actor(identity: Identity) -> ActorRef:

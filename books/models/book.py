@@ -127,6 +127,8 @@ class Book(models.Model):
         update_fields: Iterable[str] | None = None,
     ) -> None:
         """Django's `save` calls this. Writes with history and event; sends `post_save`, but not `pre_save`."""
+        if self._meta.concrete_model is not Book:
+            raise UnrecordedWrite("A model that inherits from Book is not saved. Give it a OneToOneField to Book.")
         from books.writing.instances import save_instance
 
         save_instance(self, using, bool(force_insert), force_update, update_fields)

@@ -117,7 +117,11 @@ FORMATS_BY_PREFIX: dict[str, ErrorFormat] = {"/oauth/": oauth_format, "/webhooks
 
 def exception_handler(error: Exception, context: dict[str, Any]) -> HttpResponse | None:
     """Django REST framework's EXCEPTION_HANDLER. It leaves unknown exceptions to `server_error`."""
+    # Only here: it imports the classes that REST_FRAMEWORK names, which import this module.
+    from rest_framework.views import set_rollback
+
     content = build_content(error, context)
+    set_rollback()
     return render_content(context["request"], content) if content else None
 
 

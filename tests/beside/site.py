@@ -1,15 +1,28 @@
-"""The root of the addresses: the library's, and a page of one's own."""
+"""The root of the addresses: the library's, and pages of one's own."""
 
 from django.http import HttpResponse
 from django.urls import include, path
+
+from books.models import Book
 
 
 def show_hours(request):
     return HttpResponse("Open at nine.")
 
 
+def borrow(request, pk):
+    book = Book.objects.get(pk=pk)
+    book.available = False
+    book.save()
+    return HttpResponse(status=204)
+
+
 def handler404(request, exception):
     return HttpResponse("Nothing on this shelf.", status=404)
 
 
-urlpatterns = [path("hours/", show_hours, name="hours"), path("", include("library_site.urls"))]
+urlpatterns = [
+    path("hours/", show_hours, name="hours"),
+    path("borrow/<int:pk>/", borrow, name="borrow"),
+    path("", include("library_site.urls")),
+]

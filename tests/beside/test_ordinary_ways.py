@@ -18,7 +18,7 @@ from reviews.models import Review
 
 from books.admin.pages import BookAdmin
 from books.api.v2.views import BookViewSetV2
-from books.models import Book
+from books.models import Book, Change, UnrecordedWrite
 from library_site.db.statements import time_statement
 from tests.support.books import build_book
 from tests.support.oauth_flows import create_key_header
@@ -92,6 +92,35 @@ def test_one_serializer_of_a_proxy_may_do_for_all(api):
 
 def test_a_method_decorator_of_a_viewset_counts(api):
     assert "max-age=60" in api.get("/api/v2/cached").headers["Cache-Control"]
+
+
+def test_a_renderer_of_pages_shows_books_and_their_filters(api):
+    page = api.get("/api/v2/browsed", headers={"Accept": "text/html"})
+    assert (page.status_code, 'name="year_min"' in page.text) == (200, True)
+
+
+def test_what_any_view_writes_is_a_change_by_whoever_sent_the_request(api, admin_user, admin_client):
+    book = api.post(
+        "/api/v2/plain-books", json={"title": "Emma", "author": "Jane"}, headers=create_key_header(admin_user)
+    ).json()
+    admin_client.post(reverse("borrow", args=[book["id"]]))
+    changes = (
+        Change.objects.filter(book_id=book["id"]).order_by("version").values_list("actor__channel", "actor__user_id")
+    )
+    assert [*changes] == [("v2", admin_user.pk), ("admin", admin_user.pk)]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_request_may_be_a_transaction(api, settings, admin_user):
+    settings.DATABASES["default"]["ATOMIC_REQUESTS"] = True
+    try:
+        refused = api.post(
+            "/api/v2/plain-books", json={"title": "No", "author": "No"}, headers=create_key_header(admin_user)
+        )
+        taken = [api.post("/api/v2/books", json=build_book(isbn="1")).status_code for _ in range(2)]
+    finally:
+        settings.DATABASES["default"]["ATOMIC_REQUESTS"] = False
+    assert (refused.status_code, taken, Book.objects.count()) == (422, [201, 409], 1)
 
 
 def test_a_decorated_view_is_called(api):
@@ -191,6 +220,12 @@ def test_a_book_is_created_changed_and_deleted(api):
     assert api.get(f"/api/v2/books/{book.pk}").json()["title"] == "Persuasion"
     pk, _ = book.pk, book.delete()
     assert api.get(f"/api/v2/books/{pk}").status_code == 404
+
+
+def test_a_model_that_inherits_from_book_is_refused():
+    atlas = type("Atlas", (Book,), {"__module__": __name__, "Meta": type("Meta", (), {"app_label": "beside"})})
+    with pytest.raises(UnrecordedWrite, match="OneToOneField"):
+        atlas(**build_book()).save()
 
 
 def test_an_expression_is_saved():

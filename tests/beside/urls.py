@@ -8,7 +8,8 @@ from rest_framework import serializers
 from rest_framework.decorators import api_view
 from rest_framework.exceptions import PermissionDenied
 from rest_framework.filters import SearchFilter
-from rest_framework.generics import ListAPIView
+from rest_framework.generics import CreateAPIView, ListAPIView
+from rest_framework.renderers import BrowsableAPIRenderer
 from rest_framework.response import Response
 
 from books.api.v2.serializers import BookCreateSerializer, BookSerializer
@@ -118,10 +119,24 @@ class SavingViewSet(BookViewSetV2):
         serializer.save(genre="Saved")
 
 
+class BrowsedViewSet(BookViewSetV2):
+    renderer_classes = [BrowsableAPIRenderer]
+
+
 class PlainBookSerializer(serializers.ModelSerializer):
     class Meta:
         model = Book
         fields = ["id", "title", "author"]
+
+
+class PlainBooks(CreateAPIView):
+    queryset = Book.objects.all()
+    serializer_class = PlainBookSerializer
+
+    def perform_create(self, serializer):
+        serializer.save(year=1815, isbn="1", genre="Novel")
+        if serializer.instance.title == "No":
+            raise serializers.ValidationError("No.")
 
 
 class LinkedBookSerializer(serializers.HyperlinkedModelSerializer):
@@ -154,6 +169,8 @@ urlpatterns = [
     path("decorated", cache_control(max_age=30)(BookViewSetV2.as_view(LIST))),
     path("argued-books", BookViewSetV2.as_view({"get": "list"}, queryset=Book.objects.filter(genre="Novel"))),
     path("found", FoundBooks.as_view()),
+    path("plain-books", PlainBooks.as_view()),
+    path("browsed", BrowsedViewSet.as_view(LIST)),
     path("who", who_am_i),
     path("loud", LoudViewSet.as_view(LIST)),
     path("loud/<str:book_id>", LoudViewSet.as_view(DETAIL)),
