@@ -130,7 +130,7 @@ PARTS_OF_SETS = "abc"
 
 
 def parse_record(
-    record: MarcRecord, number: int, raw: bytes, left_out: Counter[str], warnings: tuple[str, ...] = ()
+    record: MarcRecord, number: int, raw: Any, left_out: Counter[str], warnings: tuple[str, ...] = ()
 ) -> Record:
     """Raises UnreadableFile."""
     fields = group_fields(record)

@@ -102,11 +102,11 @@ def get_name(element: Element) -> str:
 
 
 def parse_element(number: int, element: Element, left_out: Counter[str]) -> Record:
-    raw = tostring(element, encoding="utf-8").strip() + b"\n"
+    """The element is emptied when the next record is read."""
     try:
-        return parse_record(build_pymarc_record(element, left_out), number, raw, left_out)
+        return parse_record(build_pymarc_record(element, left_out), number, element, left_out)
     except UnreadableRecord as error:
-        return Record(number, {}, raw, name_field("record", str(error)))
+        return Record(number, {}, element, name_field("record", str(error)))
 
 
 def build_pymarc_record(element: Element, left_out: Counter[str]) -> pymarc.Record:
@@ -164,5 +164,6 @@ def write_rejected_marc_xml(table: Table, rejected: Rejected) -> Iterator[bytes]
     yield HEAD
     for record, reason in rejected:
         # Two hyphens are not allowed in a comment (XML 1.0, 2.5).
-        yield f"<!-- Record {record.line}: {reason.replace('--', '- -')} -->\n".encode() + record.raw
+        yield f"<!-- Record {record.line}: {reason.replace('--', '- -')} -->\n".encode()
+        yield tostring(record.raw, encoding="utf-8").strip() + b"\n"
     yield TAIL

@@ -81,9 +81,9 @@ class Record(NamedTuple):
     """A record of a file, about one book.
 
     `line` is its first line; in a spreadsheet its row, in MARC 21 its number. `values` are by column. `problem` says
-    why there are none. `warnings` are warnings about uncertain values. `raw` is the record of a MARC file, or the cells
-    of a CSV row with too many or too few cells. `number` is the number of the record (`books.book.isbn`) in formats
-    without columns.
+    why there are none. `warnings` are warnings about uncertain values. `raw` is the record of a file of MARC, or the
+    cells of a CSV row with too many or too few cells. `number` is the number of the record (`books.book.isbn`) in
+    formats without columns.
     """
 
     line: int
