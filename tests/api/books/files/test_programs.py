@@ -162,7 +162,7 @@ def test_the_first_valid_isbn_of_a_cell_counts() -> None:
     assert [read_cell("isbn", cell, isbn13=other[0]) for cell in doubtful] == [other] * len(doubtful)
 
 
-def test_the_next_column_of_isbns_counts_where_one_has_none() -> None:
+def test_the_next_column_counts_where_one_has_no_isbn_or_year() -> None:
     columns = {
         ("", "9780743273565", ""): "9780743273565",
         ("[]", "", "0743273567"): "0743273567",
@@ -174,6 +174,8 @@ def test_the_next_column_of_isbns_counts_where_one_has_none() -> None:
     }
     read = {cells: read_cell("isbn", cells[0], isbn13=cells[1], isbn10=cells[2]) for cells in columns}
     assert read == {cells: (isbn, "") for cells, isbn in columns.items()}
+    years = list_sources({"year": "a", "year_2": "b"}, is_exact=False)
+    assert read_cells({"a": "MCM", "b": "1900"}, years) == ({"year": 1900}, {})
 
 
 DATES = [

@@ -35,7 +35,7 @@ REFUSALS: list[tuple[str, bytes, str]] = [
     ("csv", HEADER + b'"never closed', 'Line 2: a quotation mark (") is opened and never closed.'),
     ("jsonl", b'[\n{"a": 1},\n', "The array is damaged on line 3."),
     ("jsonl", b'[{"a": 1}]\n]', "The array is damaged on line 2."),
-    ("jsonl", b'[{"a": 1, "isbn"}, {"isbn": "1"}]', "The array is damaged on line 1."),
+    ("jsonl", b'[{"a": 1, "isbn"},\n{"isbn": "1"}]', "The array is damaged on line 1."),
     ("marcxml", b"<collection><record></collection>", "The XML has an error on line 1, column 23, behind 0 records."),
     ("marcxml", b"<!DOCTYPE a [<!ENTITY b 'c'>]><collection/>", DOCUMENT_TYPE),
     *(("marcxml", XML.format(encoding).encode(), "The XML names an encoding that is not known. Store it as UTF-8.")
