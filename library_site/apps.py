@@ -1,5 +1,6 @@
 from django.apps import AppConfig
 from django.conf import settings
+from django.contrib.admin import apps as admin
 from django.contrib.staticfiles import apps as staticfiles
 
 
@@ -11,6 +12,11 @@ class StaticFilesConfig(staticfiles.StaticFilesConfig):
     # This package has its own configuration.
     default = False
     ignore_patterns = [*staticfiles.StaticFilesConfig.ignore_patterns, "*.map", "redoc"]
+
+
+class LibraryAdminConfig(admin.AdminConfig):
+    default = False
+    default_site = "library_site.admin.site.LibraryAdminSite"
 
 
 class LibrarySiteConfig(AppConfig):

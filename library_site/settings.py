@@ -49,7 +49,7 @@ DATABASES = {
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 OWN_APPS = ["oauth", "webhooks", "books", "library_site"]
 INSTALLED_APPS = [
-    "library_site.admin.config.LibraryAdminConfig",
+    "library_site.apps.LibraryAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -222,11 +222,6 @@ PASSWORD_HASHERS = ["oauth.passwords.hashers.BoundedPBKDF2Hasher", "oauth.passwo
 TWO_FACTOR_FOR_STAFF = env.flag("TWO_FACTOR_FOR_STAFF", default=False)
 # Seconds for which the link for a forgotten password is valid.
 PASSWORD_RESET_TIMEOUT = 3600
-# What one administers, as the bar lists it in every language; models of others follow.
-ADMIN_MENU = [
-    *("auth.User", "auth.Group", "oauth2_provider.Application", "oauth.APIKey", "oauth.Authorization"),
-    *("webhooks.Endpoint", "webhooks.Delivery", "webhooks.Source", "webhooks.Received"),
-]
 LOGIN_URL = "accounts:login"
 LOGIN_REDIRECT_URL = "accounts:apps"
 SESSION_ENGINE = "library_site.db.sessions"

@@ -1,8 +1,6 @@
 """System checks for dangerous or unlikely settings (`manage.py check`)."""
 
 import os
-import shlex
-import subprocess
 from collections.abc import Iterator
 from email.utils import parseaddr
 from typing import Any
@@ -17,8 +15,6 @@ from library_site.deployment.written_paths import iter_unwritable_paths
 
 # The number of hexadecimal digits of 128 bits.
 MIN_SECRET_KEY_LENGTH = 32
-# Seconds that BACKUP_ENCRYPT_COMMAND may take for a few bytes.
-ENCRYPT_TIMEOUT = 10
 LOOPBACK_HOSTS = {"127.0.0.1", "localhost", "[::1]", "::1"}
 
 
@@ -201,23 +197,4 @@ def check_static_files(app_configs: Any, **options: Any) -> Iterator[checks.Chec
             f"STATIC_ROOT is {settings.STATIC_ROOT}, which does not exist: pages have no styles and scripts.",
             hint="`manage.py collectstatic` copies them there.",
             id="library_site.W011",
-        )
-
-
-@checks.register
-def check_backup_encryption(app_configs: Any, **options: Any) -> Iterator[checks.CheckMessage]:
-    """Runs only for commands: the library's own processes make no backups."""
-    if settings.LIBRARY_PROCESS in ("web", "worker") or not settings.BACKUP_ENCRYPT_COMMAND:
-        return
-    try:
-        command = shlex.split(settings.BACKUP_ENCRYPT_COMMAND)
-        trial = subprocess.run(command, input=b"a trial", capture_output=True, check=False, timeout=ENCRYPT_TIMEOUT)
-        reason = "" if trial.stdout and not trial.returncode else f"it ended with {trial.returncode}"
-    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
-        reason = str(error)
-    if reason:
-        yield checks.Warning(
-            f"BACKUP_ENCRYPT_COMMAND does not encrypt: {reason}.",
-            hint="Until it does, `back_up` fails and leaves no backup.",
-            id="library_site.W017",
         )

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from django import template
-from django.conf import settings
+from django.apps import apps
 from django.contrib import admin
 from django.http import HttpRequest
 from django.template import Context
@@ -45,7 +45,7 @@ def show_bar(context: Context) -> dict[str, Any]:
     current = find_current(request.path)
     pages, more = (list_links(request, pages, current) if is_member else [] for pages in (BAR_PAGES, MORE_PAGES))
     # The pages of the admin have already read them.
-    apps = context.get("available_apps")
+    app_list = context.get("available_apps")
     return {
         "request": request,
         "user": request.user,
@@ -53,9 +53,9 @@ def show_bar(context: Context) -> dict[str, Any]:
         "is_member": is_member,
         "pages": [(link, number < PHONE_PAGES) for number, link in enumerate(pages)],
         "more": more,
-        "apps": group_administered(request, apps or admin.site.get_app_list(request)).items() if is_member else (),
+        "apps": group_administered(request, app_list or admin.site.get_app_list(request)).items() if is_member else (),
         # Only the pages of the admin include Django's script for it.
-        "has_scheme_choice": apps is not None,
+        "has_scheme_choice": app_list is not None,
     }
 
 
@@ -72,18 +72,14 @@ def find_current(path: str) -> str:
     return addresses.get(longest, "")
 
 
-def group_administered(request: HttpRequest, apps: Iterable[dict[str, Any]]) -> dict[str, list[BarLink]]:
-    """Returns the other models that a user may see, by the name of their app. Two apps may have the same."""
-    models = [(app, model) for app in apps for model in app["models"] if app["app_label"] != "books"]
+def group_administered(request: HttpRequest, app_list: Iterable[dict[str, Any]]) -> dict[str, list[BarLink]]:
+    """Returns the other models that a user may see, by the name of their app. Two apps may have the same. They have
+    the order of INSTALLED_APPS, which is the same in all languages.
+    """
+    shown = {model["model"]: (str(app["name"]), model) for app in app_list for model in app["models"]}
     groups: dict[str, list[BarLink]] = {}
-    for app, model in sorted(models, key=lambda pair: get_rank(f"{pair[0]['app_label']}.{pair[1]['object_name']}")):
-        address = model["admin_url"]
-        if address:
+    for name, model in (shown[one] for one in apps.get_models() if one in shown and one._meta.app_label != "books"):
+        if address := model["admin_url"]:
             link = BarLink(str(model["name"]), address, request.path.startswith(address))
-            groups.setdefault(str(app["name"]), []).append(link)
+            groups.setdefault(name, []).append(link)
     return groups
-
-
-def get_rank(label: str) -> int:
-    menu: list[str] = settings.ADMIN_MENU
-    return menu.index(label) if label in menu else len(menu)

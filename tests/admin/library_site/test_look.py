@@ -82,7 +82,7 @@ def test_the_menu_of_what_one_administers_has_one_order_in_all_languages(root: C
         assert re.findall(r'menu-heading">([^<]*)<', bar) == headings
         links = [link for link in re.findall(r'<a href="/admin/\w+/(\w+)/"', bar) if link != "book"]
         assert links == [
-            *("user", "group", "application", "apikey", "authorization"),
+            *("group", "user", "application", "authorization", "apikey"),
             *("endpoint", "delivery", "source", "received"),
         ]
 

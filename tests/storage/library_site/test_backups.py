@@ -24,7 +24,6 @@ from pytest_django import DjangoAssertNumQueries, Settings
 
 from library_site.deployment.backups import copies
 from library_site.deployment.backups.records import read_backup_time
-from library_site.deployment.checks import check_backup_encryption
 from library_site.management.commands import back_up
 from tests.support.books import build_book
 from tests.support.endpoints import create_endpoint
@@ -266,13 +265,3 @@ def test_a_backup_that_is_not_encrypted_is_none(
             call_command("back_up", tmp_path / "backup")
         assert [path.name for path in tmp_path.iterdir() if path.name.startswith("backup")] == []
         assert (read_backup_time(), capsys.readouterr().out) == (None, "")
-
-
-def test_a_command_that_does_not_encrypt_is_reported(settings: Settings, tmp_path: Path) -> None:
-    wrong = ["sh -c 'exit 1'", "echo -n", "echo 'half", f"{tmp_path}/no-such-command"]
-    reported = []
-    for settings.BACKUP_ENCRYPT_COMMAND in ["", "cat", *wrong]:
-        reported += [settings.BACKUP_ENCRYPT_COMMAND for _ in check_backup_encryption(None)]
-    assert reported == wrong
-    for settings.LIBRARY_PROCESS, count in (("web", 0), ("worker", 0), ("doctor", 1)):
-        assert len([*check_backup_encryption(None)]) == count
