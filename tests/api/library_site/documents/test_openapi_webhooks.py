@@ -62,6 +62,7 @@ def test_sent_events_are_as_documented(api: httpx.Client, document: dict[str, An
         details = document["webhooks"][kind]["post"]
         content = details["requestBody"]["content"][JSON]
         assert is_valid(document, content["schema"], json.loads(body))
+        assert not is_valid(document, content["schema"], {**json.loads(body), "data": {}})
         assert is_valid(document, content["schema"], content["examples"]["Event"]["value"])
         headers = {header["name"]: header["schema"] for header in details["parameters"]}
         required = {header["name"] for header in details["parameters"] if header["required"]}
