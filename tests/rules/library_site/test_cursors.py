@@ -6,14 +6,10 @@ from uuid import UUID
 
 import msgspec
 import pytest
-from django.utils.datastructures import MultiValueDict
 
 from books.api.pagination import BOOK_CURSOR
 from books.history.change_pages import TIME_CURSOR
 from library_site.api.cursors import ID_CURSOR
-from library_site.api.query import Query, read_cursor
-from library_site.db.keyset import Start
-from tests.support.pages import forge_cursor
 from webhooks.stream import StreamCursor
 
 NOON = datetime(2026, 1, 31, 12)  # noqa: DTZ001  # as keys are
@@ -36,17 +32,3 @@ def test_the_release_before_reads_new_cursors_of_the_stream(pk: int) -> None:
     assert msgspec.json.decode(base64.urlsafe_b64decode(f"{text}=="), type=tuple[int, int, datetime]) == cursor[:3]
     with pytest.raises(ValueError, match="UUID"):
         StreamCursor.decode(text[:-1])
-
-
-@pytest.mark.parametrize("backward", [False, True])
-def test_a_start_is_decoded_as_it_was_encoded(backward: bool) -> None:
-    key = (NOON.replace(microsecond=1), 9)
-    text = TIME_CURSOR.encode([backward, *key])
-    assert TIME_CURSOR.decode_start(text) == Start(key, backward)
-
-
-def test_others_are_no_cursors() -> None:
-    contents = [[], [5], [1, 5], [True], [True, 5, 5], [True, "5"], [None, 5], {}, None, [True, 2**63 - 1]]
-    texts = ["", "7", "é", *map(forge_cursor, contents), forge_cursor([True, 5]) + "=" * ID_CURSOR.max_length]
-    queries = [Query("", MultiValueDict({"cursor": [text]})) for text in texts]
-    assert all(read_cursor(query, "cursor", ID_CURSOR.decode_start, "It is none.")[1] for query in queries)

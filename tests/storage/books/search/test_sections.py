@@ -6,7 +6,7 @@ from django.db.models import Q
 from django.test.utils import CaptureQueriesContext
 
 from books.models import Book
-from books.search.sections import POSITION, SORT_KEYS, Section, parse_position, read_sections
+from books.search.sections import POSITION, SORT_KEYS, Section, find_key, parse_position, read_sections
 from library_site.db.keyset import Key, Page, Start
 from tests.support.books_admin import create_book
 
@@ -56,6 +56,15 @@ def test_a_page_reads_no_more_sections_than_it_needs() -> None:
     assert len(queries) == 1
     page = read(HALVES, backward=True)
     assert (list_years(page), page.next_key) == ([1901, 1900], None)
+
+
+def test_an_empty_page_leads_back() -> None:
+    for sections in (HALVES, HALVES[::-1]):
+        key, backward_key = (find_key(sections, read(sections, None, way, 1).rows[0].pk) for way in (True, False))
+        end, start = read(sections, key), read(sections, backward_key, backward=True)
+        assert (len(end.rows), len(start.rows)) == (0, 0)
+        assert len(read(sections, end.previous_key, backward=True, limit=6).rows) == 6
+        assert len(read(sections, start.next_key, limit=6).rows) == 6
 
 
 def test_each_order_goes_on_behind_a_position() -> None:
