@@ -158,7 +158,7 @@ def name_test_database() -> str:
 
 def name_migrated_database() -> str:
     """Nothing has this name where `python -m tests` has not migrated and no test has needed the database yet."""
-    if is_sqlite() and "MIGRATED_FILE" in os.environ:
+    if connection.vendor == "sqlite" and "MIGRATED_FILE" in os.environ:
         return os.environ["MIGRATED_FILE"]
     return f"{name_test_database()}.migrated"
 

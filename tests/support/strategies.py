@@ -1,4 +1,4 @@
-"""Hypothesis settings, and strategies for JSON bodies."""
+"""Hypothesis settings, and strategies for JSON."""
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -17,15 +17,4 @@ any_json = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | any_text,
     lambda values: st.lists(values, max_size=4) | st.dictionaries(any_text, values, max_size=4),
     max_leaves=12,
-)
-typed_fields = {
-    "title": any_text,
-    "author": any_text,
-    "year": st.integers(-(2**33), 2**33) | st.floats(),
-    "isbn": any_text,
-    "genre": any_text,
-}
-any_fields = {name: values | any_json for name, values in typed_fields.items()}
-bodies = (
-    st.fixed_dictionaries(typed_fields) | st.fixed_dictionaries({}, optional=any_fields | {"id": any_json}) | any_json
 )

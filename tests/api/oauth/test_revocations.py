@@ -6,7 +6,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import httpx
-import msgspec
 import pytest
 from django.contrib.auth.models import Group, Permission, User
 from django.db import connection, transaction
@@ -17,12 +16,10 @@ from oauth.authentication import verify_token
 from oauth.models import Authorization, ChangedRights
 from oauth.scopes import (
     NO_PERMISSIONS,
-    NO_RIGHTS,
     NO_SCOPES,
     Rights,
     format_scopes,
     get_user_rights,
-    parse_scopes,
 )
 from oauth.tokens import access_tokens, revocations
 from oauth.tokens.revocations import RevocationList
@@ -274,21 +271,6 @@ def test_a_record_outlives_its_user_and_its_app(scenario: Scenario) -> None:
     assert revocations.load_revocations(timezone.now()).ended_ids == set(
         Authorization.objects.values_list("pk", flat=True)
     )
-
-
-def test_a_token_has_no_right_that_its_user_has_lost() -> None:
-    limit = Rights(parse_scopes("read"), frozenset({CHANGE_BOOK}))
-    state = revocations.Revocations(frozenset(), {7: limit, 9: NO_RIGHTS})
-    token = Rights(parse_scopes("read write"), frozenset({"books.add_book", CHANGE_BOOK}))
-    rights = [state.find_remaining_rights(build_token(user_id, token)) for user_id in (7, 8, 9)]
-    assert rights == [limit, token, None]
-    writing = Rights(parse_scopes("write"), NO_PERMISSIONS)
-    assert state.find_remaining_rights(build_token(7, writing)) == NO_RIGHTS
-
-
-def build_token(user_id: int, rights: Rights) -> access_tokens.Claims:
-    claims = build_claims(user_id, scope=" ".join(rights.scopes), entitlements=sorted(rights.permissions))
-    return msgspec.convert(claims, access_tokens.Claims)
 
 
 def test_the_rights_that_an_earlier_release_stored_limit_the_scopes_alone(scenario: Scenario) -> None:

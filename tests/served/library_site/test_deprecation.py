@@ -169,20 +169,6 @@ def test_an_address_forges_no_header(deprecated_client: httpx.Client) -> None:
         assert "X-Evil" not in response.headers
 
 
-def test_a_version_without_an_end_announces_none(api: httpx.Client, book: dict[str, Any]) -> None:
-    address = f"/api/books/{book['id']}"
-    responses = [
-        api.get(address),
-        api.get(address, headers={"If-None-Match": "*"}),
-        api.get("/api/v1/books"),
-        api.get("/api/books/0"),
-        api.get("/api/v2/books"),
-    ]
-    assert [response.status_code for response in responses] == [200, 304, 200, 404, 200]
-    assert [list_end_notices(response) for response in responses] == [[]] * 5
-    assert [response for response in responses if "Link" in response.headers] == []
-
-
 def list_deprecated_operations(client: httpx.Client, document: str) -> set[tuple[str, str]]:
     paths = client.get(document).json()["paths"]
     return {

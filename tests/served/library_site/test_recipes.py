@@ -1,14 +1,15 @@
 """The recipes of docs/recipes/: their patches apply to this tree, and what they add works everywhere."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
-from tests.support.patches import apply_patch, list_patches
 from tests.support.postgres import start_cluster
 from tests.support.waiting import PROCESS_TIMEOUT
 
@@ -23,6 +24,43 @@ GENERIC_TESTS = [
 
 # In the order in which they are applied: the context of a patch may be what an earlier one adds.
 RECIPES = ["field", "filter", "version"]
+
+
+BLOCK_PATTERN = re.compile(r"^```diff\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+class Hunk(NamedTuple):
+    file: str
+    old: str
+    new: str
+
+
+def list_patches(text: str) -> list[str]:
+    """Returns the blocks of a Markdown text that are marked as `diff`."""
+    return BLOCK_PATTERN.findall(text)
+
+
+def read_hunks(patch: str) -> list[Hunk]:
+    hunks = []
+    for part in re.split(r"^--- .*\n", patch, flags=re.MULTILINE)[1:]:
+        head, *bodies = re.split(r"^@@\n", part, flags=re.MULTILINE)
+        file = head.removeprefix("+++ b/").strip()
+        for body in bodies:
+            lines = body.splitlines()
+            old = "".join(f"{line[1:]}\n" for line in lines if not line.startswith("+"))
+            new = "".join(f"{line[1:]}\n" for line in lines if not line.startswith("-"))
+            hunks.append(Hunk(file, old, new))
+    return hunks
+
+
+def apply_patch(patch: str, tree: Path) -> None:
+    """Writes the files of a patch. The old lines of a hunk occur once; a new file has none."""
+    for file, old, new in read_hunks(patch):
+        path = tree / file
+        text = path.read_text() if path.exists() else ""
+        assert text.count(old) == 1 if old else not text, f"{file} has {text.count(old)} times:\n{old}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text.replace(old, new) if old else new)
 
 
 @pytest.fixture

@@ -6,13 +6,9 @@ from typing import Any
 
 import httpx
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from books.book.texts import clean_white_space
 from tests.support.books import build_book
 from tests.support.pages import LIST_URL, list_ids, parse_error
-from tests.support.strategies import hypothesis_settings
 
 
 def test_a_book_is_answered_whole(api: httpx.Client) -> None:
@@ -104,26 +100,6 @@ def test_what_only_the_library_sets_is_ignored(api: httpx.Client, stored_book: d
         of_the_library = {"isbn13": None, "version": 1, "updated_at": created["created_at"], "available": True}
         assert created == {**created, **of_the_library}
         assert created.keys() == stored_book.keys()
-
-
-texts = st.text(max_size=70)
-years = st.integers(-(2**31), 2**31 - 1) | st.integers(-800, 2100).map(float)
-books = st.fixed_dictionaries({"title": texts, "author": texts, "year": years, "isbn": texts, "genre": texts})
-
-
-@pytest.mark.parametrize("method", ["POST", "PUT"])
-@hypothesis_settings
-@given(body=books)
-def test_accepted_values_are_stored_with_clean_white_space(
-    api: httpx.Client, address: str, method: str, body: dict[str, Any]
-) -> None:
-    response = api.request(method, LIST_URL if method == "POST" else address, json=body)
-    assert response.status_code in (200, 201, 409, 422)
-    if response.is_success:
-        stored = api.get(f"{LIST_URL}/{response.json()['id']}").json()
-        assert {name: stored[name] for name in body} == {
-            name: clean_white_space(value) if isinstance(value, str) else value for name, value in body.items()
-        }
 
 
 STALE = '"of another time"'

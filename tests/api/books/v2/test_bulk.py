@@ -210,8 +210,3 @@ def test_a_body_may_have_sixteen_mebibytes(api: httpx.Client, address: str) -> N
     accepted, refused = (api.post(address, content=body.ljust(size)) for size in (16 * MIB, 16 * MIB + 1))
     assert accepted.status_code == 200
     assert parse_error(refused) == (413, "PAYLOAD_TOO_LARGE", [])
-
-
-@pytest.mark.parametrize("address", [f"{BULK}1", "/api/books/bulk"])
-def test_other_addresses_keep_one_mebibyte(api: httpx.Client, address: str) -> None:
-    assert api.put(address, content=b"{}".ljust(MIB + 1)).status_code == 413

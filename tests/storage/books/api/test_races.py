@@ -1,10 +1,12 @@
 """Many clients of both versions and many librarians at once, against the served library: nothing is half done."""
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 import pytest
@@ -13,10 +15,10 @@ from django.utils import timezone
 
 from books.models import Book, Change
 from books.writing import changes
+from books.writing.events import ALWAYS_CHANGED
 from tests.support.books import ACTOR, build_book, build_isbn
 from tests.support.books_admin import ADD, LIST, submit_concurrently
 from tests.support.concurrency import count_statuses, run_concurrently, start_concurrently
-from tests.support.event_replay import replay_events
 from tests.support.pages import parse_error
 from tests.support.responses import parse_refusal
 from tests.support.server import Service, copy_seeded_database, serve_library
@@ -30,6 +32,43 @@ EVENTS_BY_KIND = {
 }
 ROUNDS = range(3)
 WRITER_COUNT, CHANGES_PER_WRITER = 16, 3
+
+
+class History(NamedTuple):
+    """The kinds of a book's events in their order, and the book after the last of them."""
+
+    kinds: list[str]
+    book: dict[str, Any]
+
+
+def replay_events(service: Service, pk: int) -> History:
+    """Checks the events of a book that was created with events, and returns its history."""
+    statement = f"SELECT body FROM webhooks_event WHERE subject = {pk} ORDER BY id"  # noqa: S608  # an integer
+    events = [json.loads(bytes(body)) for (body,) in service.fetch_all(statement)]
+    for before, after in pairwise(events):
+        check_step(after["event"], before["data"]["book"], **after["data"])
+    kinds, book = [event["event"] for event in events], events[-1]["data"]["book"]
+    assert (kinds[0], events[0]["data"]["book"]["version"]) == ("book.created", 1)
+    # A deletion is a version of its own in the history.
+    versions = service.fetch_all(f"SELECT version FROM books_change WHERE book_id = {pk} ORDER BY id")  # noqa: S608
+    assert versions == [(version,) for version in range(1, len(events) + 1)]
+    # Nothing follows a deletion.
+    assert set(kinds[1:-1]) <= {"book.updated"}
+    return History(kinds, book)
+
+
+def check_step(kind: str, before: dict[str, Any], book: dict[str, Any], previous: dict[str, Any]) -> None:
+    """Checks that an event begins in the state in which the event before it ended."""
+    if kind == "book.deleted":
+        assert book == before
+        return
+    assert book["version"] == before["version"] + 1
+    assert previous
+    assert drop_versions({**book, **previous}) == drop_versions(before)
+
+
+def drop_versions(book: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in book.items() if name not in ALWAYS_CHANGED}
 
 
 def send(
