@@ -261,7 +261,7 @@ def test_a_creation_with_an_idempotency_key_may_be_sent_again(
         (Request("GET", "/books/1"), Fault.UNSENT),
     ],
 )
-def test_a_read_is_tried_again(
+def test_a_read_of_the_compiled_path_is_tried_again(
     proxy: DatabaseProxy, compiled: ApplicationVariant, library: Credentials, read: Request, fault: Fault
 ) -> None:
     send = partial(compiled.send, read, library[read.credential])
