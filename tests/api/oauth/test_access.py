@@ -73,11 +73,13 @@ def create_book(client: httpx.Client, books: str, headers: dict[str, str] | None
 @pytest.mark.parametrize(
     ("setting", "statuses"), [("open", (200, 201)), ("protect-writes", (200, 401)), ("protected", (401, 401))]
 )
-def test_each_policy_opens_reads_or_writes_without_a_credential(
+def test_each_policy_opens_reads_or_writes_without_a_credential_and_documents(
     api: httpx.Client, settings: Settings, books: str, setting: str, statuses: tuple[int, int]
 ) -> None:
     settings.LIBRARY_ACCESS = setting
     assert (read_books(api, books), create_book(api, books)) == statuses
+    for address in ("/", "/docs", "/openapi.json", "/.well-known/jwks.json"):
+        assert api.get(address).status_code == 200, address
 
 
 @pytest.mark.parametrize(
