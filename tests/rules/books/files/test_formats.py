@@ -281,6 +281,7 @@ def test_the_first_sign_beyond_ascii_tells_another_encoding() -> None:
         "abé€".encode() + b"\xe9": False,
         b"x" * (CHUNK_BYTES - 1) + "é".encode(): False,
         b"x" * CHUNK_BYTES + b"\xe9x": True,
+        "é".encode() + b"x" * CHUNK_BYTES + b"\xe9x": False,
     }
     assert {content: find_invalid_line(BytesIO(content))[1] for content in contents} == contents
 
