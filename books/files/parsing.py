@@ -1,6 +1,6 @@
 """Parses the records of a file as books: applies the librarian's rules to get values, and finds errors."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from functools import cache, lru_cache, partial
 from typing import Any, Literal, NamedTuple, cast
@@ -24,7 +24,6 @@ from books.files.columns.cells import (
     read_field,
 )
 from books.files.columns.tables import list_kind_columns
-from books.files.formats.record_kinds import describe_kind, warn_medium
 from books.files.formats.records import MAX_SHOWN_NAME, Record, UnreadableFile, format_count, name_field
 from books.files.reasons import (
     FIELD_NAMES,
@@ -140,13 +139,12 @@ def parse_records(
         yield parse_record(position, checked, rules, sources, corrections=corrections.get(position, {}))
 
 
-def check_kind(record: Record, columns: Sequence[tuple[str, bool]]) -> Record:
+def check_kind(record: Record, columns: Iterable[tuple[str, Callable[[str], tuple[str, str]]]]) -> Record:
     """Adds the error or the warning about a record of a table that is no book, or may be none."""
-    for column, is_kind in columns:
-        text = record.values[column]
-        if isinstance(text, str) and text.strip() and not record.problem:
-            problem, warning = describe_kind(text)
-            warning = warn_medium(text, is_kind=is_kind) if warning else ""
+    for column, describe in columns:
+        text = str(record.values[column] or "")
+        if text.strip() and not record.problem:
+            problem, warning = describe(text)
             record = record._replace(problem=problem, warnings=(*record.warnings, *filter(None, [warning])))
     return record
 

@@ -74,6 +74,8 @@ WRAPPED_TEXT = re.compile(r'\s*(?:\[(.*)\]|="(.*)")\s*', re.DOTALL)
 ISSN_PATTERN = re.compile("[0-9]{4}-?[0-9]{3}[0-9X]", re.IGNORECASE)
 # The text around an ISSN: `ISSN: 0317-8471 (Print)`.
 ISSN_LABEL = re.compile(r"e?-?ISSN:?|\([^)]*\)", re.IGNORECASE)
+# What introduces the next part of a description (ISBD, A.3), as Koha and Alma leave it at the end of a cell.
+ISBD_END = re.compile(r" [/:;=]$|(?<=.),$")
 # Shelves that every Goodreads user has.
 READING_STATES = frozenset({"read", "to-read", "currently-reading"})
 
@@ -171,7 +173,10 @@ def read_text(cell: Any) -> Reading:
 
 def read_mended_text(cell: Any) -> Reading:
     """Reads a text of a program with another idea of nothing."""
-    return ("", "") if type(cell) is str and is_nothing(cell) else read_title(cell)
+    if type(cell) is not str:
+        return read_text(cell)
+    text, warning = ("", "") if is_nothing(cell) else read_title(cell)
+    return text, _("It has several lines, which may be several values.") if "\n" in cell.strip() else warning
 
 
 def read_title(cell: Any) -> Reading:
@@ -179,7 +184,7 @@ def read_title(cell: Any) -> Reading:
     if type(cell) is not str:
         return read_text(cell)
     text, warning = mend_text(cell)
-    text = clean_white_space(text)
+    text = ISBD_END.sub("", clean_white_space(text))
     return text, warn_number(NumberText(text)) if SPREADSHEET_TEXT.fullmatch(text) else warning
 
 
@@ -210,8 +215,7 @@ def read_genre(cell: Any, *, is_list: bool = False) -> Reading:
     if is_list or any(separator in text for separator in SURE_SEPARATORS) or LIST_TEXT.fullmatch(text):
         value = next((value for value in split_values(text) if value not in READING_STATES), "")
         return strip_stop(clean_white_space(value)), warning
-    text, warning = read_mended_text(cell)
-    return text, _("It has several lines, which may be several genres.") if "\n" in cell.strip() else warning
+    return read_mended_text(cell)
 
 
 def read_year(cell: Any) -> Reading:

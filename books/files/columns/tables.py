@@ -1,10 +1,12 @@
 """Which column of a table contains which field of a book: by the program that wrote it, else by its name."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from books.book.fields import BOOK_FIELDS, FIELDS, REQUIRED_FIELDS
 from books.files.formats.headers import simplify_name
+from books.files.formats.record_kinds import GONE, describe_medium, describe_state
 
 # The column names of each field, folded and without punctuation. The first that a file has is used.
 COLUMN_NAMES = {"id": ("id", "bookid", "number", "nummer"), **{field.name: field.columns for field in BOOK_FIELDS}}
@@ -28,6 +30,10 @@ KIND_COLUMNS = frozenset(
 )
 MEDIUM_COLUMNS = frozenset(
     {"media", "medium", "format", "binding", "type", "art", "materialart", "resourcetype", "typededocument", "soporte"}
+)
+# Columns that tell whether the library still has the book. The rest of what they tell is left out.
+STATE_COLUMNS = frozenset(
+    {*GONE, "lifecycle", "status", "itemstatus", "recordstatus", "circulationstatus", "zustand", "state"}
 )
 
 
@@ -105,14 +111,19 @@ def guess_mapping(columns: Sequence[str]) -> dict[str, str]:
     return mapping
 
 
-def list_kind_columns(columns: Collection[str], mapping: Mapping[str, str]) -> list[tuple[str, bool]]:
-    """Returns the columns that tell what a record is, and whether they tell nothing else."""
-    taken = set(mapping.values())
+def list_kind_columns(
+    columns: Collection[str], mapping: Mapping[str, str]
+) -> list[tuple[str, Callable[[str], tuple[str, str]]]]:
+    """Returns the columns that tell what a record is, and what describes their texts."""
     names = {column: simplify_name(column) for column in columns}
-    kinds = [(column, True) for column, name in names.items() if name in KIND_COLUMNS]
-    return kinds + [(column, False) for column, name in names.items() if name in MEDIUM_COLUMNS and column not in taken]
+    free = {column: name for column, name in names.items() if column not in mapping.values()}
+    return [
+        *((column, partial(describe_medium, is_kind=True)) for column, name in names.items() if name in KIND_COLUMNS),
+        *((column, partial(describe_medium, is_kind=False)) for column, name in free.items() if name in MEDIUM_COLUMNS),
+        *((column, partial(describe_state, column=column)) for column, name in free.items() if name in STATE_COLUMNS),
+    ]
 
 
 def list_ignored(columns: Collection[str], mapping: Mapping[str, str]) -> list[str]:
-    taken = {*mapping.values(), *(column for column, _is_kind in list_kind_columns(columns, mapping))}
-    return [column for column in columns if column not in taken]
+    read = KIND_COLUMNS | MEDIUM_COLUMNS
+    return [column for column in columns if column not in mapping.values() and simplify_name(column) not in read]

@@ -20,12 +20,12 @@ ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{
 MARKUP = re.compile(
     r"</?(?:[abipsu]|br|em|strong|su[bp]|scp?|small|span|div|font)(?:\s[^<>]{0,200})?/?>", re.IGNORECASE
 )
-# A replacement character, control characters of ISO 8859-1, which nobody types, and a question mark within a word.
-LOST_CHARACTERS = re.compile(r"[\ufffd\x80-\x84\x86-\x9f]|(?<=[^\W\d_])\?(?=[^\W\d_])")
+# A replacement character, control characters, which nobody types, and a question mark within a word.
+LOST_CHARACTERS = re.compile(r"[\ufffd\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]|(?<=[^\W\d_])\?(?=[^\W\d_])")
 # Characters of programs: in JSON and Python, in addresses, in mails.
 ESCAPED = re.compile(r"\\(?:u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[nrt](?![a-z]))|([%=])[C-F][0-9A-F]\1[89AB][0-9A-F]")
 # A text without them is as it was.
-SUSPICIOUS = re.compile(r"[&<\\?%=¬@{]|[^\x00-\x7f]")
+SUSPICIOUS = re.compile(r"[&<\\?%=¬@{\x00-\x08\x0e-\x1b]|[^\x00-\x7e]")
 # Around a part that sorting ignores (ISO 6630, and as some catalogues write it).
 SORTING_MARKS = re.compile("[\x88\x89\x98\x9c]|¬|<<(?=[^<>]*>>)|(?<!>)>>(?!>)")
 # A full stop that belongs to the text: after an initial or an abbreviation, and several dots.

@@ -27,6 +27,12 @@ OTHER_MEDIA = frozenset(
     " zeitschriften zeitung cr map maps karte mp game games spiel spiele toy puzzle software cf microfilm microform"
     " score scores article articles película revista revue disque jeu juego".split()
 )
+# The words of a state, of its column or of its text, in which the library no longer has the book, and those of "no".
+GONE = frozenset(
+    "deleted isdeleted withdrawn lost itemlost missing discarded weeded suppressed gelöscht ausgesondert verloren"
+    " vermisst".split()
+)
+NO = frozenset("0 f false n no none non nein - falsch".split())
 WORDS = re.compile(r"[^\W_]+")
 PART = gettext_noop("a part of a book")
 ARTICLE = gettext_noop("an article")
@@ -63,10 +69,18 @@ def describe_kind(code: str) -> tuple[str, str]:
     return "", "" if kind in BOOKS else describe_unknown_kind(code.strip())
 
 
-def warn_medium(text: str, *, is_kind: bool) -> str:
-    """Returns the warning about a record of a table whose medium this is, empty for a book. A column that names a kind
-    (`is_kind`) has no other text for a book; the others may have a size or a place.
+def describe_medium(text: str, *, is_kind: bool) -> tuple[str, str]:
+    """Returns the error and the warning about a record of a table whose medium this is; both are empty for a book. A
+    column that names a kind (`is_kind`) has no other text for a book; the others may have a size or a place.
     """
+    problem, warning = describe_kind(text)
     words = set(WORDS.findall(text.lower()))
     is_book = not words & OTHER_MEDIA and (bool(words & (FORMS | BOOKS)) or not is_kind)
-    return "" if is_book else describe_unknown_kind(text.strip())
+    return problem, "" if is_book else warning
+
+
+def describe_state(text: str, column: str) -> tuple[str, str]:
+    """Returns no error, and the warning about a record of a table whose state says that the book is gone."""
+    state = f"{column} {text.strip()}"
+    is_gone = text.strip().lower() not in NO and not GONE.isdisjoint(WORDS.findall(state.lower()))
+    return "", describe_unknown_kind(state) if is_gone else ""

@@ -51,6 +51,12 @@ MEDIA: dict[str, dict[str, str]] = {
     "Binding": {"Kindle Edition": "", "Blu-ray": "Blu-ray", "23 cm": "", "8°": ""},
     "Medienart": {"Buch": "", "Hörbuch": "Hörbuch"},
 }
+STATES: dict[str, dict[object, str]] = {
+    "Lifecycle": {"Deleted": "Lifecycle Deleted", "In Repository": ""},
+    "deleted": {"t": "deleted t", True: "deleted True", "f": "", False: "", None: "", "0": ""},
+    "itemlost": {"4": "itemlost 4", 1: "itemlost 1", 0: "", "no": ""},
+    "Status": {"Lost": "Status Lost", "lost (2019)": "Status lost (2019)", "Checked Out": "", "1": ""},
+}
 PART = "record: It is a part of a book, not a book."
 
 
@@ -65,6 +71,19 @@ def test_a_column_that_names_a_medium_tells_what_is_no_book(column: str, text: s
     assert bool(mapped.warnings) == (bool(code) and column != "Binding")
     [part] = parse_records([Record(1, {column: "bookSection"})], ImportRules({}))
     assert part.problem == PART
+
+
+@pytest.mark.parametrize(
+    ("column", "value"), [(column, value) for column, values in STATES.items() for value in values]
+)
+def test_a_column_of_a_state_tells_which_books_are_gone(column: str, value: object) -> None:
+    [record] = parse_records([Record(1, {column: value})], ImportRules({}))
+    code = STATES[column][value]
+    assert record.warnings == ((f"record: Its kind is “{code}”, which may be no book.",) if code else ())
+    # What else it tells, nothing reads.
+    assert list_ignored([column], {}) == [column]
+    [mapped] = parse_records([Record(1, {column: value})], ImportRules({"available": column}))
+    assert mapped.warnings == ()
 
 
 def test_what_no_record_shows_is_counted() -> None:

@@ -47,7 +47,8 @@ def test_entities_and_markup_are_mended_and_doubtful() -> None:
 
 def test_a_lost_character_is_doubtful() -> None:
     assert mend_text("Caf\ufffd") == ("Caf\ufffd", "It has the character U+FFFD, where another was lost.")
-    assert mend_text("\x81x")[1] == "It has the character U+0081, where another was lost."
+    for sign in ("\x81", "\x07", "\x1b", "\x7f"):
+        assert mend_text(f"x{sign}")[1] == f"It has the character U+{ord(sign):04X}, where another was lost."
     assert [mend_text(text)[1] != "" for text in ("M?ller", "Who? What?", "Who?!", "x ?y")] == [
         True,
         False,
@@ -94,11 +95,19 @@ def test_marks_of_nothing_are_no_values() -> None:
         assert read_cell("author", text) == (text, False)
 
 
+def test_punctuation_before_what_was_cut_off_is_no_part_of_a_text() -> None:
+    ends = {" /": "", " :": "", " ;": "", " =": "", ",": "", "/": "/", ":": ":", ".": "."}
+    for end, left in ends.items():
+        assert read_cell("title", f"Quays{end}") == (f"Quays{left}", False)
+        assert read_cell("author", f"Marlow, Edda{end}") == (f"Marlow, Edda{left}", False)
+    assert read_cell("title", ",") == (",", False)
+
+
 def test_white_space_is_cleaned_but_not_in_our_own_tables() -> None:
     assert read_cell("isbn", " 9780306406157\n") == ("9780306406157", False)
     for field in ("title", "author", "genre"):
-        # A cell with several lines may have several genres.
-        assert read_cell(field, "\u00a0War \n and\u2028 quays\t\ufeff\u200b") == ("War and quays", field == "genre")
+        # A cell with several lines may have several genres or names, and a title one that is too long for its column.
+        assert read_cell(field, "\u00a0War \n and\u2028 quays\t\ufeff\u200b") == ("War and quays", field != "title")
         for options in ({"is_exact": True}, {"is_exact": False, "headings": {"title": "TI"}}):
             sources = list_sources({field: field}, **options)
             assert read_cells({field: " a  b"}, sources)[0] == {field: " a  b"}
