@@ -42,5 +42,8 @@ def fold_loosely(text: str) -> str:
 
 
 def split_words(text: str) -> list[str]:
-    """Returns the words of a search, loosely folded."""
-    return [word.strip(AROUND_WORDS) or word for word in fold_loosely(text).split()]
+    """Returns the different words of a search, loosely folded.
+
+    One character can fold to several words, but they repeat, so their number stays below what a statement may have.
+    """
+    return list(dict.fromkeys(word.strip(AROUND_WORDS) or word for word in fold_loosely(text).split()))

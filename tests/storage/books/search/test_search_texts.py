@@ -104,6 +104,14 @@ def test_what_people_type_finds_what_is_stored() -> None:
     assert wrong == []
 
 
+@pytest.mark.usefixtures("db", "scarcity")
+@pytest.mark.parametrize("character", ["\u00a8", "\ufdfa"])  # which fold to a word, and to four
+def test_what_folds_to_many_words_is_a_search_like_others(character: str) -> None:
+    text = 500 * character
+    create_book(title=text, author=text)
+    assert (finds(find_words(split_words(text), "author")), finds(has_words(text))) == (True, True)
+
+
 @pytest.mark.parametrize("name", CHARACTERS)
 def test_each_character_of_the_table_is_the_same_as_what_people_type(name: str) -> None:
     characters, typed = CHARACTERS[name]
