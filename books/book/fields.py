@@ -32,7 +32,7 @@ BOOK_FIELDS = (
     BookField(
         "title",
         "Pride and Prejudice",
-        columns=("title", "booktitle", "titel", "name", "buchtitel", "titre", "título", "titulo"),
+        columns=("title", "booktitle", "titel", "name", "buchtitel", "titre", "titrepropre", "título", "titulo"),
         bibtex=("title",),
         ris=("TI", "T1", "BT", "CT"),
         marc=("245", "00", "a"),
@@ -44,7 +44,7 @@ BOOK_FIELDS = (
         columns=tuple(
             (
                 "author authors autor autoren verfasser creator creators writer authorname primaryauthor"
-                " mainauthor auteur auteurs autores"
+                " mainauthor auteur auteurs auteurprincipal autores"
             ).split()
         ),
         bibtex=("author", "editor"),
@@ -60,9 +60,10 @@ BOOK_FIELDS = (
         columns=tuple(
             (
                 "publicationyear yearofpublication yearpublished publishedyear publishyear pubyear"
-                " erscheinungsjahr veröffentlichungsjahr annéedepublication annéedeparution añodepublicación year"
-                " jahr année annee año ano publicationdate dateofpublication datepublished publishdate published"
-                " pubdate erscheinungsdatum datedepublication datedeparution fechadepublicación copyright"
+                " erscheinungsjahr veröffentlichungsjahr annéedepublication annéedeparution annéedédition"
+                " añodepublicación year jahr année annee año ano publicationdate dateofpublication datepublished"
+                " publishdate published pubdate"
+                " erscheinungsdatum datedepublication datedeparution fechadepublicación copyright"
                 " copyrightyear copyrightdate firstpublished firstpublishyear publishedin released releasedate"
                 " releaseyear erschienen originalpublicationyear erstausgabe date"
             ).split()
@@ -75,7 +76,7 @@ BOOK_FIELDS = (
     BookField(
         "isbn",
         "9780141439518",
-        columns=("isbn", "isbn13", "isbn10", "isbns", "ean", "isbnissn"),
+        columns=("isbn", "isbn13", "isbn10", "isbns", "ean", "isbnean", "isbnissn"),
         bibtex=("isbn",),
         ris=("SN",),
         marc=("020", "  ", "a"),

@@ -125,7 +125,8 @@ def parse_fields(body: str, macros: Mapping[str, str]) -> tuple[dict[str, str], 
             raise UnreadableRecord(_("It has no field at “%(text)s”.") % {"text": text})
         name = match[0].lower()
         value, place = parse_value(body, equals + 1, macros, unknown.setdefault(name, []))
-        fields.setdefault(name, value)
+        # Of a field that is there twice, the first is read.
+        fields.setdefault(f"{name} #2" if name in fields else name, value)
         place = skip_blanks(body, place, ",")
     return fields, unknown
 
@@ -180,6 +181,8 @@ def read_entry_values(
     parts = {field: [fields.get(name, "")] for field, name in names.items()}
     parts["author"] = split_authors(*parts["author"])
     parts["title"] += [fields["subtitle"]] if "subtitle" in fields else []
+    # An approximate year of biblatex; elsewhere the sign is a space.
+    parts["year"] = [re.sub(r"~\s*$", "?", text) for text in parts["year"]]
     values: dict[str, Any] = {}
     warnings = []
     for field, texts in parts.items():

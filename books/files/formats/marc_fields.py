@@ -68,6 +68,8 @@ COPYRIGHTS, LATER_DATES = [Source("264", DATE, "04")], [Source("264", DATE, "23"
 # The tags that are read in each record; added entries (7..) only where there is no main one (1..).
 READ_TAGS = {"020", *(source.tag for sources in (*TEXT_SOURCES.values(), PUBLICATIONS) for source in sources)}
 MAIN_TAGS, ADDED_TAGS = ({f"{group}{kind}" for kind in NAMES} for group in (1, 7))
+# Of these the first is read, and others are rare.
+ONCE_TAGS = READ_TAGS - {"020", "264", "650", "655"}
 # The medium, whose mark belongs to the title.
 MEDIUM = "h"
 # Leader/18: without ISBD punctuation.
@@ -125,6 +127,8 @@ LEADER_CODES: Sequence[tuple[int, str, Mapping[str, str]]] = (
     (6, "at |", {}),
     (7, "m |", dict.fromkeys("abd", COMPONENT)),
 )
+# The positions of control fields that name a form: microforms and tactile texts.
+FORM_CODES = (("007", 0, "fh"), ("008", 23, "abcf"))
 # Leader/19: a part of a set that is catalogued as a book.
 PARTS_OF_SETS = "abc"
 
@@ -136,7 +140,10 @@ def parse_record(
     fields = group_fields(record)
     problem = describe_other_kind(record, fields, number)
     unread = fields.keys() - READ_TAGS | (set() if fields.keys().isdisjoint(MAIN_TAGS) else fields.keys() & ADDED_TAGS)
-    for tag in () if problem else unread:
+    repeated = {
+        f"{tag} #2" for tag in fields.keys() & ONCE_TAGS - unread if [field.tag for field in fields[tag]].count(tag) > 1
+    }
+    for tag in () if problem else unread | repeated:
         if not tag.startswith("00"):
             left_out[tag] += 1
     values, set_warnings = read_fields(record, fields)
@@ -185,6 +192,9 @@ def list_unknown_kinds(record: MarcRecord, fields: Fields) -> Iterator[str]:
     for position, books, _others in LEADER_CODES:
         if books and (code := leader[position]) not in books:
             yield describe_unknown_kind(f"leader/{position:02} {code}")
+    for tag, place, forms in FORM_CODES:
+        for code in {field.data[place : place + 1] for field in fields.get(tag, ()) if field.data} & {*forms}:
+            yield describe_unknown_kind(f"{tag}/{place:02} {code}")
     if "773" in fields and leader[19] not in PARTS_OF_SETS:
         yield name_field("record", _("Field 773 names a publication that it may be a part of."))
 

@@ -81,7 +81,8 @@ def parse_piece(number: int, lines: list[str], left_out: Counter[str]) -> Record
     problem, warning = describe_kind(fields[BEGIN][0])
     used = {field: next((tag for tag in tags if tag in fields), "") for field, tags in FIELD_TAGS.items()}
     values = read_tag_values({field: fields.get(tag, [""]) for field, tag in used.items()})
-    for tag in () if problem else fields.keys() - {BEGIN, END_TAG, *used.values()}:
+    repeated = (f"{used[field]} #2" for field in ("title", "year") if len(fields.get(used[field], ())) > 1)
+    for tag in () if problem else (fields.keys() - {BEGIN, END_TAG, *used.values()}) | set(repeated):
         left_out[tag] += 1
     warnings = (warning,) if warning else ()
     return Record(number, values, None, problem, warnings, build_record_number(values.get("id", "")))

@@ -428,8 +428,12 @@ def test_the_leader_says_what_is_no_book(leader: str) -> None:
 
 def test_fields_say_what_is_no_book() -> None:
     host, said = build_field("773", t="Handbook"), "record: Field 773 names a publication that it may be a part of."
-    # Alma's and Aleph's marks, and a part of a set.
+    # Alma's and Aleph's marks, a part of a set, a microform, a text in Braille, and an electronic one.
     for field, leader, expected in (
+        (pymarc.Field("007", data="hd afu"), ISBD_LEADER, ("", (POSSIBLE.format("007/00 h"),))),
+        (pymarc.Field("008", data=f"{'':23}f"), ISBD_LEADER, ("", (POSSIBLE.format("008/23 f"),))),
+        (pymarc.Field("008", data=f"{'':23}o"), ISBD_LEADER, ("", ())),
+        (pymarc.Field("007", data="cr"), ISBD_LEADER, ("", ())),
         (build_field("DEL", a="Y"), ISBD_LEADER, (DELETED, ())),
         (build_field("DEL", a="N"), ISBD_LEADER, ("", ())),
         (build_field("STA", a="DELETED"), ISBD_LEADER, (DELETED, ())),
@@ -448,6 +452,9 @@ def test_fields_that_are_not_read_are_counted() -> None:
     table = FORMATS["marc"].read(BytesIO(data), "")
     assert [record.values["author"] for record in table.records] == ["Marlow", "Berg"]
     assert table.left_out == {"300": 1, "700": 1}
+    twice = [build_field(tag, a="1999") for tag in ("020", "245", "245", "650", "650", "700", "700")]
+    table = FORMATS["marc"].read(BytesIO(write_record(*twice)), "")
+    assert (len([*table.records]), table.left_out) == (1, {"245 #2": 1, "700 #2": 1})
     for name in ("marc", "marcxml"):
         table = FORMATS[name].read(BytesIO(write_books(name, [build_exported_book()])), "")
         assert (next(table.records).warnings, table.left_out) == ((), {})

@@ -95,6 +95,10 @@ def test_what_no_record_shows_is_counted() -> None:
     assert list_left_out("bibtex", bibtex) == "Left out: volume (2), edition (1)."
     ris = b"TY  - BOOK\nTI  - A\nA2  - Berg\nAU  - Marlow\nVL  - 2\nVL  - 3\nER  - \n"
     assert sorted(list_left_out("ris", ris)[10:-1].split(", ")) == ["A2 (1)", "VL (1)"]
+    # A field that is there twice is not read twice.
+    assert list_left_out("bibtex", b"@book{x, title = {A}, Title = {B}, title = {C}}") == "Left out: title #2 (1)."
+    twice = b"TY  - BOOK\nTI  - A\nTI  - B\nPY  - 1999\nPY  - 2001\nAU  - C\nAU  - D\nER  - \n"
+    assert sorted(list_left_out("ris", twice)[10:-1].split(", ")) == ["PY #2 (1)", "TI #2 (1)"]
     xml = b"<record><datafield tag='245'/><note>x</note><note/><leader/></record>"
     assert list_left_out("marcxml", xml) == "Left out: <note> (2)."
     for name in ("bibtex", "ris", "marcxml"):
@@ -135,6 +139,11 @@ def test_an_abbreviation_that_nothing_defines_is_doubtful() -> None:
     record = read_one("bibtex", '@book{x, title = "On " # sea, month = jan, year = 2001}')
     assert (record.values["title"], record.warnings) == ("On sea", ("title: Nothing defines the abbreviation “sea”.",))
     assert read_records("bibtex", b"@string{sea = {tides}}@book{x, title = sea}")[0].warnings == ()
+
+
+def test_an_approximate_year_of_biblatex_is_doubtful() -> None:
+    years = [read_one("bibtex", f"@book{{x, date = {{{text}}}}}").values["year"] for text in ("1999~", "May~1999")]
+    assert years == ["1999?", "May 1999"]
 
 
 def test_titles_and_authors_of_bibtex_are_whole() -> None:

@@ -21,6 +21,15 @@ def test_columns_are_guessed_by_their_names() -> None:
     }
 
 
+def test_columns_with_the_isbns_of_two_books_are_doubtful() -> None:
+    rules = ImportRules({"isbn": "ISBN-13", "isbn_2": "ISBN-10"})
+    texts = {"0140449132": ("isbn",), "0-306-40615-2": (), "0306406153": (), "": ()}
+    records = [Record(1, {"ISBN-13": "9780306406157", "ISBN-10": text}) for text in texts]
+    parsed = [*parse_records(records, rules)]
+    assert [record.fields for record in parsed] == [*texts.values()]
+    assert parsed[0].warnings == ("ISBN-13: The column “ISBN-10” has another one, 0140449132.",)
+
+
 def test_all_problems_of_a_record_are_named_together() -> None:
     mapping = {name: name for name in ("title", "year", "isbn")}
     raw = Record(7, {"title": " ", "year": "MCM", "isbn": []}, None)
