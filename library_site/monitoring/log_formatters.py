@@ -6,7 +6,6 @@ import re
 import time
 from collections.abc import Iterator
 from http import HTTPStatus
-from itertools import chain
 from typing import Any
 
 import psycopg
@@ -82,7 +81,7 @@ def redact_rows(text: str, *errors: BaseException | None) -> str:
     """Removes all lines of PostgreSQL's messages but the first: details, contexts and excerpts of statements quote
     rows, and a row can contain a token.
     """
-    for error in chain.from_iterable(map(iter_causes, errors)):
+    for error in iter_causes(*errors):
         _, _, quotation = str(error).partition("\n")
         if isinstance(error, psycopg.Error) and quotation:
             # In the traceback of a group, each line has a margin.
@@ -90,10 +89,15 @@ def redact_rows(text: str, *errors: BaseException | None) -> str:
     return text
 
 
-def iter_causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Yields the exception, its causes, and the fields of groups among them."""
-    while error:
+def iter_causes(*errors: BaseException | None) -> Iterator[BaseException]:
+    """Yields the exceptions, their causes, and the fields of groups among them. Two can be the cause of each other."""
+    rest, known = list(errors), set[int]()
+    while rest:
+        error = rest.pop()
+        if error is None or id(error) in known:
+            continue
+        known.add(id(error))
         yield error
+        rest.append(error.__cause__ or error.__context__)
         if isinstance(error, BaseExceptionGroup):
-            yield from chain.from_iterable(map(iter_causes, error.exceptions))
-        error = error.__cause__ or error.__context__
+            rest += error.exceptions

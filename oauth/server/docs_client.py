@@ -4,7 +4,7 @@ from typing import Any
 
 from django.apps import apps as current_apps
 from django.conf import settings
-from django.db import DEFAULT_DB_ALIAS
+from django.db import DEFAULT_DB_ALIAS, router
 
 from oauth import scopes
 
@@ -13,6 +13,9 @@ DOCS_CLIENT_NAME = "Library documentation"
 
 def sync_docs_client(apps: Any = current_apps, using: str = DEFAULT_DB_ALIAS, **others: Any) -> None:
     """A receiver of post_migrate: updates the app from the settings, such as PUBLIC_URL."""
+    if not router.allow_migrate(using, "oauth", model_name="allowance"):
+        # A database of an app beside the library.
+        return
     try:
         allowances = apps.get_model("oauth", "Allowance").objects.using(using)
     except LookupError:

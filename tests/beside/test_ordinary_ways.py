@@ -3,16 +3,19 @@
 import logging
 import re
 import subprocess
+from types import SimpleNamespace
 
 import pytest
 from django.contrib import admin
 from django.contrib.auth.models import Permission
 from django.core import checks
 from django.core.management import call_command
-from django.db import connection, transaction
-from django.db.models import Avg, Count, F
+from django.core.management.sql import emit_post_migrate_signal
+from django.db import DEFAULT_DB_ALIAS, connection, transaction
+from django.db.models import PROTECT, Avg, Count, F, ProtectedError
 from django.forms import modelform_factory
 from django.urls import resolve, reverse
+from oauth2_provider.models import Application
 from rest_framework.test import APIClient, APIRequestFactory, force_authenticate
 from reviews.models import Review
 
@@ -20,6 +23,7 @@ from books.admin.pages import BookAdmin
 from books.api.v2.views import BookViewSetV2
 from books.models import Book, Change, UnrecordedWrite
 from library_site.db.statements import time_statement
+from library_site.monitoring.log_formatters import TextFormatter
 from tests.support.books import build_book
 from tests.support.oauth_flows import create_key_header
 from tests.support.waiting import PROCESS_TIMEOUT
@@ -213,6 +217,15 @@ def test_a_view_may_be_called_with_a_request_of_a_factory(admin_user):
 # Models
 
 
+def test_an_error_of_a_protected_book_is_logged(monkeypatch):
+    monkeypatch.setattr(Review._meta.get_field("book").remote_field, "on_delete", PROTECT)
+    review = Review.objects.create(book=make_book())
+    with pytest.raises(ProtectedError) as raised:
+        review.book.delete()
+    record = logging.LogRecord("reviews", logging.ERROR, "", 1, "It failed", (), raised._excinfo)
+    assert "Review.book" in TextFormatter().format(record)
+
+
 def test_a_model_that_inherits_from_book_is_refused():
     atlas = type("Atlas", (Book,), {"__module__": __name__, "Meta": type("Meta", (), {"app_label": "beside"})})
     with pytest.raises(UnrecordedWrite, match="OneToOneField"):
@@ -358,6 +371,13 @@ def test_a_command_of_an_app_changes_many_books():
 
 def test_a_system_check_of_an_app_is_run():
     assert [message.id for message in checks.run_checks(tags=["reviews"])] == ["reviews.I001"]
+
+
+def test_a_router_keeps_our_rows_out_of_a_database_of_an_app(settings):
+    Application.objects.all().delete()
+    settings.DATABASE_ROUTERS = [SimpleNamespace(allow_migrate=lambda *_, **__: False)]
+    emit_post_migrate_signal(verbosity=0, interactive=False, db=DEFAULT_DB_ALIAS)
+    assert not Application.objects.exists()
 
 
 def test_an_app_needs_no_migration_of_ours():
