@@ -173,7 +173,6 @@ def parse_record(
     if rules.use_number and has_no_number(cells.get("isbn")) and (number := find_number(record, cells, rules.format)):
         # Then it is not the number of a book.
         cells |= {"isbn": number, "id": None}
-        warnings.pop("isbn", None)
     try:
         values = parse_values(cells)
         pk = parse_id(cells.get("id")) if rules.match_by == "id" else None

@@ -136,17 +136,17 @@ def read_cells(
 def read_field(field: str, values: Mapping[str, Any], sources: Sequence[CellSource]) -> tuple[str, Reading]:
     """Returns the heading and the cell of the column to use: the first that suffices, else the first non-empty one."""
     readings: list[tuple[str, Reading]] = []
-    for number, (column, read, heading) in enumerate(sources, 1):
+    for column, read, heading in sources:
         readings.append((heading, read(values.get(column))))
         if suffices(field, *readings[-1][1]):
             value, warning = readings[-1][1]
-            return heading, (value, warn_other_isbn(value, values, sources[number:]) if field == "isbn" else warning)
+            return heading, (value, warn_other_isbn(value, values, sources) if field == "isbn" else warning)
     return next((reading for reading in readings if not is_blank(reading[1][0])), readings[0])
 
 
-def warn_other_isbn(text: str, values: Mapping[str, Any], others: Sequence[CellSource]) -> str:
-    """Returns the warning that one of the other columns has the ISBN of another book."""
-    for column, read, heading in others:
+def warn_other_isbn(text: str, values: Mapping[str, Any], sources: Sequence[CellSource]) -> str:
+    """Returns the warning that one of the columns has the ISBN of another book."""
+    for column, read, heading in sources:
         isbn = read(values.get(column))[0]
         if isinstance(isbn, str) and normalize_isbn(isbn) not in (None, normalize_isbn(text)):
             return _("The column “%(column)s” has another one, %(isbn)s.") % {"column": heading, "isbn": isbn}

@@ -152,7 +152,8 @@ def test_the_script_of_the_page_learns_what_a_correction_changed(head: Client) -
         "import_label": "Import 0 books",
     }
     assert send(shown=shown_id, cell_1_accepted="yes").json()["import_label"] == "Import 1 book"
-    # A corrected record may get other warnings, which nobody has accepted.
+    # The same text again is no correction; a corrected record may get other warnings, which nobody has accepted.
+    assert send(shown=shown_id, cell_1_isbn="x").json()["writable_count"] == 1
     assert send(shown=shown_id, cell_1_isbn="y").json()["writable_count"] == 0
     refused = send(shown="7")
     assert (refused.status_code, "Meanwhile the file was checked again" in refused.json()["message"]) == (409, True)

@@ -66,6 +66,7 @@ def test_a_column_that_names_a_medium_tells_what_is_no_book(column: str, text: s
     code = MEDIA[column][text]
     assert record.warnings == ((f"record: Its kind is “{code}”, which may be no book.",) if code else ())
     assert list_ignored([column, "Shelf"], {}) == ["Shelf"]
+    assert [record.warnings for record in parse_records([Record(1, {column: None})], ImportRules({}))] == [()]
     # A column with a genre tells nothing else, unless it is the kind that stands for one.
     [mapped] = parse_records([Record(1, {column: text})], ImportRules({"genre": column}))
     assert bool(mapped.warnings) == (bool(code) and column != "Binding")

@@ -105,6 +105,7 @@ def test_punctuation_before_what_was_cut_off_is_no_part_of_a_text() -> None:
 
 def test_white_space_is_cleaned_but_not_in_our_own_tables() -> None:
     assert read_cell("isbn", " 9780306406157\n") == ("9780306406157", False)
+    assert read_cell("author", "Marlow\n") == ("Marlow", False)
     for field in ("title", "author", "genre"):
         # A cell with several lines may have several genres or names, and a title one that is too long for its column.
         assert read_cell(field, "\u00a0War \n and\u2028 quays\t\ufeff\u200b") == ("War and quays", field != "title")

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import OperationalError, connection
+from django.db import OperationalError, connection, transaction
 from django.utils import timezone
 from psycopg import errors
 
@@ -12,13 +12,14 @@ from books.files import export_tasks, uploads
 from books.files.export_tasks import ExportTask, iter_workbook
 from books.files.import_tasks import ImportTask
 from books.history.actors import ActorRef
-from books.models import Book, ExportChunk, ImportChunk, Operation
+from books.models import Book, Change, ExportChunk, ImportChunk, Operation
 from books.operations import worker
 from books.operations.tasks import BatchCounts, OperationFailed
 from books.operations.worker import OperationRunner
 from tests.support.book_files import build_exported_book, read_records, write_books
 from tests.support.books import build_isbn
-from tests.support.books_admin import create_book
+from tests.support.books_admin import change_book, create_book
+from tests.support.concurrency import start_concurrently
 from tests.support.imports import store_file
 from tests.support.operations import (
     begin_check,
@@ -155,6 +156,22 @@ def test_an_import_goes_on_after_the_disk_was_full(monkeypatch: pytest.MonkeyPat
     assert failures
     assert (operation.state, count_items(operation)) == ("done", (count, count, 0, 0, 0))
     assert Book.objects.count() == count
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_import_waits_for_a_change_of_its_book(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a lock the version of the book would refuse the batch, which is then decided again."""
+    head, book = create_head_librarian(), create_book(title="Emma", isbn=build_isbn(1))
+    data = write_books("csv", [build_exported_book(title="Persuasion", isbn=book.isbn)])
+    operation = begin_import(head, store_file(data, head_user_id(), on_match="replace", take_doubtful=True))
+    batches = count_calls(monkeypatch, ImportTask, "write")
+    with transaction.atomic():
+        change_book(book, title="Lady Susan")
+        importing = start_concurrently(run_operations)
+    importing.result()
+    run_operations(operation)
+    assert (operation.state, operation.changed, len(batches)) == ("done", 1, 1)
+    assert (Change.objects.latest("pk").before or {})["title"] == "Lady Susan"
 
 
 def test_a_workbook_with_missing_parts_is_not_done(head: ActorRef) -> None:
