@@ -6,6 +6,7 @@ ends of records, corrects the lengths, and compares each directory with its fiel
 
 import logging
 import re
+import warnings
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import redirect_stderr
@@ -15,7 +16,7 @@ from typing import BinaryIO
 import pymarc
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
-from pymarc.exceptions import PymarcException
+from pymarc.exceptions import BadSubfieldCodeWarning, PymarcException
 
 from books.files.formats.encodings import ENCODINGS, MARC_8, MARC_PADDING, UTF_8, Encoding
 from books.files.formats.marc_fields import build_record, parse_record
@@ -30,8 +31,9 @@ from books.files.formats.records import (
     name_field,
 )
 
-# pymarc also logs what is unusual about a record.
+# pymarc also logs what is unusual about a record, and warns where it guesses the code of a subfield.
 logging.getLogger("pymarc").setLevel(logging.ERROR)
+warnings.simplefilter("error", BadSubfieldCodeWarning)
 
 LEADER_BYTES = 24
 ENTRY_BYTES = 12
@@ -88,11 +90,11 @@ def iter_records(stream: BinaryIO, encoding: Encoding | None, left_out: Counter[
     """Yields a record for each part of the file that ends like one. Raises UnreadableFile."""
     for number, raw in enumerate(iter_pieces(stream), 1):
         try:
-            record, warnings = read_record(raw.lstrip(MARC_PADDING), encoding)
+            record, unsure = read_record(raw.lstrip(MARC_PADDING), encoding)
         except UnreadableRecord as error:
             yield Record(number, {}, raw, name_field("record", str(error)))
         else:
-            yield parse_record(record, number, raw, left_out, warnings)
+            yield parse_record(record, number, raw, left_out, unsure)
 
 
 def iter_pieces(stream: BinaryIO) -> Iterator[bytes]:
@@ -125,7 +127,7 @@ def read_record(data: bytes, chosen: Encoding | None) -> tuple[pymarc.Record, tu
             record = pymarc.Record(data=data, file_encoding=encoding.codec)
     except UnicodeDecodeError as error:
         raise UnreadableRecord(_("It is not in %(encoding)s.") % {"encoding": encoding.name}) from error
-    except (PymarcException, ValueError, LookupError, TypeError) as error:
+    except (PymarcException, BadSubfieldCodeWarning, ValueError, LookupError, TypeError) as error:
         raise UnreadableRecord(_("It cannot be read.")) from error
     has_unknown_characters = encoding is MARC_8 and (bool(messages.getvalue()) or bool(UNKNOWN_MARC_8.search(data)))
     return record, (_("It has characters that its encoding, MARC-8, does not know."),) if has_unknown_characters else ()

@@ -444,6 +444,11 @@ def test_fields_say_what_is_no_book() -> None:
         assert (record.problem, record.warnings) == expected
 
 
+def test_a_subfield_whose_code_is_no_ascii_is_not_guessed() -> None:
+    data = write_record(build_field("245", a="Emma", b="a novel")).replace(b"\x1fb", b"\x1f\xe9")
+    assert read_one(data).problem == "record: It cannot be read."
+
+
 def test_fields_that_are_not_read_are_counted() -> None:
     author, added = build_field("100", a="Marlow"), build_field("700", a="Berg")
     # The author of another work that the book contains.
