@@ -6,7 +6,7 @@ from typing import Any, cast
 from urllib.parse import parse_qsl
 
 from django.contrib import admin, messages
-from django.contrib.admin.options import IS_POPUP_VAR
+from django.contrib.admin.options import IS_POPUP_VAR, TO_FIELD_VAR
 from django.core.exceptions import PermissionDenied
 from django.db.models import Field as Column
 from django.db.models import QuerySet
@@ -51,6 +51,8 @@ class BookAdmin(ValidatingAdmin):
     )
     # The isbn comes first because a scanner types it.
     fields = ("isbn", *(name for name in FIELDS if name != "isbn"))
+    # Of what a field with autocomplete suggests; the list has its own.
+    ordering = ("pk",)
     actions = ("edit_books", "mark_lent", "mark_available", "delete_books")
     danger_actions = ("delete_books",)
 
@@ -212,7 +214,8 @@ class BookAdmin(ValidatingAdmin):
         if unknown_names := list_unknown_names(request.GET):
             # An unknown parameter must not look like a filter: an action would change more books than expected.
             self.message_user(request, describe_unknown(unknown_names), messages.ERROR)
-            return redirect_to_list(request.GET)
+            kept = {name: request.GET.get(name) for name in (IS_POPUP_VAR, TO_FIELD_VAR)}
+            return redirect_to_list(request.GET, **kept)
         if not request.GET and request.method == "GET" and (view := find_default_view(request)):
             return redirect_to_list(view.query, view=view.pk)
         context = {

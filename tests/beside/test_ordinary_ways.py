@@ -318,6 +318,18 @@ def test_a_book_is_chosen_and_changed_in_a_window_of_its_own(admin_client):
     assert "popup_response.js" in admin_client.post(address, form | inline).content.decode()
 
 
+def test_a_window_stays_one_when_the_list_has_not_its_filter(admin_client):
+    response = admin_client.get("/admin/books/book/?available=True&_to_field=id&_popup=1")
+    assert response.url == "/admin/books/book/?_popup=1&_to_field=id"
+
+
+def test_a_search_field_suggests_books_in_an_order(admin_client):
+    make_book(), make_book(isbn="2")
+    parameters = {"app_label": "reviews", "model_name": "review", "field_name": "book", "term": ""}
+    response = admin_client.get("/admin/autocomplete/", parameters)
+    assert [int(book["id"]) for book in response.json()["results"]] == [1, 2]
+
+
 def test_a_statement_wrapper_may_come_before_the_connection():
     statements = []
 

@@ -73,6 +73,7 @@ class BookList(ChangeList):
         self.search = build_search(self.scan)
         self.filter_form = ListFilterForm(request.GET)
         values = resolve_filters(request.GET, self.now)
+        self.root_queryset = self.root_queryset.order_by()
         self.filtered_books = self.root_queryset.filter(build_list_condition(values))
         self.filter_form.full_clean()
         self.has_active_filters = any(value not in (None, "") for value in self.filter_form.cleaned_data.values())
