@@ -5,9 +5,9 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from django.core.exceptions import BadRequest, RequestDataTooBig
+from django.core.exceptions import BadRequest, PermissionDenied, RequestDataTooBig
 from django.db import DatabaseError, InterfaceError, InternalError, OperationalError
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.utils.cache import patch_vary_headers
 from psycopg.errors import IdleInTransactionSessionTimeout, ReadOnlySqlTransaction
 from rest_framework.exceptions import APIException, ParseError, ValidationError
@@ -27,6 +27,8 @@ log = logging.getLogger(__name__)
 ErrorFormat = Callable[[ErrorContent, str], tuple[int, dict[str, Any]]]
 
 UNAVAILABLE = ErrorContent(503, "The library is out of reach, try again later")
+FORBIDDEN = ErrorContent(403, "Forbidden")
+NOT_FOUND = ErrorContent(404, "Not Found")
 BUSY = ErrorContent(503, "The library is busy, try again later")
 # The environ's key of the kind of database error in a request.
 DATABASE_ERROR_KEY = "library.database_error"
@@ -36,6 +38,8 @@ DATABASE_ERRORS = ("unavailable", "busy", "failed")
 UNAVAILABLE_RETRY_AFTER = "1"
 CONTENT_BY_EXCEPTION: dict[type[BaseException], ErrorContent] = {
     RequestDataTooBig: ErrorContent(413, "The body is too large"),
+    PermissionDenied: FORBIDDEN,
+    Http404: NOT_FOUND,
     # The server is read-only: it is a replica, or the database is being moved.
     ReadOnlySqlTransaction: UNAVAILABLE,
     # PostgreSQL closes the connection, too.
@@ -224,7 +228,7 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Django's handler403."""
-    return render_content(request, ErrorContent(403, "Forbidden"))
+    return render_content(request, FORBIDDEN)
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -232,7 +236,7 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     choice = request.META.get(VERSION_KEY)
     if choice and choice.refusal:
         return render_content(request, ErrorContent(400, choice.refusal, code=UnsupportedVersion.default_code))
-    return render_content(request, ErrorContent(404, "Not Found"))
+    return render_content(request, NOT_FOUND)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:

@@ -6,6 +6,7 @@ import subprocess
 from types import SimpleNamespace
 
 import pytest
+from asgiref.sync import async_to_sync
 from django.contrib import admin
 from django.contrib.auth.models import Permission
 from django.core import checks
@@ -14,6 +15,7 @@ from django.core.management.sql import emit_post_migrate_signal
 from django.db import DEFAULT_DB_ALIAS, connection, transaction
 from django.db.models import PROTECT, Avg, Count, F, ProtectedError
 from django.forms import modelform_factory
+from django.test import AsyncClient
 from django.urls import resolve, reverse
 from oauth2_provider.models import Application
 from rest_framework.test import APIClient, APIRequestFactory, force_authenticate
@@ -181,6 +183,10 @@ def test_a_handler404_of_the_root_counts(client):
 # Middleware and clients of tests
 
 
+def test_a_handler404_of_the_root_leaves_the_interface_its_format(api):
+    assert api.get("/api/v2/reviews/1").json()["error"]["code"] == "NOT_FOUND"
+
+
 def test_middleware_sees_requests_of_pages(client):
     assert client.get("/accounts/login").headers["X-Greeting"] == "Hello"
 
@@ -212,6 +218,17 @@ def test_a_view_may_be_called_with_a_request_of_a_factory(admin_user):
     view = BookViewSetV2.as_view({"get": "retrieve"})
     response = view(request, book_id=str(book.pk))
     assert (response.status_code, response["ETag"]) == (200, f'"v2-{book.pk}-1"')
+
+
+async def write_and_read():
+    client = AsyncClient()
+    response = await client.post("/api/v2/books", build_book(), content_type="application/json")
+    return response.status_code, (await client.get("/api/books")).status_code
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_async_client_writes_and_reads():
+    assert async_to_sync(write_and_read)() == (201, 200)
 
 
 # Models
