@@ -1,8 +1,7 @@
 """The filters of the list of books."""
 
 from collections.abc import Callable, Mapping
-from functools import cache
-from typing import Any, ClassVar
+from typing import Any
 
 from django import forms
 from django.db.models import QuerySet
@@ -77,59 +76,8 @@ class ListFilterBackend(DjangoFilterBackend):
         return super().filter_queryset(request, books, view)
 
 
-class QueryForm(forms.Form):
-    """Cleans the parameters in the query. Cleaning changes no form field, so the fields need not be copied."""
-
-    base_fields: ClassVar[dict[str, forms.Field]]
-
-    def __init__(self, data: Mapping[str, Any] | None = None, prefix: str | None = None) -> None:
-        self.data, self.is_bound, self.fields = data or {}, data is not None, self.base_fields
-        self._errors: forms.utils.ErrorDict | None = None
-
-    def render(self, *arguments: Any, **options: Any) -> Any:
-        """Prepares what only the pages of BrowsableAPIRenderer need."""
-        super().__init__(self.data)
-        return super().render(*arguments, **options)
-
-    def full_clean(self) -> None:
-        self._errors, self.cleaned_data = forms.utils.ErrorDict(), {}
-        for name, field in self.fields.items():
-            # A widget may use several parameters, or all values of one.
-            if field.widget.value_omitted_from_data(self.data, {}, name):
-                continue
-            try:
-                self.cleaned_data[name] = field.clean(field.widget.value_from_datadict(self.data, {}, name))
-            except forms.ValidationError as error:
-                self._errors[name] = forms.utils.ErrorList(error.error_list)
-
-
-class QueryFilterSet(FilterSet):
-    """A filter set that does not copy its filters and its form for each request; copying takes ten times as long."""
-
-    base_filters: ClassVar[Mapping[str, Filter]]
-
-    class Meta:
-        form = QueryForm
-
-    def __init__(self, data: Any = None, queryset: Any = None, *, request: Any = None, prefix: Any = None) -> None:
-        if any(vars(filter)["_method"] for filter in self.base_filters.values()):
-            # Such a filter needs a reference to its filter set.
-            super().__init__(data, queryset, request=request, prefix=prefix)
-            return
-        self.is_bound, self.data, self.queryset = data is not None, data or {}, queryset
-        self.request, self.form_prefix, self.filters = request, prefix, self.base_filters
-
-    def get_form_class(self) -> type[forms.Form]:
-        return build_form_class(type(self))
-
-    def filter_queryset(self, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        for name, value in self.form.cleaned_data.items():
-            queryset = self.filters[name].filter(queryset, value)
-        return queryset
-
-
 @remember
-class BookFilter(QueryFilterSet):
+class BookFilter(FilterSet):
     author: Filter = ContainsFilter("author", help_text="Case-insensitive partial match on the author.")
     genre: Filter = ContainsFilter("genre", help_text="Case-insensitive partial match on the genre.")
 
@@ -207,13 +155,6 @@ class BookSearchFilter(BookFilter):
     year_min = YearFilter("gte", help_text="From this year on.")
     year_max = YearFilter("lte", help_text="Up to this year.")
     q = WordsFilter("", validators=[validate_word_count], help_text="Every word somewhere in title, author or genre.")
-
-
-@cache
-def build_form_class(filterset: type[FilterSet]) -> type[forms.Form]:
-    fields = {name: filter.field for name, filter in get_filters(filterset).items()}
-    options: Any = filterset._meta  # type: ignore[attr-defined]  # its metaclass adds it
-    return type(f"{filterset.__name__}Form", (options.form,), fields)
 
 
 @register_selection(SEARCH_FORM)
