@@ -161,7 +161,7 @@ def test_nothing_is_claimed_for_an_endpoint_while_it_is_inactive_or_has_no_owner
 def test_any_status_but_2xx_is_tried_again() -> None:
     create_delivery()
     for status in (199, 300, 404, None):
-        Delivery.objects.update(attempted=0, next_at=timezone.now())
+        Delivery.objects.update(attempted=0, next_at=MOMENT)
         record(build_result(claim_deliveries(1)[0], status))
         assert Delivery.objects.values_list("state", "attempted", "lease").get() == ("waiting", 1, None), status
         assert 8 < get_seconds_until_due() < 12
@@ -170,12 +170,12 @@ def test_any_status_but_2xx_is_tried_again() -> None:
 def test_each_attempt_waits_longer_and_the_fifth_is_the_last_or_one_to_a_refused_address() -> None:
     create_delivery()
     for attempted, (chance, seconds) in enumerate(((0.0, 8), (0.5, 60), (1.0, 720), (0.5, 3600))):
-        Delivery.objects.update(attempted=attempted, lease=None, next_at=timezone.now())
+        Delivery.objects.update(attempted=attempted, lease=None, next_at=MOMENT)
         record(build_result(claim_deliveries(1)[0], 500), chance=chance)
         assert get_seconds_until_due() == pytest.approx(seconds, abs=2), attempted
     refused: dict[str, Any] = {"status": None, "error": "The address is not a public one.", "is_permanent": True}
     for attempted, fields in ((4, {"status": 500}), (0, refused)):
-        Delivery.objects.update(attempted=attempted, state="waiting", next_at=timezone.now())
+        Delivery.objects.update(attempted=attempted, state="waiting", next_at=MOMENT)
         record(build_result(claim_deliveries(1)[0], **fields))
         row = Delivery.objects.values_list("state", "attempted", "lease", "next_at").get()
         assert row == ("dead", attempted + 1, None, None)
@@ -207,7 +207,7 @@ def test_what_failed_alike_is_recorded_at_once_and_each_as_its_receiver_asks(
 def test_a_receiver_may_ask_for_time_up_to_an_hour() -> None:
     create_delivery()
     for retry_after, expected in ((-100, 10), (120, 120), (10**9, 3600), (None, 10)):
-        Delivery.objects.update(attempted=0, next_at=timezone.now())
+        Delivery.objects.update(attempted=0, next_at=MOMENT)
         record(build_result(claim_deliveries(1)[0], 503, retry_after=retry_after))
         assert get_seconds_until_due() == pytest.approx(expected, abs=2), retry_after
 
