@@ -14,6 +14,7 @@ from django.urls import is_valid_path
 
 from library_site.http.api_errors import APIError, ErrorContent
 from library_site.http.caching import set_caching
+from library_site.http.error_pages import is_program_path
 from library_site.http.errors import render_content
 from library_site.http.request_log import VERSION_KEY
 from library_site.http.transfer import compression
@@ -87,7 +88,7 @@ class BodyMiddleware:
         size = request._stream.getbuffer().nbytes
         if size < int(request.META["CONTENT_LENGTH"]) <= limit:
             return render_content(request, ErrorContent(400, "The body was cut off."))
-        if size > limit and not request.path_info.startswith(PROGRAM_PREFIXES):
+        if size > limit and not is_program_path(request.path_info):
             # Django would leave out the last file of a form that is cut off.
             return render_content(request, ErrorContent(413, "The body is too large"))
         if size <= limit:

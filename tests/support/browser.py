@@ -44,4 +44,5 @@ def open_page(
         context.add_cookies([{"name": "sessionid", "value": session, "url": service.url}])
     yield context.new_page()
     context.close()
-    assert [error for error in errors if not ignored or not error.startswith(ignored)] == []
+    unexpected = [error for error in errors if not ignored or not error.startswith(ignored)]
+    assert not unexpected, unexpected

@@ -36,7 +36,7 @@ let released = Promise.resolve();
         values.delete('csrfmiddlewaretoken');
         values.set('book', warnings.dataset.book);
         const answer = await fetch(`${warnings.dataset.address}?${new URLSearchParams(values)}`).catch(() => null);
-        const text = answer && answer.ok ? await answer.text() : '';
+        const text = answer && answer.ok && !answer.redirected ? await answer.text() : '';
         await released;
         if (!text || number !== latestCheck) {
             return;
@@ -66,7 +66,7 @@ let released = Promise.resolve();
             const query = new URLSearchParams({member: name, text: input.value});
             const {suggestions} = document.getElementById('book-warnings').dataset;
             const answer = await fetch(`${suggestions}?${query}`).catch(() => null);
-            if (answer && answer.ok) {
+            if (answer && answer.ok && !answer.redirected) {
                 list.replaceChildren(...(await answer.json()).map(text => new Option(text, text)));
             }
         };

@@ -53,7 +53,7 @@ def test_commands_write_notes_to_standard_error_as_such() -> None:
 @pytest.mark.parametrize(
     ("command", "variables", "part"),
     [
-        ("serve", {"ALLOWED_HOSTS": "https://x"}, "ALLOWED_HOSTS has"),
+        ("serve", {"ALLOWED_HOSTS": "https://x"}, "ALLOWED_HOSTS is"),
         ("check", {"SECRET_KEY": "x"}, "SECRET_KEY has 1 characters"),
         ("no_such_command", {}, "Unknown command"),
     ],
