@@ -1,5 +1,6 @@
 """How the serializers of bodies write books, in all versions."""
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from django.utils import timezone
@@ -21,8 +22,12 @@ class BookWriterMixin(BaseSerializer[Book]):
 
     def update(self, instance: Book, validated_data: Any) -> Book:
         """Raises BookNotFound, IsbnInUse, ConcurrentChange, and what `require_state` of the context raises."""
-        check, read_book = self.context.get("require_state"), make_book_values(instance)
-        row = changes.change_book(
-            instance.pk, validated_data, check, get_current_actor(), timezone.now(), read_book=read_book
-        )
-        return build_instance(row)
+        return change_read_book(instance, validated_data, self.context.get("require_state"))
+
+
+def change_read_book(book: Book, values: Mapping[str, Any], require_state: Callable[[Any], None] | None) -> Book:
+    """Raises BookNotFound, IsbnInUse, ConcurrentChange, and what `require_state` raises."""
+    actor, now = get_current_actor(), timezone.now()
+    return build_instance(
+        changes.change_book(book.pk, values, require_state, actor, now, read_book=make_book_values(book))
+    )

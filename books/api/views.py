@@ -19,7 +19,7 @@ from books.api.error_details import IsbnInUseByBook
 from books.api.filters import BookFilter, ListFilterBackend
 from books.api.ids import parse_book_id
 from books.api.schema import BOOK_ID_PARAMETER
-from books.history.actors import ActorRef, find_sender
+from books.history.actors import get_current_actor
 from books.models import Book
 from books.permissions import BOOK_ACTIONS
 from books.read_model import BookEncoder, has_only_conditions, make_encoder
@@ -28,7 +28,6 @@ from books.writing.signals import build_instance
 from books.writing.statements import select_book
 from library_site.api.conditions import NO_CONDITIONS, get_conditions
 from library_site.api.query import FieldErrors, Query, UnknownParameter, check_parameters, read_boolean
-from library_site.api.responses import encode_json, make_empty_response
 from library_site.api.viewsets import ResourceViewSet
 from library_site.http.api_errors import APIError
 
@@ -80,12 +79,7 @@ class BookViewSet(ResourceViewSet):
         self.check_query(request)
         if errors := self.find_page_errors(request) | self.find_field_errors(request):
             raise ValidationError(errors | self.find_filter_errors(request))
-        response = super().list(request)
-        if etag := self.make_list_etag(encode_json(response.data)):
-            if get_conditions(request).is_not_modified(etag):
-                return make_empty_response(304, {"ETag": etag})
-            response["ETag"] = etag
-        return response
+        return super().list(request)
 
     def get_object(self) -> Any:
         """Raises BookNotFound, and ValidationError, which names all errors of a request with an invalid id."""
@@ -113,13 +107,10 @@ class BookViewSet(ResourceViewSet):
 
     def perform_destroy(self, instance: Any) -> None:
         """Raises BookNotFound, BookProtected, ConcurrentChange, PreconditionFailed."""
-        changes.delete_book(instance.id, self.require_state, self.get_actor(), timezone.now())
+        changes.delete_book(instance.id, self.require_state, get_current_actor(), timezone.now())
 
     def get_state_check(self) -> Callable[[Any], None] | None:
         return None if get_conditions(self.request) == NO_CONDITIONS else self.require_state
-
-    def get_actor(self) -> ActorRef:
-        return find_sender(self.request)
 
     def parse_book_id(self) -> int:
         """Raises ValidationError."""

@@ -18,6 +18,7 @@ from books.api.exports import choose_format, export_books
 from books.api.filters import BookSearchFilter, get_filters
 from books.api.ids import book_path, require_known_book
 from books.api.pagination import KeysetPagination
+from books.api.serializers import change_read_book
 from books.api.v2.documents.books import document_books, document_bulk, document_restore, document_revert
 from books.api.v2.serializers import (
     BookChangeSerializer,
@@ -30,8 +31,7 @@ from books.api.v2.serializers import (
     RevertRequestSerializer,
 )
 from books.api.views import BookViewSet, read_dry_run
-from books.book_values import make_book_values
-from books.history.actors import get_or_create_actor
+from books.history.actors import get_current_actor, get_or_create_actor
 from books.history.states import find_state
 from books.models import Actor, Book
 from books.permissions import BOOK_ACTIONS, BULK_ACTIONS
@@ -43,7 +43,7 @@ from books.writing.statements import select_book
 from library_site.api.conditions import PreconditionFailed, get_conditions
 from library_site.api.idempotency import idempotent
 from library_site.api.query import FieldErrors, Query, check_parameters, read_list
-from library_site.api.responses import json_response
+from library_site.api.responses import encode_json, json_response, make_empty_response
 from library_site.api.shipped import remember
 from library_site.api.suggestions import suggest_names
 from oauth.permissions import find_request_credential, require_permission
@@ -105,7 +105,12 @@ class BookViewSetV2(BookViewSet):
             require_permission(find_request_credential(request), "read", frozenset(BOOK_ACTIONS["export"]))
             check_parameters(request, get_filters(self.filterset_class))
             return export_books(self.filter_queryset(self.get_queryset()), request, format)
-        return super().list(request)
+        response = super().list(request)
+        etag = self.make_list_etag(encode_json(response.data))
+        if get_conditions(request).is_not_modified(etag):
+            return make_empty_response(304, {"ETag": etag})
+        response["ETag"] = etag
+        return response
 
     @idempotent
     def create(self, request: Request, *arguments: Any, **options: Any) -> Any:
@@ -131,9 +136,7 @@ class BookViewSetV2(BookViewSet):
         self.check_query(request)
         values = find_state(book.pk, self.read_values(request)["version"])
         self.require_state(book)
-        check, read_book = self.get_state_check(), make_book_values(book)
-        row = changes.change_book(book.pk, values, check, self.get_actor(), timezone.now(), read_book=read_book)
-        return self.show(build_instance(row))
+        return self.show(change_read_book(book, values, self.get_state_check()))
 
     @document_restore
     def restore(self, request: Request, book_id: str) -> Any:
@@ -151,7 +154,7 @@ class BookViewSetV2(BookViewSet):
         if get_conditions(request).if_match is not None:
             raise PreconditionFailed
         with transaction.atomic():
-            book = build_instance(changes.restore_book(pk, self.get_actor(), timezone.now()))
+            book = build_instance(changes.restore_book(pk, get_current_actor(), timezone.now()))
             self.require_shown(pk)
         return self.show(book, 201, {"Location": book_path(request, book.id)})
 
