@@ -1,7 +1,7 @@
 """Parses cells as other programs write them: dates for years, several ISBNs, numbers for texts."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -136,18 +136,20 @@ def read_cells(
 def read_field(field: str, values: Mapping[str, Any], sources: Sequence[CellSource]) -> tuple[str, Reading]:
     """Returns the heading and the cell of the column to use: the first that suffices, else the first non-empty one."""
     readings: list[tuple[str, Reading]] = []
-    for column, read, heading in sources:
+    for number, (column, read, heading) in enumerate(sources):
         readings.append((heading, read(values.get(column))))
-        if suffices(field, *readings[-1][1]):
-            value, warning = readings[-1][1]
-            return heading, (value, warn_other_isbn(value, values, sources) if field == "isbn" else warning)
+        if suffices(field, *readings[number][1]):
+            value, warning = readings[number][1]
+            if field == "isbn":
+                others = ((heading, read(values.get(column))) for column, read, heading in sources[number + 1 :])
+                warning = warn_other_isbn(value, [*readings[:number], *others])
+            return heading, (value, warning)
     return next((reading for reading in readings if not is_blank(reading[1][0])), readings[0])
 
 
-def warn_other_isbn(text: str, values: Mapping[str, Any], sources: Sequence[CellSource]) -> str:
-    """Returns the warning that one of the columns has the ISBN of another book."""
-    for column, read, heading in sources:
-        isbn = read(values.get(column))[0]
+def warn_other_isbn(text: str, readings: Iterable[tuple[str, Reading]]) -> str:
+    """Returns the warning that one of these columns has the ISBN of another book."""
+    for heading, (isbn, _warning) in readings:
         if isinstance(isbn, str) and normalize_isbn(isbn) not in (None, normalize_isbn(text)):
             return _("The column “%(column)s” has another one, %(isbn)s.") % {"column": heading, "isbn": isbn}
     return ""
