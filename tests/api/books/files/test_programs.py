@@ -160,6 +160,8 @@ def test_the_first_valid_isbn_of_a_cell_counts() -> None:
     doubtful = [cell for cell, _isbn, warning in ISBN_CELLS if warning]
     other = ("9780743273565", "")
     assert [read_cell("isbn", cell, isbn13=other[0]) for cell in doubtful] == [other] * len(doubtful)
+    warning = "isbn13: The column “isbn” has another one, 0743273567."
+    assert read_cell("isbn", 743273567, isbn13="9780141439518") == ("9780141439518", warning)
 
 
 def test_the_next_column_counts_where_one_has_no_isbn_or_year() -> None:
