@@ -13,9 +13,10 @@ from defusedxml.common import DefusedXmlException
 from django.utils.translation import gettext_noop as _
 from rest_framework.exceptions import ValidationError
 
+from books.book.isbn import find_isbn, normalize_isbn
 from books.files.catalogues.catalogue_records import CatalogueFailed
 from books.files.columns.cells import read_year
-from books.files.formats.marc_fields import describe_other_kind, group_fields, list_isbn13s, read_fields
+from books.files.formats.marc_fields import describe_other_kind, group_fields, read_fields
 from books.files.formats.marc_xml import NAMESPACE, build_pymarc_record, get_name, iter_xml_elements
 from books.files.formats.records import UnreadableFile, UnreadableRecord
 from books.files.parsing import COMPLETED_FIELDS, parse_values
@@ -38,7 +39,7 @@ def read_response(content: bytes, isbn13: str) -> dict[str, Any]:
     records = list(iter_found(root))
     if not records:
         require_absence(root)
-    named = [record for record in records if isbn13 in list_isbn13s(record)]
+    named = [record for record in records if has_isbn(record, isbn13)]
     if records and not named:
         raise CatalogueFailed(_("It answered with other books than the one with this ISBN."))
     return next(filter(None, map(read_marc_fields, named)), {})
@@ -84,6 +85,11 @@ def iter_found(root: Element) -> Iterator[pymarc.Record]:
             record = build_pymarc_record(element, Counter())
             if not describe_other_kind(record, group_fields(record), ANY_NUMBER):
                 yield record
+
+
+def has_isbn(record: pymarc.Record, isbn13: str) -> bool:
+    texts = (text for field in record.get_fields("020") for text in field.get_subfields("a"))
+    return isbn13 in (normalize_isbn(find_isbn(text)) for text in texts)
 
 
 def read_marc_fields(record: pymarc.Record) -> dict[str, Any]:

@@ -6,7 +6,6 @@ Fields that we write are exact: the leader says that they contain no ISBD punctu
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from operator import attrgetter
 from typing import Any, NamedTuple
 
 from django.utils.translation import gettext as _
@@ -15,7 +14,7 @@ from pymarc import Field, Indicators, Subfield
 from pymarc import Record as MarcRecord
 
 from books.book.fields import BOOK_FIELDS
-from books.book.isbn import build_record_number, find_isbn, normalize_isbn, split_record_number
+from books.book.isbn import build_record_number, find_isbn, split_record_number
 from books.book.texts import clean_white_space
 from books.files.columns.texts import SORTING_MARKS, strip_stop
 from books.files.formats.encodings import AMBIGUOUS, UNSAFE_BLANKS, escape_characters, unescape_characters
@@ -96,7 +95,8 @@ MAX_DIFFERENCE = 100
 # Field 008/06 whose first date is the year of publication: one date, and with another one of copyright, the original,
 # production, or a day. With all others the dates are a range or questionable.
 SURE_DATES = "strpe"
-QUALIFIER_PUNCTUATION = ":;"
+# What follows the number: its qualifier, or its price.
+AFTER_NUMBER = re.compile("[:(]")
 # What the qualifier of an ISBN says of it.
 ELECTRONIC = re.compile(
     r"\be-?books?\b|electron|elektron|électron|epub|pdf|online|kindle|mobi|\bweb\b|digital", re.IGNORECASE
@@ -204,7 +204,10 @@ def read_fields(record: MarcRecord, fields: Fields) -> tuple[dict[str, Any], lis
     is_exact = record.leader[18] in EXACT_FORMS
     isbn, is_of_set = choose_isbn(fields, is_exact=is_exact)
     values: dict[str, Any] = {
-        **{name: find_text(fields, sources, is_exact=is_exact) for name, sources in TEXT_SOURCES.items()},
+        **{
+            name: next(filter(None, list_texts(fields, sources, is_exact=is_exact)), "")
+            for name, sources in TEXT_SOURCES.items()
+        },
         "id": find_data(fields, "001"),
         "year": find_year(fields),
         "isbn": isbn,
@@ -218,10 +221,6 @@ def read_fields(record: MarcRecord, fields: Fields) -> tuple[dict[str, Any], lis
 def find_data(fields: Fields, tag: str) -> str:
     """Returns the content of a control field."""
     return next((field.data or "" for field in fields.get(tag, ())), "")
-
-
-def find_text(fields: Fields, sources: Sequence[Source], *, is_exact: bool) -> str:
-    return next(filter(None, list_texts(fields, sources, is_exact=is_exact)), "")
 
 
 def list_texts(fields: Fields, sources: Sequence[Source], *, is_exact: bool) -> Iterator[str]:
@@ -305,22 +304,12 @@ def read_coded_year(fields: Fields) -> tuple[str, bool]:
     return (first, True) if kind in SURE_DATES else (f"{first}-{second.strip()}", False)
 
 
-def list_isbn13s(record: MarcRecord) -> list[str]:
-    """Returns the valid ISBNs of the record as 13 digits."""
-    texts = (
-        cut_qualifier(unescape_characters(text))
-        for field in record.get_fields("020")
-        for text in field.get_subfields("a")
-    )
-    return list(filter(None, map(normalize_isbn, texts)))
-
-
 def choose_isbn(fields: Fields, *, is_exact: bool) -> tuple[str, bool]:
     """Returns the first text that contains an ISBN of this edition, else the first with another one, else the first
     text; and whether it is the ISBN of a set.
     """
     qualified = [
-        (text if is_exact else cut_qualifier(text), " ".join([text, *field.get_subfields("q")]))
+        (text if is_exact else AFTER_NUMBER.split(text)[0].strip(" ;"), " ".join([text, *field.get_subfields("q")]))
         for field in fields.get("020", ())
         for text in map(unescape_characters, field.get_subfields("a"))
     ]
@@ -340,30 +329,20 @@ def has_electronic_form(fields: Fields) -> bool:
     return find_data(fields, "008")[23:24] in (*ELECTRONIC_FORMS,) or any(map(ELECTRONIC.search, media))
 
 
-def cut_qualifier(text: str) -> str:
-    """Returns the number before a parenthesis or a colon."""
-    start = text.find("(")
-    if start >= 0 and ")" in text[start:]:
-        while start and (text[start - 1] in QUALIFIER_PUNCTUATION or text[start - 1].isspace()):
-            start -= 1
-        text = text[:start]
-    return text.partition(":")[0].strip()
-
-
 def build_record(book: ExportedBook) -> MarcRecord:
     record = MarcRecord(leader="00000nam a22000003c 4500")
     source, number = split_record_number(book.isbn)
     control_fields = {"001": number or str(book.id), "003": source, "005": format_change_time(book)}
     control_fields["008"] = format_fixed_field(book)
     record.add_field(*(Field(tag, data=data) for tag, data in control_fields.items() if data))
-    texts = [(book_field, text) for book_field, text in iter_texts(book) if not (number and book_field.name == "isbn")]
-    fields = [build_field(*book_field.marc, text) for book_field, text in texts]
-    record.add_field(*sorted(fields, key=attrgetter("tag")))
+    texts = {
+        book_field.marc: escape_characters(text, UNSAFE_CHARACTERS)
+        for book_field, text in iter_texts(book)
+        if not (number and book_field.name == "isbn")
+    }
+    for (tag, indicators, code), text in sorted(texts.items()):
+        record.add_field(Field(tag, Indicators(*indicators), [Subfield(code, text)]))
     return record
-
-
-def build_field(tag: str, indicators: str, code: str, text: str) -> Field:
-    return Field(tag, Indicators(*indicators), [Subfield(code, escape_characters(text, UNSAFE_CHARACTERS))])
 
 
 def format_change_time(book: ExportedBook) -> str:
