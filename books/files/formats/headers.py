@@ -51,7 +51,7 @@ class TableHeader(NamedTuple):
 
 def build_header(cells: Sequence[str]) -> TableHeader:
     """Raises UnreadableFile if no column has a name, or two have the same one."""
-    start = len(REPORT_COLUMNS) if tuple(cells[: len(REPORT_COLUMNS)]) == REPORT_COLUMNS else 0
+    start = count_report_columns(cells)
     texts = ["" if cell.isspace() else cell for cell in cells[start:]]
     named = sorted((text, number) for number, text in enumerate(texts, start) if text)
     if not named:
@@ -61,6 +61,10 @@ def build_header(cells: Sequence[str]) -> TableHeader:
             places = {"name": name, "first": name_column(first), "second": name_column(second)}
             raise UnreadableFile(_("The columns %(first)s and %(second)s have the same name “%(name)s”.") % places)
     return TableHeader(texts, start)
+
+
+def count_report_columns(cells: Sequence[str]) -> int:
+    return len(REPORT_COLUMNS) if tuple(cells[: len(REPORT_COLUMNS)]) == REPORT_COLUMNS else 0
 
 
 def simplify_name(column: str) -> str:

@@ -5,7 +5,7 @@ A small file may need much memory or time, so the process that reads it has limi
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import date, time
 from itertools import chain, count
@@ -17,7 +17,7 @@ from django.utils.translation import ngettext
 from python_calamine import CalamineError, CalamineSheet, CalamineWorkbook, SheetVisibleEnum
 
 from books.book.fields import BOOK_FIELDS
-from books.files.formats.headers import TableHeader, build_header, simplify_name
+from books.files.formats.headers import TableHeader, build_header, count_report_columns, simplify_name
 from books.files.formats.records import CHUNK_BYTES, NumberText, Record, Table, UnreadableFile
 
 OLD_WORKBOOK = b"\xd0\xcf\x11\xe0"
@@ -33,16 +33,14 @@ HIDDEN_CELLS = re.compile(
 MAX_SEARCHED_BYTES, MAX_ELEMENT_BYTES = 2**28, 1_000
 # A sheet without these columns, where the first one has them, is no list of books.
 USUAL_NAMES = {name for field in BOOK_FIELDS if field.is_required for name in field.columns}
-# The cells of a row, and its number.
-Rows = Iterator[tuple[list[str], int]]
 
 
 class Sheet(NamedTuple):
-    """A sheet with the cells of its first row, and the rows below."""
+    """A sheet with the cells of its first row, and the rows below with their numbers."""
 
     name: str
     cells: list[str]
-    rows: Rows
+    rows: Iterator[tuple[list[str], int]]
 
 
 def read_workbook(stream: BinaryIO, encoding_name: str = "") -> Table:
@@ -56,7 +54,7 @@ def read_workbook(stream: BinaryIO, encoding_name: str = "") -> Table:
     sheets = iter_sheets(workbook, left_out)
     first = next(sheets, Sheet("", [], iter(())))
     header = build_header(first.cells)
-    records = chain(build_records(header, first.rows), iter_further_records(header, sheets, left_out))
+    records = chain.from_iterable(read_sheet(header, sheet, left_out) for sheet in chain([first], sheets))
     notes = chain(header.list_notes(), iter_notes(stream, kind))
     description = describe_workbook(kind, len(workbook.sheet_names))
     return Table(header.columns, records, description, notes=notes, left_out=left_out)
@@ -137,45 +135,34 @@ def rename_columns(header: TableHeader, cells: list[str]) -> list[str] | None:
 
     Returns None if the sheet lacks one of the header's columns with a field of every book.
     """
-    columns = {**{simplify_name(name): name for name in header.columns}, **{name: name for name in header.columns}}
-    names = [columns.get(cell) or columns.get(simplify_name(cell), "") for cell in cells]
+    columns = {key: name for simplify in (simplify_name, str) for name in header.columns for key in [simplify(name)]}
+    names = [columns.get(cell) or columns.get(simplify_name(cell), "") if cell.strip() else "" for cell in cells]
     needed = [name for name in header.columns if simplify_name(name) in USUAL_NAMES] or header.columns
     is_unique = all(names.count(name) == 1 for name in names if name)
     return names if is_unique and set(names).issuperset(needed) else None
 
 
-def iter_further_records(header: TableHeader, sheets: Iterable[Sheet], left_out: Counter[str]) -> Iterator[Record]:
-    for name, cells, rows in sheets:
-        names = rename_columns(header, cells)
-        if names is None:
-            left_out[_("sheet “%(name)s” with other columns") % {"name": name}] += 1 + sum(any(row) for row, _n in rows)
-            continue
-        sentence = _("column “%(column)s” of the sheet “%(name)s”")
-        others = {
-            number: sentence % {"column": cell.strip(), "name": name}
-            for number, cell in enumerate(cells)
-            if cell.strip() and not names[number]
-        }
-        yield from build_records(TableHeader(names, 0), count_cells(rows, others, left_out))
-
-
-def count_cells(rows: Rows, others: Mapping[int, str], left_out: Counter[str]) -> Rows:
-    """Counts the cells of the columns with these numbers."""
-    for row, number in rows:
-        left_out.update(name for place, name in others.items() if place < len(row) and row[place])
-        yield row, number
-
-
-def build_records(header: TableHeader, rows: Rows) -> Iterator[Record]:
-    """Yields the non-empty rows, without the values of unnamed columns."""
-    width = len(header.texts)
-    for row, number in rows:
-        cells = row[header.start :]
-        if any(cells):
-            texts = [*cells, *[""] * width][:width]
-            values = dict(zip(header.texts, texts, strict=True))
-            values.pop("", None)
-            yield Record(number, values, warnings=header.warn_cells(cells))
+def read_sheet(header: TableHeader, sheet: Sheet, left_out: Counter[str]) -> Iterator[Record]:
+    """Yields the non-empty rows of a sheet with the header's columns, and counts what is left out."""
+    start = count_report_columns(sheet.cells)
+    columns = sheet.cells[start:]
+    names = rename_columns(header, columns)
+    if names is None:
+        sentence = _("sheet “%(name)s” with other columns")
+        left_out[sentence % {"name": sheet.name}] += 1 + sum(any(row) for row, _number in sheet.rows)
+        return
+    sentence, sheet_header = _("column “%(column)s” of the sheet “%(name)s”"), TableHeader(names, start)
+    others = {
+        number: sentence % {"column": column.strip(), "name": sheet.name}
+        for number, column in enumerate(columns)
+        if column.strip() and not names[number]
+    }
+    for row, number in sheet.rows:
+        if any(cells := row[start:]):
+            left_out.update(name for place, name in others.items() if any(cells[place : place + 1]))
+            texts = [*cells, *[""] * len(names)]
+            values = {name: text for name, text in zip(names, texts, strict=False) if name}
+            yield Record(number, values, warnings=sheet_header.warn_cells(cells))
 
 
 def format_cell(cell: Any) -> str:
