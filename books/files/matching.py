@@ -39,6 +39,13 @@ from library_site.db.sql import fetch_by_texts
 
 # A text that a spreadsheet reads as a number, which a double stores exactly.
 NUMBER = re.compile(r"[0-9]{1,15}(?:[.,][0-9]{1,9})?(?:E[+-]?[0-9]{1,2})?", re.IGNORECASE | re.ASCII)
+# By the key that an earlier record has, too: the field that the reason names, and what it says.
+REPETITIONS = {
+    RecordKey.ISBN: ("isbn", EARLIER),
+    RecordKey.ID: ("id", EARLIER),
+    RecordKey.BOOK: ("", SAME_BOOK),
+    RecordKey.ISBN13: ("isbn", EARLIER_IN_OTHER_WRITING),
+}
 # Returns the books with these ids. An import locks them.
 LoadBooks = Callable[[Collection[int]], Mapping[int, BookValues]]
 
@@ -140,12 +147,13 @@ def decide_record(
     if record.is_left_out:
         return RecordVerdict(record, Verdict.WITHOUT_ISBN)
     book = books.get(match.pk) if match else None
-    isbn13 = find_isbn13(record, rules)
-    if repetition := find_repetition(record, isbn13, book, earlier):
+    keys = list_keys(record, book, rules)
+    if repetition := find_repetition(record, keys, earlier):
         return RecordVerdict(record, Verdict.REFUSED, repetition, fields=("isbn",))
-    if line := earlier.find(RecordKey.ISBN13, isbn13):
+    if line := earlier.find(RecordKey.ISBN13, keys[RecordKey.ISBN13]):
         record = record.add_warning("isbn", describe_line(EARLIER_IN_OTHER_WRITING, record.format, line))
-    remember_record(record, isbn13, book.id if book else None, earlier)
+    for key, value in keys.items():
+        earlier.remember(key, value, record.raw.line)
     if match is None or book is None:
         return decide_new(record, rules, today)
     if earlier.find(RecordKey.FORMER_ISBN, record.values.get("isbn")) is not None:
@@ -157,33 +165,29 @@ def decide_record(
     return verdict
 
 
-def find_isbn13(record: ParsedRecord, rules: ImportRules) -> str | None:
-    """Returns the ISBN to match in any notation, None if only the exact isbn matches."""
-    return None if rules.match_by == "isbn" else normalize_isbn(record.values.get("isbn", ""))
+def list_keys(record: ParsedRecord, book: BookValues | None, rules: ImportRules) -> dict[RecordKey, str | int | None]:
+    """Returns what a later record about the same book may have, too."""
+    isbn = record.values.get("isbn")
+    return {
+        RecordKey.ISBN: isbn,
+        # None if only the exact isbn matches.
+        RecordKey.ISBN13: normalize_isbn(isbn) if isbn and rules.match_by != "isbn" else None,
+        RecordKey.ID: record.pk,
+        RecordKey.BOOK: book.id if book else None,
+    }
 
 
 def find_repetition(
-    record: ParsedRecord, isbn13: str | None, book: BookValues | None, earlier: SeenRecords
+    record: ParsedRecord, keys: Mapping[RecordKey, str | int | None], earlier: SeenRecords
 ) -> str | None:
     """Returns why a record about the same book as an earlier record is rejected."""
-    if line := earlier.find(RecordKey.ISBN, record.values.get("isbn")):
-        return record.name_reason("isbn", describe_line(EARLIER, record.format, line))
-    if line := earlier.find(RecordKey.ID, record.pk):
-        return record.name_reason("id", describe_line(EARLIER, record.format, line))
-    if book:
-        line = earlier.find(RecordKey.BOOK, book.id)
-        return describe_line(SAME_BOOK, record.format, line) if line else None
-    line = earlier.find(RecordKey.ISBN13, isbn13)
-    sentence = describe_line(EARLIER_IN_OTHER_WRITING, record.format, line) if line else ""
-    return record.name_reason("isbn", sentence) if line else None
-
-
-def remember_record(record: ParsedRecord, isbn13: str | None, book_id: int | None, earlier: SeenRecords) -> None:
-    line = record.raw.line
-    earlier.remember(RecordKey.ISBN, record.values.get("isbn"), line)
-    earlier.remember(RecordKey.ISBN13, isbn13, line)
-    earlier.remember(RecordKey.ID, record.pk, line)
-    earlier.remember(RecordKey.BOOK, book_id, line)
+    for key, (field, sentences) in REPETITIONS.items():
+        # Another writing of the isbn of a book is a warning.
+        is_read = key != RecordKey.ISBN13 or keys[RecordKey.BOOK] is None
+        if is_read and (line := earlier.find(key, keys[key])):
+            sentence = describe_line(sentences, record.format, line)
+            return record.name_reason(field, sentence) if field else sentence
+    return None
 
 
 def read_books(pks: Collection[int]) -> Mapping[int, BookValues]:
