@@ -33,6 +33,7 @@ DIRECTIVES = ("comment", "preamble", "string")
 CITATION_KEY_PATTERN = re.compile(r"book([0-9]+)")
 # It matches only at the first of several spaces, so that no space is tried twice.
 AUTHOR_SEPARATOR = re.compile(rf"(?<![{BLANKS}])[{BLANKS}]++and[{BLANKS}]+")
+BLANK_PATTERN, COMMA_PATTERN = re.compile(rf"[{BLANKS}]+"), re.compile(rf"[{BLANKS},]+")
 NAME_PATTERN = re.compile(r"[^\s\"#%'(),={}]+")
 DELIMITER_PATTERN = re.compile('[{}"]')
 # Between the authors, and between a title and its subtitle.
@@ -116,7 +117,7 @@ def parse_entry(text: str, macros: Mapping[str, str]) -> tuple[str, str, dict[st
 def parse_fields(body: str, macros: Mapping[str, str]) -> tuple[dict[str, str], dict[str, list[str]]]:
     fields: dict[str, str] = {}
     unknown: dict[str, list[str]] = {}
-    place = skip_blanks(body, 0, ",")
+    place = skip_blanks(body, 0, COMMA_PATTERN)
     while place < len(body):
         match = NAME_PATTERN.match(body, place)
         equals = skip_blanks(body, match.end()) if match else place
@@ -127,14 +128,13 @@ def parse_fields(body: str, macros: Mapping[str, str]) -> tuple[dict[str, str], 
         value, place = parse_value(body, equals + 1, macros, unknown.setdefault(name, []))
         # Of a field that is there twice, the first is read.
         fields.setdefault(f"{name} #2" if name in fields else name, value)
-        place = skip_blanks(body, place, ",")
+        place = skip_blanks(body, place, COMMA_PATTERN)
     return fields, unknown
 
 
-def skip_blanks(text: str, place: int, others: str = "") -> int:
-    while place < len(text) and text[place] in BLANKS + others:
-        place += 1
-    return place
+def skip_blanks(text: str, place: int, pattern: "re.Pattern[str]" = BLANK_PATTERN) -> int:
+    match = pattern.match(text, place)
+    return match.end() if match else place
 
 
 def parse_value(body: str, place: int, macros: Mapping[str, str], unknown: list[str]) -> tuple[str, int]:
