@@ -1,21 +1,12 @@
 """Shows the progress of a command as a bar on standard error."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 Item = TypeVar("Item")
-
-
-def iter_batches(
-    items: Iterable[Item], get_size: Callable[[], int], description: str, total: int | None = None
-) -> Iterator[Sequence[Item]]:
-    """Yields the items in lists, whose size may change between lists. The bar advances with each list."""
-    iterator = iter(items)
-    return show_progress_bar(iter(lambda: list(islice(iterator, get_size())), []), description, total)
 
 
 def show_progress_bar(

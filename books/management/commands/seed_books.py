@@ -1,5 +1,6 @@
 from argparse import ArgumentParser
 from contextlib import nullcontext
+from itertools import islice
 from typing import Any
 
 from django.core.management.base import CommandError
@@ -8,7 +9,7 @@ from django.utils import timezone
 
 from books.files import seeds
 from books.files.deferred_indexes import analyze_books, defer_indexes
-from books.files.progress import iter_batches
+from books.files.progress import show_progress_bar
 from books.models import Book
 from books.writing import changes
 from library_site.deployment.env import is_installed
@@ -38,9 +39,11 @@ class Command(CheckedCommand):
             return
         with transaction.atomic():
             with defer_indexes() if is_empty and count > SEED_BATCH else nullcontext():
-                batches = iter_batches(seeds.iter_books(count, seed), lambda: SEED_BATCH, "Adding example books", count)
+                books = seeds.iter_books(count, seed)
+                batches = iter(lambda: list(islice(books, SEED_BATCH)), [])
                 added_count = sum(
-                    len(changes.create_books(batch, None, now=timezone.now(), announce=events)) for batch in batches
+                    len(changes.create_books(batch, None, now=timezone.now(), announce=events))
+                    for batch in show_progress_bar(batches, "Adding example books", count)
                 )
             # Indexes on expressions have their own statistics.
             analyze_books()
