@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import date, datetime
+from datetime import datetime
 from functools import partial
 from itertools import islice
 from typing import Any, ClassVar
@@ -88,9 +88,9 @@ class RecordTask(Task):
     def plan(self, operation: Operation) -> Plan:
         """Reads the whole file. Raises OperationFailed."""
         with report_unreadable():
-            size = read_size(open_source(operation))
-        Operation.objects.filter(pk=operation.pk).update(result={"left_out": size.left_out})
-        return Plan(size.count, 0, size.count)
+            count, left_out = read_size(open_source(operation))
+        Operation.objects.filter(pk=operation.pk).update(result={"left_out": left_out})
+        return Plan(count, 0, count)
 
     def read_batch(self, operation: Operation, limit: int) -> Batch:
         """Raises OperationFailed."""
@@ -139,7 +139,8 @@ class RecordTask(Task):
         self, operation: Operation, records: Sequence[ParsedRecord], load_books: LoadBooks = read_books
     ) -> list[RecordVerdict]:
         rules = read_parameters(operation).rules
-        return decide_records(records, rules, load_books, self.earlier, get_day(operation))
+        # The day is the same for all batches, also after midnight.
+        return decide_records(records, rules, load_books, self.earlier, operation.created_at.date())
 
     @classmethod
     def read_numbers(cls, operation: Operation) -> dict[str, int | None]:
@@ -256,11 +257,6 @@ def open_source(operation: Operation) -> StoredFile:
 def get_check_id(operation: Operation) -> int:
     """Returns the id of the check for an import; for a check its own id."""
     return read_parameters(operation).check or operation.pk
-
-
-def get_day(operation: Operation) -> date:
-    """Returns the day that limits probable years. It is the same for all batches, also after midnight."""
-    return operation.created_at.date()
 
 
 def get_counts(operation: Operation) -> Counter[str]:

@@ -72,23 +72,19 @@ class FilePreview(msgspec.Struct, frozen=True):
     proposed: list[str] = []
 
 
-class FileSize(msgspec.Struct, frozen=True):
-    """How many records a file has, and the note about what of it no record shows."""
-
-    count: int
-    left_out: str
-
-
 def read_preview(source: StoredFile) -> FilePreview:
     """Raises UnreadableFile, ReaderFailed."""
     [head] = run_reader(source, "preview")
     return msgspec.convert(head, FilePreview)
 
 
-def read_size(source: StoredFile) -> FileSize:
-    """Reads the whole file. Raises UnreadableFile, ReaderFailed."""
-    *_counts, size = run_reader(source, "count")
-    return msgspec.convert(size, FileSize)
+def read_size(source: StoredFile) -> tuple[int, str]:
+    """Reads the whole file. Returns how many records it has, and the note about what of it no record shows.
+
+    Raises UnreadableFile, ReaderFailed.
+    """
+    *_counts, (count, left_out) = run_reader(source, "count")
+    return count, left_out
 
 
 def iter_file_records(source: StoredFile) -> Generator[Record]:

@@ -143,7 +143,7 @@ def count_records(job: Job, stream: BinaryIO) -> Iterator[Any]:
             raise UnreadableFile(_("The file has more than %(count)s records.") % limit)
         if number % COUNTED_RECORDS == 0:
             yield number
-    yield {"count": number, "left_out": show_left_out(table)}
+    yield number, show_left_out(table)
 
 
 def read_records(job: Job, stream: BinaryIO) -> Iterator[Any]:

@@ -127,7 +127,7 @@ def test_each_format_comes_through() -> None:
     for name in FORMATS:
         source = build_source(write_books(name, [build_exported_book(id=n, isbn=isbn) for n, isbn in enumerate(isbns)]))
         head = client.read_preview(source)
-        assert (head.format, len(head.rows), client.read_size(source).count) == (name, 5, 7)
+        assert (head.format, len(head.rows), client.read_size(source)) == (name, 5, (7, ""))
         assert [record.values["isbn"] for record in client.iter_file_records(source)] == isbns, name
 
 
@@ -155,7 +155,7 @@ def test_columns_that_would_fill_pages_are_refused() -> None:
 
 def test_more_records_than_an_operation_takes_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tasks, "MAX_RECORDS", 2)
-    assert client.read_size(build_source(HEADER + ROW * 2)).count == 2
+    assert client.read_size(build_source(HEADER + ROW * 2)) == (2, "")
     with pytest.raises(UnreadableFile, match="more than 2 records"):
         client.read_size(build_source(HEADER + ROW * 3))
 

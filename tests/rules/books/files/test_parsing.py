@@ -1,12 +1,8 @@
 """What a record of a file says, before it is compared with the books."""
 
-from datetime import UTC, date, datetime
-
 from books.files.columns.tables import guess_mapping
 from books.files.formats.records import Record
-from books.files.import_tasks import get_day
 from books.files.parsing import ImportRules, parse_records
-from books.models import Operation
 
 
 def test_columns_are_guessed_by_their_names() -> None:
@@ -35,11 +31,6 @@ def test_all_problems_of_a_record_are_named_together() -> None:
     raw = Record(7, {"title": " ", "year": "MCM", "isbn": []}, None)
     [record] = parse_records([raw], ImportRules(mapping))
     assert record.problem == ("title: It is missing. year: “MCM” is no year. isbn: It is no text.")
-
-
-def test_next_year_is_that_of_the_day_on_which_an_operation_was_asked_for() -> None:
-    operation = Operation(created_at=datetime(2026, 12, 31, 23, 59, tzinfo=UTC))
-    assert get_day(operation) == date(2026, 12, 31)
 
 
 def test_an_issn_is_no_isbn() -> None:

@@ -87,6 +87,13 @@ def test_a_missing_part_is_not_the_end_of_the_file(head: ActorRef, name: str, pa
     assert (first.state, first.error) == ("failed", MISSING)
 
 
+def test_probable_years_end_with_the_day_on_which_an_operation_began(head: ActorRef) -> None:
+    operation = begin_check(head, store_file(build_file("csv"), head_user_id()))
+    Operation.objects.update(created_at="1812-12-31T23:59:59Z")
+    run_operations(operation)
+    assert (operation.result or {})["counts"] == {"doubtful": BOOK_COUNT}
+
+
 def give_up_once(monkeypatch: pytest.MonkeyPatch, task: Any) -> None:
     """Makes each batch of the task wait in vain for a lock the first time."""
     write_batch, seen = task.write_batch, set()
