@@ -18,7 +18,7 @@ from books.files.formats.registry import write_xlsx
 from books.files.uploads import KEPT_DAYS, PART_BYTES
 from books.history.actors import ActorRef
 from books.models import Book, ExportChunk, Operation
-from books.operations.selections import read_stored_filter
+from books.operations.selections import get_selection
 from books.operations.tasks import Batch, BatchCounts, OperationFailed, Plan, Sentences, Task, register_operation_kind
 from library_site.db.integers import BIGINT_MAX
 from library_site.jobs.leases import renew_lease
@@ -91,7 +91,7 @@ class ExportTask(Task):
 
 
 def select_exported(operation: Operation) -> QuerySet[Book]:
-    return read_stored_filter((operation.parameters or {})["filter"]).list_books()
+    return get_selection(operation).list_books()
 
 
 def iter_workbook(operation: Operation) -> Iterator[bytes]:

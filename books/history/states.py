@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 from books.book.fields import FIELDS
 from books.book_values import BookValues, make_row
 from books.models import Book, Change
-from library_site.db.integers import BIGINT_MAX
 from library_site.http.api_errors import APIError, ErrorContent, FieldError
 
 # A book does not exist at the version of such a change. Its `before` contains the whole book.
@@ -67,8 +66,6 @@ def find_present_state(book_id: int) -> BookState:
 
 def read_deleted_book(pk: int, now: datetime) -> BookValues | None:
     """Returns a deleted book as it would be restored; None if its last known change is not a deletion."""
-    if abs(pk) > BIGINT_MAX:
-        return None
     last = Change.objects.filter(book_id=pk).order_by("-version").first()
     if last is None or last.kind not in DELETIONS:
         return None

@@ -14,7 +14,6 @@ from books.history.actors import ActorRef
 from books.models import Actor, Change, Operation
 from books.operations.tasks import is_announced
 from books.operations.undo import UNDO
-from library_site.db.integers import BIGINT_MAX
 from library_site.http.api_errors import APIError
 from library_site.jobs.leases import lease_rows
 
@@ -112,9 +111,7 @@ def note_language() -> dict[str, str]:
 
 def find_operation(pk: int) -> Operation:
     """Raises OperationNotFound."""
-    operation = (
-        Operation.objects.select_related("actor", "undo_of").filter(pk=pk).first() if abs(pk) <= BIGINT_MAX else None
-    )
+    operation = Operation.objects.select_related("actor", "undo_of").filter(pk=pk).first()
     if operation is None:
         raise OperationNotFound
     return operation

@@ -16,7 +16,7 @@ from books.history.loans import LENT, TAKEN_BACK, find_loan
 from books.models import Book, Operation, OperationProblem
 from books.operations.edits import InvalidEdit, read_edit
 from books.operations.previews import Preview, preview_deletion, preview_edit
-from books.operations.selections import StoredFilter, lock_matching, read_stored_filter
+from books.operations.selections import StoredFilter, get_selection, lock_matching
 from books.operations.tasks import (
     NOT_CHANGED,
     Batch,
@@ -159,7 +159,7 @@ class OperationRequest(NamedTuple):
         return self.kind.preview(self.selection.list_books(), self.parameters)
 
     def build_parameters(self, *, events: bool) -> dict[str, Any]:
-        return {"filter": self.selection.to_parameters(), **self.parameters, "events": events}
+        return {"filter": self.selection._asdict(), **self.parameters, "events": events}
 
 
 @transaction.atomic
@@ -200,7 +200,3 @@ def write_pairs(
         except changes.IsbnInUse:
             rejected_ids.append(old.id)
     return rejected_ids
-
-
-def get_selection(operation: Operation) -> StoredFilter:
-    return read_stored_filter((operation.parameters or {})["filter"])

@@ -1,12 +1,12 @@
 """The books of an operation: a filter, which is applied again before each batch."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.db.models import QuerySet
 
 from books.book_values import BookValues
-from books.models import Book
+from books.models import Book, Operation
 from books.writing import changes
 
 # Returns the books that match the values of a form's fields.
@@ -34,12 +34,9 @@ class StoredFilter(NamedTuple):
         """Use it at once: on SQLite the condition may contain the ids of the books that match now."""
         return SELECTIONS[self.form](self.values)
 
-    def to_parameters(self) -> dict[str, Any]:
-        return {"form": self.form, "values": dict(self.values)}
 
-
-def read_stored_filter(parameters: Mapping[str, Any]) -> StoredFilter:
-    return StoredFilter(parameters["form"], parameters["values"])
+def get_selection(operation: Operation) -> StoredFilter:
+    return StoredFilter(**(operation.parameters or {})["filter"])
 
 
 def lock_matching(selection: StoredFilter, versions: Mapping[int, int]) -> dict[int, BookValues]:

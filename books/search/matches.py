@@ -19,7 +19,6 @@ from books.search.texts import (
     find_words,
     isbn_prefix_condition,
 )
-from library_site.db.integers import BIGINT_MAX
 from library_site.db.keyset import Start
 
 # Sorts after every text with the prefix before it.
@@ -58,19 +57,15 @@ def find_by_code(scan: Scan, limit: int) -> list[Book]:
     """Returns the books with a code. Unlike a search, it ignores titles, authors and genres."""
     if scan.kind is ScanKind.NOTHING:
         return []
-    condition = build_id_condition(scan) if scan.kind is ScanKind.ID else Q(pk__in=[])
+    condition = Q(pk=scan.number) if scan.kind is ScanKind.ID else Q(pk__in=[])
     if not scan.is_marked:
         condition |= build_code_condition(scan)
     return list(Book.objects.filter(condition).order_by("pk")[:limit])
 
 
-def build_id_condition(scan: Scan) -> Q:
-    return Q(pk=scan.number) if scan.number <= BIGINT_MAX else Q(pk__in=[])
-
-
 def search_id(scan: Scan) -> Search:
     """Finds the book with this id. Without a leading # the number can also be a title or the beginning of an ISBN."""
-    has_id = build_id_condition(scan)
+    has_id = Q(pk=scan.number)
     if scan.is_marked:
         return Search(has_id, [Section(has_id)])
     condition, sections = search_words(scan.text)

@@ -37,12 +37,12 @@ def create_head_librarian() -> ActorRef:
 
 
 def begin_edit(actor: ActorRef, edit: Edit, events: bool = True, **filters: str) -> Operation:
-    parameters = {"filter": StoredFilter("v2", filters).to_parameters(), **edit.to_parameters(), "events": events}
+    parameters = {"filter": StoredFilter("v2", filters)._asdict(), **edit.to_parameters(), "events": events}
     return store_operation(EDIT, parameters, actor, timezone.now())
 
 
 def begin_deletion(actor: ActorRef, **filters: str) -> Operation:
-    parameters = {"filter": StoredFilter("v2", filters).to_parameters()}
+    parameters = {"filter": StoredFilter("v2", filters)._asdict()}
     return store_operation(DELETE, parameters, actor, timezone.now())
 
 
@@ -91,7 +91,7 @@ def begin_task(actor: ActorRef, kind: str, **parameters: Any) -> Operation:
 
 
 def begin_export(actor: ActorRef) -> Operation:
-    return begin_task(actor, EXPORT, filter=StoredFilter("v2", {}).to_parameters())
+    return begin_task(actor, EXPORT, filter=StoredFilter("v2", {})._asdict())
 
 
 def begin_import(actor: ActorRef, file: ImportFile) -> Operation:

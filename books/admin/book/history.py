@@ -40,7 +40,7 @@ from books.history.states import (
 from books.models import Book, Change
 from books.permissions import BOOK_ACTIONS, VIEW_HISTORY
 from library_site.admin.site import has_any_permission
-from library_site.db.integers import BIGINT_MAX, parse_integer
+from library_site.db.integers import parse_integer
 from library_site.db.keyset import Start
 
 # The number of changes on the page of a book.
@@ -155,7 +155,7 @@ def describe_versions(versions: Sequence[int]) -> str:
 
 def find_known_book(object_id: str) -> KnownBook | None:
     pk = parse_integer(unquote(object_id))
-    if pk is None or abs(pk) > BIGINT_MAX:
+    if pk is None:
         return None
     book = Book.objects.filter(pk=pk).first()
     if book:

@@ -7,7 +7,7 @@ from django.template.response import TemplateResponse
 from books.admin.book.forms import write_isbn
 from books.models import Book
 from books.search.suggestions import SUGGESTED_FIELDS, suggest
-from library_site.db.integers import BIGINT_MAX, parse_integer
+from library_site.db.integers import parse_integer
 
 
 def show_suggestions(request: HttpRequest) -> HttpResponse:
@@ -19,8 +19,7 @@ def show_suggestions(request: HttpRequest) -> HttpResponse:
 
 def show_warnings(request: HttpRequest) -> HttpResponse:
     """Returns the warnings about a form that is not saved yet, as parts of the page. `book` is the book's id."""
-    pk = parse_integer(request.GET.get("book", ""))
-    book = Book.objects.filter(pk=pk).first() if pk is not None and abs(pk) <= BIGINT_MAX else None
+    book = Book.objects.filter(pk=parse_integer(request.GET.get("book", "")) or 0).first()
     form_class = admin.site.get_model_admin(Book).get_form(request, book, change=book is not None)
     form = form_class(request.GET, instance=book)
     isbn_problems = form.errors.as_data().get("isbn", [])

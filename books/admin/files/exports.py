@@ -45,7 +45,7 @@ def export_list(request: HttpRequest) -> HttpResponseBase:
 
 def begin_export(request: HttpRequest, selection: StoredFilter) -> HttpResponseBase:
     actor = get_or_create_actor(Actor.Channel.OPERATION, user_id=request.user.pk)
-    operation = store_operation(EXPORT, {"filter": selection.to_parameters()}, actor, timezone.now())
+    operation = store_operation(EXPORT, {"filter": selection._asdict()}, actor, timezone.now())
     return HttpResponseRedirect(operation_address(operation.pk))
 
 

@@ -17,7 +17,7 @@ from books.admin.descriptions import LABELS
 from books.admin.list.filters import change_query
 from books.book.fields import FIELDS
 from books.models import ListSettings, SavedView
-from library_site.db.integers import BIGINT_MAX, parse_integer
+from library_site.db.integers import parse_integer
 
 TEXT_COLUMNS = [name for name in FIELDS if name not in ("isbn", "available")]
 # The headings of the list's columns by their parameter names. The title is always visible.
@@ -65,10 +65,7 @@ def read_settings(request: HttpRequest) -> tuple[Sequence[str], int]:
 
 
 def find_view(request: HttpRequest, text: str) -> SavedView | None:
-    pk = parse_integer(text)
-    if pk is None or abs(pk) > BIGINT_MAX:
-        return None
-    return list_visible(request).filter(pk=pk).first()
+    return list_visible(request).filter(pk=parse_integer(text) or 0).first()
 
 
 def list_visible(request: HttpRequest) -> QuerySet[SavedView]:

@@ -26,7 +26,7 @@ from books.models import Actor, Book
 from books.operations.lifecycle import store_operation
 from books.operations.previews import Preview
 from books.operations.selection_tasks import DELETE, DeleteTask, EditTask, OperationRequest
-from books.operations.selections import StoredFilter, read_stored_filter
+from books.operations.selections import StoredFilter
 from books.operations.tasks import MAX_ANNOUNCED_ALWAYS
 from library_site.admin.paginator import count_rows
 
@@ -46,9 +46,8 @@ class Question(NamedTuple):
     token: str
 
     def sign(self) -> str:
-        kind, selection, parameters = self.change
-        content = (kind.name, selection.to_parameters(), parameters, self.matched, self.token)
-        return signing.dumps(content, salt=SIGNING_SALT, compress=True)
+        kind, *others = self.change
+        return signing.dumps((kind.name, *others, self.matched, self.token), salt=SIGNING_SALT, compress=True)
 
 
 def read_question(text: str) -> Question | None:
@@ -57,7 +56,7 @@ def read_question(text: str) -> Question | None:
     except signing.BadSignature:
         return None
     kind = DeleteTask if name == DELETE else EditTask
-    return Question(OperationRequest(kind, read_stored_filter(selection), parameters), matched, token)
+    return Question(OperationRequest(kind, StoredFilter(*selection), parameters), matched, token)
 
 
 def show_bulk_edit(request: HttpRequest) -> HttpResponse:

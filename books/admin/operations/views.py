@@ -43,7 +43,7 @@ from books.history.change_pages import NAME_COLUMNS, ActorNames
 from books.models import Actor, Change, Operation
 from books.operations import lifecycle
 from books.operations.lifecycle import OperationNotFound
-from books.operations.selections import read_stored_filter
+from books.operations.selections import get_selection
 from books.operations.tasks import list_unlisted_kinds
 from books.permissions import OPERATION_VIEWERS, UNDO_OTHERS, VIEW_HISTORY
 from library_site.admin.site import has_any_permission
@@ -113,7 +113,7 @@ def show_operation(request: HttpRequest, operation_id: int) -> HttpResponse:
         **describe_row(operation, None if undo_of_undo else undo),
         books=find_changed_books([operation.pk], MAX_BOOKS)[operation.pk],
         has_filter="filter" in parameters,
-        filter=describe_selection(read_stored_filter(parameters["filter"])) if "filter" in parameters else "",
+        filter=describe_selection(get_selection(operation)) if "filter" in parameters else "",
         changes_books=operation.kind not in (EXPORT, *list_unlisted_kinds()),
         is_silent=not parameters.get("events", True),
         problems=problems,

@@ -106,7 +106,7 @@ def test_a_filter_that_does_not_say_which_books_fails(db: None, values: dict[str
     stored = StoredFilter("list", {**values, "today": "2026-01-31"})
     with pytest.raises(UnresolvedFilter):
         stored.list_books()
-    store_operation(DELETE, {"filter": stored.to_parameters()}, create_head_librarian(), timezone.now())
+    store_operation(DELETE, {"filter": stored._asdict()}, create_head_librarian(), timezone.now())
     run_operations()
     operation = Operation.objects.get()
     assert (operation.state, operation.error) == (
