@@ -8,7 +8,6 @@ from urllib.parse import parse_qsl
 from django.contrib.admin.views.main import ChangeList
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from django.urls import reverse
 from django.utils import timezone
 from django.utils.functional import cached_property
 from django.utils.translation import gettext as _
@@ -76,7 +75,9 @@ class BookList(ChangeList):
         self.root_queryset = self.root_queryset.order_by()
         self.filtered_books = self.root_queryset.filter(build_list_condition(values))
         self.filter_form.full_clean()
-        self.has_active_filters = any(value not in (None, "") for value in self.filter_form.cleaned_data.values())
+        cleaned = self.filter_form.cleaned_data
+        self.active_filters = {name: value for name, value in cleaned.items() if value not in (None, "")}
+        self.has_active_filters = bool(self.active_filters)
         return self.filtered_books.filter(self.search.condition)
 
     def get_results(self, request: HttpRequest) -> None:
@@ -105,10 +106,7 @@ class BookList(ChangeList):
     @cached_property
     def known_count(self) -> int | None:
         """The number that the menus of the whole list show for this list, None if it is no choice of theirs."""
-        if self.query or not self.has_active_filters:
-            return None
-        values = self.filter_form.cleaned_data
-        return find_known_count(read_counts(self.summary.numbers), values)
+        return None if self.query else find_known_count(read_counts(self.summary.numbers), self.active_filters)
 
     @cached_property
     def facet_rows(self) -> list[FacetRow]:
@@ -182,12 +180,11 @@ class BookList(ChangeList):
         is_counted = self.is_narrowed and self.result_count <= MAX_LISTED_COUNT and not self.exact_address
         counts = count_facets(self.facet_rows, self.now.date()) if is_counted else read_counts(self.summary.numbers)
         shows_counts = is_counted or not self.is_narrowed
-        return list_facets(counts, self.filter_form.cleaned_data, self.build_address, shows_counts=shows_counts)
+        return list_facets(counts, self.active_filters, self.build_address, shows_counts=shows_counts)
 
     def list_chips(self) -> list[Link]:
         """Returns the active filters except the search, with links to the list without them."""
-        values = {name: value for name, value in self.filter_form.cleaned_data.items() if value not in (None, "")}
-        sentences = describe_filter_values(values)
+        sentences = describe_filter_values(self.active_filters)
         return [Link(text, self.build_address(**dict.fromkeys(names, ""))) for names, text in sentences]
 
     def list_rows(self) -> Iterator[tuple[Book, list[tuple[str, Any]]]]:
@@ -243,18 +240,8 @@ class BookList(ChangeList):
         return change_query(self.address_query)
 
     @property
-    def saved_query(self) -> str:
-        return change_query(self.address_query, view="")
-
-    @property
-    def export_parameters(self) -> list[tuple[str, str]]:
-        return parse_qsl(change_query(self.address_query, sort="", view=""))
-
-    @property
-    def export_address(self) -> str:
-        """The address without the name of the format, which the template appends."""
-        query = change_query(self.address_query, sort="", view="")
-        return f"{reverse('admin:export_books')}?{query}{'&' if query else ''}format="
+    def list_parameters(self) -> list[tuple[str, str]]:
+        return parse_qsl(self.list_query)
 
     def list_column_choices(self) -> Iterator[tuple[str, str, bool]]:
         """Yields the name and label of each column that can be hidden, and whether it is visible."""

@@ -46,10 +46,9 @@ def read_counts(numbers: Mapping[str, Any]) -> FacetCounts:
     return FacetCounts(numbers["genres"], numbers["decades"], availability, numbers["qualities"])
 
 
-def find_known_count(counts: FacetCounts, values: Mapping[str, Any]) -> int | None:
-    """Returns the number of books of a single choice, None for other filters. `values` are the form's values."""
-    chosen = {name: value for name, value in values.items() if value not in (None, "")}
-    match chosen:
+def find_known_count(counts: FacetCounts, filters: Mapping[str, Any]) -> int | None:
+    """Returns the number of books of a single choice, None for other filters."""
+    match filters:
         case {"genre": genre, **others} if not others:
             return {fold(name): books for name, books in counts.genres}.get(fold(genre))
         case {"availability": state, **others} if not others:
