@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, ClassVar, NamedTuple
 
 from django.db import transaction
-from django.db.models import Count, Max, QuerySet
+from django.db.models import Count, Max
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext_lazy
 
@@ -13,9 +13,9 @@ from books.book.fields import FIELDS
 from books.book_values import BookValues
 from books.history.actors import ActorRef, record_operation
 from books.history.loans import LENT, TAKEN_BACK, find_loan
-from books.models import Book, Operation, OperationProblem
+from books.models import Operation, OperationProblem
 from books.operations.edits import InvalidEdit, read_edit
-from books.operations.previews import Preview, preview_deletion, preview_edit
+from books.operations.previews import Preview, preview_change
 from books.operations.selections import StoredFilter, get_selection, lock_matching
 from books.operations.tasks import (
     NOT_CHANGED,
@@ -40,10 +40,6 @@ Reason = OperationProblem.Reason
 
 class SelectionTask(Task):
     """Applies an edit to each book of a selection."""
-
-    @classmethod
-    def preview(cls, books: QuerySet[Book], parameters: Mapping[str, Any]) -> Preview:
-        raise NotImplementedError
 
     def __init__(self) -> None:
         # The ids and versions of books that were read ahead, in the order of their ids.
@@ -87,10 +83,6 @@ class DeleteTask(SelectionTask):
     title = ngettext_lazy("%(count)s book deleted", "%(count)s books deleted", "number")
     sentences: ClassVar[Sentences] = {"changed": title, **NOT_CHANGED}
 
-    @classmethod
-    def preview(cls, books: QuerySet[Book], parameters: Mapping[str, Any]) -> Preview:  # noqa: ARG003  # it has none
-        return preview_deletion(books)
-
     def write_books(
         self, operation: Operation, books: Sequence[BookValues], actor: ActorRef, now: datetime
     ) -> BatchCounts:
@@ -114,10 +106,6 @@ class EditTask(SelectionTask):
     @classmethod
     def get_title(cls, operation: Operation) -> Any:
         return cls.loan_titles.get(find_loan((operation.parameters or {}).get("set")), cls.title)
-
-    @classmethod
-    def preview(cls, books: QuerySet[Book], parameters: Mapping[str, Any]) -> Preview:
-        return preview_edit(books, read_edit(parameters))
 
     def limit_batch(self, operation: Operation, limit: int) -> int:
         has_isbn = "isbn" in read_edit(operation.parameters or {}).list_fields()
@@ -156,7 +144,7 @@ class OperationRequest(NamedTuple):
     parameters: Mapping[str, Any]
 
     def preview(self) -> Preview:
-        return self.kind.preview(self.selection.list_books(), self.parameters)
+        return preview_change(self.selection.list_books(), self.parameters)
 
     def build_parameters(self, *, events: bool) -> dict[str, Any]:
         return {"filter": self.selection._asdict(), **self.parameters, "events": events}
