@@ -1,21 +1,25 @@
-"""Stores operations for a worker, cancels them and starts their undo."""
+"""Stores operations for a worker, checks who started them, cancels them and starts their undo."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.utils.translation import get_language
+from django.utils.translation import gettext as _
 
 from books.history.actors import ActorRef
 from books.models import Actor, Change, Operation
-from books.operations.tasks import is_announced
+from books.operations.tasks import OperationFailed, is_announced
 from books.operations.undo import UNDO
+from books.permissions import OPERATION_KINDS
 from library_site.http.api_errors import APIError
 from library_site.jobs.leases import lease_rows
+from oauth.issuers import is_still_valid
 
 State = Operation.State
 UNDER_WAY = (State.WAITING, State.RUNNING)
@@ -169,3 +173,27 @@ def list_own_operations(user_id: int, state: str | None) -> QuerySet[Operation]:
     # A list of ids, because a join would read the operations of all users.
     actors = list(Actor.objects.filter(user_id=user_id).values_list("pk", flat=True))
     return Operation.objects.filter(actor__in=actors, **({"state": state} if state else {}))
+
+
+def require_authority(operation: Operation, now: datetime) -> None:
+    """Checks whether the user who started it, and the API key or app that was used, still have permission.
+
+    An operation can wait and run for a long time, so permissions can change. Raises OperationFailed.
+    """
+    parameters = operation.parameters or {}
+    # Only operators can run commands, and they may do everything.
+    if parameters.get("by_command"):
+        return
+    credential = parameters.get("credential")
+    if not is_person_permitted(operation, needs_staff=not credential):
+        raise OperationFailed(_("Who began this may not do so any more."))
+    if credential and not is_still_valid(**credential, now=now):
+        raise OperationFailed(_("The API key or app that began this may not do so any more."))
+
+
+def is_person_permitted(operation: Operation, *, needs_staff: bool) -> bool:
+    """An operation without a credential comes from the admin, which requires staff. Inactive users may do nothing."""
+    user = User.objects.filter(pk=operation.actor.user_id or 0).first()
+    if user is None or (needs_staff and not user.is_staff):
+        return False
+    return user.has_perms(OPERATION_KINDS[operation.kind])

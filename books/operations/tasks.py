@@ -9,7 +9,6 @@ from django.utils.translation import ngettext_lazy
 
 from books.history.actors import ActorRef
 from books.models import Operation, OperationProblem
-from books.permissions import OPERATION_KINDS
 from books.writing.merging import MERGE
 
 BULK = "bulk"
@@ -89,8 +88,6 @@ class Kind:
     is_listed: ClassVar[bool] = True
     # The sentences for its numbers.
     sentences: ClassVar[Sentences] = CHANGED
-    # The permissions that a user needs to start it, and until it ends.
-    permissions: ClassVar[Sequence[str]]
 
     @classmethod
     def get_title(cls, operation: Operation) -> Any:  # noqa: ARG003  # others read its parameters
@@ -146,7 +143,7 @@ KindType = TypeVar("KindType", bound=type[Kind])
 
 
 def register_operation_kind(kind: KindType) -> KindType:
-    KINDS[kind.name], kind.permissions = kind, OPERATION_KINDS[kind.name]
+    KINDS[kind.name] = kind
     return kind
 
 

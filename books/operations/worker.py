@@ -23,7 +23,7 @@ from psycopg.errors import QueryCanceled
 
 from books.history.actors import ActorRef
 from books.models import Operation, OperationProblem
-from books.operations.authority import require_authority
+from books.operations.lifecycle import require_authority
 from books.operations.tasks import Batch, BatchCounts, OperationFailed, Task, create_task, is_announced
 from books.search.search_texts import fold_search_texts
 from books.summaries import refresh_summaries

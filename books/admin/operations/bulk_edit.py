@@ -28,6 +28,7 @@ from books.operations.previews import Preview
 from books.operations.selection_tasks import DELETE, DeleteTask, EditTask, OperationRequest
 from books.operations.selections import StoredFilter
 from books.operations.tasks import MAX_ANNOUNCED_ALWAYS
+from books.permissions import OPERATION_KINDS
 from library_site.admin.paginator import count_rows
 
 SIGNING_SALT = "books.bulk_edit"
@@ -86,7 +87,7 @@ def show_bulk_edit(request: HttpRequest) -> HttpResponse:
 
 
 def require_permissions(request: HttpRequest, change: OperationRequest) -> None:
-    if not request.user.has_perms(change.kind.permissions):
+    if not request.user.has_perms(OPERATION_KINDS[change.kind.name]):
         raise PermissionDenied
 
 

@@ -34,7 +34,7 @@ from books.operations.lifecycle import (
 from books.operations.previews import Preview
 from books.operations.selection_tasks import DELETE, DeleteTask, EditTask, OperationRequest
 from books.operations.selections import StoredFilter
-from books.permissions import OPERATION_ACTIONS, OPERATION_VIEWERS, UNDO_OTHERS, VIEW_HISTORY
+from books.permissions import OPERATION_ACTIONS, OPERATION_KINDS, OPERATION_VIEWERS, UNDO_OTHERS, VIEW_HISTORY
 from books.read_model import BookEncoder
 from library_site.api.idempotency import idempotent
 from library_site.api.pagination import NewestFirstPagination
@@ -68,7 +68,7 @@ class OperationViewSet(APIViewSet):
     def create(self, request: Request) -> HttpResponse:
         dry_run = read_dry_run(request)
         change, events = self.read_change(request)
-        require_permission(get_credential(request), SCOPE, frozenset(change.kind.permissions))
+        require_permission(get_credential(request), SCOPE, frozenset(OPERATION_KINDS[change.kind.name]))
         if dry_run:
             return json_response(describe_preview(self.books.get_representation(), change.preview()))
         operation = store_operation(
