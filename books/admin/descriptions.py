@@ -155,6 +155,12 @@ def describe_names(actor: ActorNames) -> list[tuple[str, Link]]:
     return [(str(ACTOR_LABELS[name]), Link(text, changes_address(**{name: text}))) for name, text in names.items()]
 
 
+def link_actor(actor: ActorNames) -> Link:
+    """Returns the first name of the actor, or its channel if it has no name."""
+    names = describe_names(actor)
+    return names[0][1] if names else link_channel(Actor.Channel(actor.channel))
+
+
 def link_channel(channel: Actor.Channel) -> Link:
     return Link(gettext(channel.label), changes_address(channel=channel.value))
 

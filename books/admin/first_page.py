@@ -1,7 +1,7 @@
 """Builds the first page of the admin: numbers of books, charts and the latest changes."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from itertools import chain
 from typing import Any, NamedTuple
@@ -14,12 +14,10 @@ from django.utils.translation import gettext as _
 
 from books.admin.charts import Chart, build_chart
 from books.admin.descriptions import (
-    ACTOR_LABELS,
     Description,
     Link,
-    changes_address,
     describe_entries,
-    link_channel,
+    link_actor,
     list_shown_operations,
 )
 from books.admin.list.filters import begin_day
@@ -27,10 +25,10 @@ from books.admin.operations.descriptions import list_first_titles
 from books.admin.operations.views import describe_row
 from books.admin.views import SEE_BOOKS
 from books.history.activity import DAYS
-from books.history.change_pages import UNKNOWN_ACTOR, ActorNames, Filters, read_actor_names
+from books.history.change_pages import UNKNOWN_ACTOR, Filters, read_actor_names
 from books.history.feed import read_feed
 from books.history.loans import find_loan
-from books.models import Actor, Book
+from books.models import Book
 from books.permissions import BULK_EDIT, CHANGE_BOOK, MERGE_BOOKS, VIEW_HISTORY
 from books.search.quality import MIN_PROBABLE_YEAR, QUALITIES
 from books.summaries import BOOKS, CHANGES, find_count_time, read_duplicates, read_summary
@@ -47,8 +45,6 @@ MAX_DECADES = 28
 MIN_CHART_DAYS = 3
 # So many users have a colour of their own in the chart. All others share the last colour.
 MAX_PEOPLE = 4
-# The filter of Recent changes for actors without a name.
-CHANNEL = "channel"
 
 
 class Number(NamedTuple):
@@ -57,13 +53,6 @@ class Number(NamedTuple):
     label: str
     books: int
     address: str
-
-
-class Name(NamedTuple):
-    """A name of actors, and the filter of Recent changes that selects their changes by it."""
-
-    text: str
-    filter: str
 
 
 def describe_first_page(request: HttpRequest) -> dict[str, Any]:
@@ -107,14 +96,16 @@ def describe_changes(now: datetime) -> dict[str, Any]:
     by_actor = Counter[str]()
     for counts in chain.from_iterable(days.values()):
         by_actor.update(counts)
-    names = name_actors(by_actor)
-    totals = Counter[Name]()
+    actors = read_actor_names(map(int, by_actor))
+    # A user is a separate actor in each channel, with the same name.
+    links = {pk: link_actor(actors.get(int(pk), UNKNOWN_ACTOR)) for pk in by_actor}
+    totals = Counter[Link]()
     for pk, changes in by_actor.items():
-        totals[names[pk]] += changes
-    people = sorted(totals, key=lambda name: (-totals[name], name))[:MAX_PEOPLE]
+        totals[links[pk]] += changes
+    people = sorted(totals, key=lambda link: (-totals[link], link))[:MAX_PEOPLE]
     series = list_series(totals, people)
-    numbers = {name: number for number, name in enumerate(people)}
-    series_of = {pk: numbers.get(name, len(people)) for pk, name in names.items()}
+    numbers = {link: number for number, link in enumerate(people)}
+    series_of = {pk: numbers.get(link, len(people)) for pk, link in links.items()}
     rows = [count_by_series(hours, series_of, len(series)) for hours in days.values()]
     return {
         "feed": list_feed(),
@@ -184,31 +175,13 @@ def build_decades(decades: Sequence[tuple[int, int]], this_year: int) -> Chart |
     return build_chart(labels, [(count,) for count in counts], addresses)
 
 
-def name_actors(pks: Collection[str]) -> dict[str, Name]:
-    """A user is a separate actor in each channel, with the same name."""
-    actors = read_actor_names(map(int, pks))
-    return {pk: name_actor(actors.get(int(pk), UNKNOWN_ACTOR)) for pk in pks}
-
-
-def name_actor(actor: ActorNames) -> Name:
-    """Returns the first name of the actor, or its channel if it has no name."""
-    names = (Name(text, field) for field in ACTOR_LABELS if (text := getattr(actor, field)))
-    return next(names, Name(actor.channel, CHANNEL))
-
-
-def link_name(name: Name) -> Link:
-    if name.filter == CHANNEL:
-        return link_channel(Actor.Channel(name.text))
-    return Link(name.text, changes_address(**{name.filter: name.text}))
-
-
-def list_series(totals: Counter[Name], people: Sequence[Name]) -> list[dict[str, Any]]:
+def list_series(totals: Counter[Link], people: Sequence[Link]) -> list[dict[str, Any]]:
     """Returns the users with the most changes, and all others together, for whom there is no link."""
-    series = []
-    for number, name in enumerate(people, 1):
-        link = link_name(name)
-        series.append({"name": link.text, "number": number, "changes": totals[name], "address": link.address})
-    if others := totals.total() - sum(totals[name] for name in people):
+    series: list[dict[str, Any]] = [
+        {"name": link.text, "number": number, "changes": totals[link], "address": link.address}
+        for number, link in enumerate(people, 1)
+    ]
+    if others := totals.total() - sum(totals[link] for link in people):
         series.append({"name": _("Others"), "number": MAX_PEOPLE + 1, "changes": others, "address": ""})
     return series
 
