@@ -11,6 +11,7 @@ from books.models.book import (
     LentBook,
     SearchText,
     SortPrefix,
+    Summary,
     UnrecordedWrite,
     sort_expression,
 )
@@ -19,4 +20,3 @@ from books.models.imports import ColumnMapping, ImportChunk, ImportCorrection, I
 from books.models.operations import ExportChunk, Operation, OperationProblem
 from books.models.responses import StoredResponse
 from books.models.saved_views import ListSettings, SavedView
-from books.models.summaries import Summary

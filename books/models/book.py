@@ -1,4 +1,4 @@
-"""The table of books, and the tables of additional facts about them."""
+"""The table of books, and the tables of additional facts about them and of their numbers."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
@@ -212,3 +212,18 @@ class DistinctBooks(models.Model):
 
     def __str__(self) -> str:
         return f"books {self.first_id} and {self.second_id}"
+
+
+class Summary(models.Model):
+    """Numbers about all books or changes, when they were counted, and how many seconds it took (`books.summaries`)."""
+
+    name = models.CharField(max_length=20, primary_key=True)
+    numbers = models.JSONField()
+    counted_at = models.DateTimeField()
+    seconds = models.FloatField()
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return self.name
