@@ -12,7 +12,7 @@ import msgspec
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, connection, connections
 
-from library_site.db.sql import build_source, execute, fetch_all, get_column_types, write_literals
+from library_site.db.sql import CompiledQuery, build_source, execute, fetch_all, get_column_types
 from library_site.monitoring.tracing import get_traceparent
 from webhooks.models import Delivery, Endpoint, Event
 from webhooks.registry import PING_KIND
@@ -135,4 +135,4 @@ def insert_events(kind: str, events: Sequence[StoredEvent]) -> None:
 @cache
 def subscribers_sql(kind: str) -> str:
     """The statement that selects the ids of the endpoints that receive events of a kind."""
-    return write_literals(*Endpoint.objects.subscribed_to(kind).values("id").query.sql_with_params())
+    return CompiledQuery(Endpoint.objects.subscribed_to(kind).values("id")).statement.sql
