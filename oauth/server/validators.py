@@ -67,8 +67,6 @@ class RequestValidator(OAuth2Validator):
         return redirect_uris.is_registered(redirect_uri, request.client.redirect_uris.split())
 
     def _create_authorization_code(self, request: Request, code: dict[str, str], expires: Any = None) -> Grant:
-        # OpenID Connect and RFC 8707 are not supported, but the toolkit would store these parameters.
-        request.nonce, request.claims, request.resource = None, None, []
         # "" if the request named none: then the token request may leave it out, too (RFC 6749, 4.1.3).
         request.redirect_uri, used_uri = dict(request.uri_query_params).get("redirect_uri", ""), request.redirect_uri
         grant: Grant = super()._create_authorization_code(request, {**code, "code": sha256_hex(code["code"])}, expires)
@@ -122,10 +120,6 @@ class RequestValidator(OAuth2Validator):
         self, client_id: str, code: str, request: Request, *arguments: Any, **options: Any
     ) -> None:
         """Does nothing: `_save_bearer_token` has deleted the code."""
-
-    def _check_and_set_request_resource(self, request: Request) -> None:
-        """There is only one resource; RFC 8707 is not supported."""
-        request.resource = []
 
     def _save_bearer_token(self, token: dict[str, Any], request: Request, *arguments: Any, **options: Any) -> None:
         now = timezone.now()
