@@ -176,7 +176,7 @@ def test_the_query_of_a_redirect_uri_is_kept_byte_for_byte(api: httpx.Client) ->
     sign_in(api, create_reader())
     shop = create_app("shop", "confidential", CALLBACK, "read", client_secret=SECRET)
     iss = urlencode({"iss": ISSUER})
-    for query in ("shop=1", "a%20b", "flag", "empty=&&", "a=%E9;b", "~!$'()*,/?:@", "code=1&state=2", "a+b=%2b"):
+    for query in ("flag", "code=1&state=2", "a%20b&empty=&&a=%E9;b&~!$'()*,/?:@&a+b=%2b"):
         uri = f"https://a.example/one?{query}"
         Application.objects.filter(pk=shop.pk).update(redirect_uris=uri)
         valid = build_authorization_request(shop, redirect_uri=uri, scope="read", state="s")

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from tests.support.server import serve_library
+from tests.support.applications import open_client
+from tests.support.settings import override_by
 
 ORIGINS = ["https://shop.example", "http://localhost:5173"]
 SHARED_ADDRESSES = [
@@ -20,16 +21,11 @@ OTHER_ADDRESSES = [
 ]  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def cors_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+@pytest.fixture
+def cors_client(api: httpx.Client) -> Iterator[httpx.Client]:
     """A client of a library that allows two origins and protects all books."""
-    folder = tmp_path_factory.mktemp("cors")
-    with (
-        serve_library(
-            folder, CORS_ALLOWED_ORIGINS=", ".join(ORIGINS), LIBRARY_ACCESS="protected", WEB_CONCURRENCY="1"
-        ) as service,
-        service.open_client() as client,
-    ):
+    variables = {"CORS_ALLOWED_ORIGINS": ", ".join(ORIGINS), "LIBRARY_ACCESS": "protected"}
+    with override_by(variables), open_client() as client:
         yield client
 
 
