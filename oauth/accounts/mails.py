@@ -3,16 +3,14 @@
 import logging
 from datetime import datetime, timedelta
 from smtplib import SMTPException
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlencode
 
 from django.conf import settings
 from django.contrib.auth.forms import PasswordResetForm
 from django.contrib.auth.models import User
-from django.contrib.auth.tokens import PasswordResetTokenGenerator
 from django.core.mail import send_mail
-from django.db.models import F, QuerySet
-from django.db.models.functions import Now
+from django.db.models import F
 from django.db.models.signals import pre_save
 from django.dispatch import receiver
 from django.template.loader import render_to_string
@@ -34,30 +32,17 @@ log = logging.getLogger(__name__)
 # More mails to one mailbox would only annoy its owner.
 MAX_MAILS_PER_ADDRESS, MAX_MAILS_PER_NETWORK, MAIL_PERIOD = 3, 20, timedelta(hours=1)
 BATCH = 20
+# The mails with a link to a password form, and the tokens of the link. All others lead to `password-reset`.
+PASSWORD_FORMS = {
+    AccountMail.Kind.RESET: ("accounts:new-password", reset_tokens),
+    AccountMail.Kind.INVITATION: ("accounts:invitation", invitation_tokens),
+}
 # After the last failure the mail is not sent.
 RETRIES = RetrySchedule((60, 300, 1200, 3600))
 
 
 class TooManyMails(Exception):
     """One network requested too many mails."""
-
-
-class MailKind(NamedTuple):
-    """The texts of one kind of mail and the target of its link. A link with a token leads to the password form."""
-
-    template: str
-    page: str
-    tokens: PasswordResetTokenGenerator | None = None
-
-
-MAIL_KINDS = {
-    AccountMail.Kind.RESET: MailKind("password_reset", "accounts:new-password", reset_tokens),
-    AccountMail.Kind.INVITATION: MailKind("invitation", "accounts:invitation", invitation_tokens),
-    AccountMail.Kind.PASSWORD: MailKind("password_changed", "accounts:password-reset"),
-    AccountMail.Kind.ADDRESS: MailKind("address_changed", "accounts:password-reset"),
-    AccountMail.Kind.FACTOR_ON: MailKind("factor_on", "accounts:password-reset"),
-    AccountMail.Kind.FACTOR_OFF: MailKind("factor_off", "accounts:password-reset"),
-}
 
 
 def request_reset(address: str, network: str, now: datetime) -> None:
@@ -115,12 +100,10 @@ def notify_before_save(instance: User, update_fields: Any, **others: Any) -> Non
 def send_due(now: datetime) -> int:
     """Sends the mails that are due. Returns their number. Must not run in a transaction: a mail server can be slow."""
     return sum(
-        send_account_mail(mail, now) for mail in select_due_mails(now).order_by("due_at")[:BATCH] if claim(mail, now)
+        send_account_mail(mail, now)
+        for mail in AccountMail.objects.filter(due_at__lte=now).order_by("due_at")[:BATCH]
+        if claim(mail, now)
     )
-
-
-def select_due_mails(now: datetime | Now) -> QuerySet[AccountMail]:
-    return AccountMail.objects.filter(due_at__lte=now)
 
 
 def claim(mail: AccountMail, now: datetime) -> bool:
@@ -136,9 +119,7 @@ def send_account_mail(mail: AccountMail, now: datetime) -> bool:
     try:
         for user, address in find_recipients(mail):
             with override(find_language(user, mail.language)):
-                send_mail(
-                    *write_account_mail(MAIL_KINDS[AccountMail.Kind(mail.kind)], user, mail.created_at), None, [address]
-                )
+                send_mail(*write_account_mail(AccountMail.Kind(mail.kind), user, mail.created_at), None, [address])
     except (SMTPException, OSError, ValueError) as error:
         log.warning("A mail about an account could not be sent: %s", type(error).__name__)
         return False
@@ -157,14 +138,15 @@ def find_recipients(mail: AccountMail) -> list[tuple[User, str]]:
     return [(user, mail.address or user.email) for user in users if mail.address or user.email]
 
 
-def write_account_mail(kind: MailKind, user: User, at: datetime) -> tuple[str, str]:
+def write_account_mail(kind: AccountMail.Kind, user: User, at: datetime) -> tuple[str, str]:
     """Returns subject and text. The link is built from PUBLIC_URL: a request could name any host.
 
     `at` is when the mail was requested.
     """
-    link = f"{settings.PUBLIC_URL}{reverse(kind.page)}"
-    if kind.tokens:
-        query = {"uid": urlsafe_base64_encode(force_bytes(user.pk)), "token": kind.tokens.make_token(user)}
+    page, tokens = PASSWORD_FORMS.get(kind, ("accounts:password-reset", None))
+    link = f"{settings.PUBLIC_URL}{reverse(page)}"
+    if tokens:
+        query = {"uid": urlsafe_base64_encode(force_bytes(user.pk)), "token": tokens.make_token(user)}
         link += f"?{urlencode(query)}"
     context = {
         "user": user,
@@ -175,5 +157,5 @@ def write_account_mail(kind: MailKind, user: User, at: datetime) -> tuple[str, s
         "minutes": settings.PASSWORD_RESET_TIMEOUT // 60,
         "days": INVITATION_DAYS,
     }
-    subject, _, text = render_to_string(f"accounts/mails/{kind.template}.txt", context).partition("\n")
+    subject, _, text = render_to_string(f"accounts/mails/{kind}.txt", context).partition("\n")
     return subject, text.lstrip()
