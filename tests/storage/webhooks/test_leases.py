@@ -149,13 +149,14 @@ def test_workers_that_claim_at_the_same_time_keep_the_limit_together(transaction
 
 
 def test_nothing_is_claimed_for_an_endpoint_while_it_is_inactive_or_has_no_owner() -> None:
-    endpoint = create_delivery()
+    other, endpoint = create_endpoint(create_owner("other")), create_delivery()
     valid = {"state": "active", "owner": endpoint.owner}
     for change in ({"state": "disabled"}, {"state": "deleted"}, {"owner": None}):
-        Endpoint.objects.update(**{**valid, **change})
-        assert claim_deliveries(10) == [], change
-    Endpoint.objects.update(**valid)
-    assert [leased.endpoint_id for leased in claim_deliveries(10)] == [endpoint.pk]
+        Endpoint.objects.filter(pk=endpoint.pk).update(**{**valid, **change})
+        assert [leased.endpoint_id for leased in claim_deliveries(10)] == [other.pk], change
+        end_leases()
+    Endpoint.objects.filter(pk=endpoint.pk).update(**valid)
+    assert {leased.endpoint_id for leased in claim_deliveries(10)} == {other.pk, endpoint.pk}
 
 
 def test_any_status_but_2xx_is_tried_again() -> None:
