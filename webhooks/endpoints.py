@@ -10,12 +10,13 @@ from typing import Any
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.mail import send_mail
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
 from django.utils.translation import gettext, gettext_noop, override
 
 from library_site.admin.stored_texts import translate_stored
+from library_site.db.sql import execute
 from library_site.http.api_errors import INVALID_MESSAGE, APIError, ErrorContent, FieldError
 from oauth.accounts.languages import find_language
 from oauth.issuers import PERSON, Issuer
@@ -282,15 +283,13 @@ def replay_events(endpoint: Endpoint, kinds: str, after: datetime, before: datet
         return 0
     # The limit leaves out events that were written after the count: they are delivered anyway.
     event_ids_sql, parameters = events.order_by("pk").values("id")[:total].query.sql_with_params()
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "INSERT INTO webhooks_delivery (event_id, endpoint_id, replay)"  # noqa: S608  # by Django
-            " SELECT event.id, %s, (SELECT COALESCE(MAX(replay) + 1, 0) FROM webhooks_delivery"
-            " WHERE event_id = event.id AND endpoint_id = %s)"
-            f" FROM ({event_ids_sql}) AS event ORDER BY event.id",
-            [endpoint.pk, endpoint.pk, *parameters],
-        )
-        return int(cursor.rowcount)
+    return execute(
+        "INSERT INTO webhooks_delivery (event_id, endpoint_id, replay)"  # noqa: S608  # by Django
+        " SELECT event.id, %s, (SELECT COALESCE(MAX(replay) + 1, 0) FROM webhooks_delivery"
+        " WHERE event_id = event.id AND endpoint_id = %s)"
+        f" FROM ({event_ids_sql}) AS event ORDER BY event.id",
+        [endpoint.pk, endpoint.pk, *parameters],
+    )
 
 
 def lock_for_replay(

@@ -1,8 +1,6 @@
 """Metrics of the deliveries, and of the deletion of expired rows."""
 
 from collections.abc import Iterable
-from datetime import datetime
-from typing import NamedTuple
 
 from django.db.models import Count, Min, Sum
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -16,41 +14,30 @@ from webhooks.models import Clearing, DeliveryCount
 MAX_NAMED_ENDPOINTS = 10
 
 
-class PendingEndpoint(NamedTuple):
-    """What waits for an endpoint, or is being sent to it."""
-
-    pk: int
-    waiting: int
-    in_flight: int
-    oldest: datetime
-    due: datetime
-
-
 def read_deliveries() -> Iterable[Metric]:
     in_flight = Count("pk", filter=IS_IN_FLIGHT)
-    pending = (
+    endpoints = list(
         pending_deliveries()
-        .values_list("endpoint")
+        .values("endpoint")
         .annotate(waiting=Count("pk"), in_flight=in_flight, oldest=Min("created_at"), due=Min("next_at"))
         .order_by("oldest")
     )
-    endpoints = list(map(PendingEndpoint._make, pending))
     now = get_database_time()
     yield GaugeMetricFamily(
         "library_deliveries_waiting",
         "Deliveries that wait or are being sent.",
-        value=sum(endpoint.waiting for endpoint in endpoints),
+        value=sum(row["waiting"] for row in endpoints),
     )
     oldest = GaugeMetricFamily(
         "library_deliveries_oldest_seconds",
         f"The age of the oldest delivery that waits, of the {MAX_NAMED_ENDPOINTS} endpoints where it is highest.",
         labels=["endpoint"],
     )
-    for endpoint in endpoints[:MAX_NAMED_ENDPOINTS]:
-        oldest.add_metric([str(endpoint.pk)], get_seconds(endpoint.oldest, now))
+    for row in endpoints[:MAX_NAMED_ENDPOINTS]:
+        oldest.add_metric([str(row["endpoint"])], get_seconds(row["oldest"], now))
     yield oldest
     # What waits while others to the same endpoint are being sent waits for its receiver, and not for a worker.
-    due = min((endpoint.due for endpoint in endpoints if not endpoint.in_flight), default=None)
+    due = min((row["due"] for row in endpoints if not row["in_flight"]), default=None)
     yield GaugeMetricFamily(
         "library_deliveries_overdue_seconds",
         "For how long the delivery that is due longest has been due, to an endpoint where none is being sent.",

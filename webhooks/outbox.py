@@ -1,6 +1,7 @@
 """Writes events in the transaction of the change that they describe, with a delivery for each subscribed endpoint."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from functools import cache
 from itertools import groupby, islice
@@ -10,9 +11,17 @@ from uuid import UUID, uuid4
 
 import msgspec
 from django.conf import settings
-from django.db import DEFAULT_DB_ALIAS, connection, connections
+from django.db import DEFAULT_DB_ALIAS, connection, connections, transaction
 
-from library_site.db.sql import CompiledQuery, build_source, execute, fetch_all, get_column_types
+from library_site.db.sql import (
+    CompiledQuery,
+    PreparedStatement,
+    build_source,
+    execute,
+    fetch_all,
+    get_column_types,
+    thread_connection,
+)
 from library_site.monitoring.tracing import get_traceparent
 from webhooks.models import Delivery, Endpoint, Event
 from webhooks.registry import PING_KIND
@@ -27,6 +36,9 @@ INSERT_DELIVERY_SQL = "INSERT INTO webhooks_delivery (event_id, endpoint_id) {}"
 INSERT_DELIVERIES_SQL = INSERT_DELIVERY_SQL.format(
     "SELECT event.id, subscriber.id FROM event CROSS JOIN ({}) AS subscriber"
 )
+# Only the database knows the id of a new subject: it goes between two parts of the body.
+BODY_SQL = "%s::bytea || convert_to(changed.id::text, 'UTF8') || %s::bytea"
+EVENT_SQL = f"{INSERT_EVENT_SQL} SELECT %s, %s, changed.id, {BODY_SQL}, %s, %s FROM changed RETURNING id"  # noqa: S608  # our own SQL
 encode_body = msgspec.json.Encoder().encode
 
 
@@ -136,3 +148,35 @@ def insert_events(kind: str, events: Sequence[StoredEvent]) -> None:
 def subscribers_sql(kind: str) -> str:
     """The statement that selects the ids of the endpoints that receive events of a kind."""
     return CompiledQuery(Endpoint.objects.subscribed_to(kind).values("id")).statement.sql
+
+
+def execute_with_event(ctes: str, parameters: Sequence[Any], kind: str, event: Sequence[Any]) -> int | None:
+    """Returns the id of the subject, or None if nothing was changed.
+
+    `ctes` are common table expressions. One is `changed`, which returns the `id` of the subject or no row. `event` are
+    `event_params`.
+    """
+    with open_savepoint():
+        rows = build_statement(ctes, kind).fetch_all([*parameters, *event])
+    return rows[0][0] if rows else None
+
+
+def open_savepoint() -> AbstractContextManager[None]:
+    """Returns a savepoint if the caller has a transaction, so that an error does not abort it; else a null context."""
+    return transaction.atomic() if thread_connection.database.in_atomic_block else nullcontext()
+
+
+@cache
+def build_statement(ctes: str, kind: str) -> PreparedStatement:
+    deliveries = INSERT_DELIVERIES_SQL.format(subscribers_sql(kind))
+    return PreparedStatement(
+        f"WITH {ctes}, event AS ({EVENT_SQL}), delivery AS ({deliveries}) SELECT id FROM changed"  # noqa: S608  # our own SQL
+    )
+
+
+def event_params(data: EventData, now: datetime) -> list[Any]:
+    """Raises ValueError for data that do not have the subject, which begins with its id."""
+    event, pk = build_event(data, now), str(data.subject).encode()
+    start = event.body.index(b'{"id":%b,' % pk) + len('{"id":')
+    parts = event.body[:start], event.body[start + len(pk) :]
+    return [event.uuid, event.kind, *parts, event.created_at, event.traceparent]

@@ -31,12 +31,7 @@ from books.writing import events
 from books.writing.events import BOOK_CREATED, BOOK_UPDATED
 from library_site.db.integers import BIGINT_MAX
 from library_site.db.sql import PreparedStatement, Row, build_source, execute, fetch_all, get_column_types
-from webhooks.event_statements import (
-    event_params,
-    execute_with_event,
-    open_savepoint,
-)
-from webhooks.outbox import EventData, publish
+from webhooks.outbox import EventData, event_params, execute_with_event, open_savepoint, publish
 
 FIELDS = {field.attname: field for field in Book._meta.concrete_fields}
 INSERT_COLUMNS = tuple(name for name in BookValues._fields if name != "id")

@@ -12,6 +12,7 @@ from rest_framework.response import Response
 from rest_framework.utils import json
 from rest_framework.views import APIView
 
+from library_site.api.serializers import StringField
 from library_site.http.api_errors import APIError
 from webhooks import inbox
 from webhooks.models import Received, SignatureForm
@@ -33,20 +34,11 @@ class StandardSignatureRefused(SignatureRefused):
     headers = {"WWW-Authenticate": STANDARD_SIGNATURE}
 
 
-class StringMember(serializers.CharField):
-    """A JSON string, stored exactly as it was sent."""
-
-    def to_internal_value(self, data: Any) -> str:
-        if not isinstance(data, str):
-            self.fail("invalid")
-        return super().to_internal_value(data)
-
-
 class EventSerializer(serializers.Serializer[Any]):
     """The fields that every event must have; its handlers check the others."""
 
-    id = StringMember(max_length=Received.event_id.field.max_length, trim_whitespace=False)
-    event = StringMember(max_length=Received.kind.field.max_length, trim_whitespace=False)
+    id = StringField(max_length=Received.event_id.field.max_length, allow_blank=False)
+    event = StringField(max_length=Received.kind.field.max_length, allow_blank=False)
 
 
 @method_decorator(cache_control(no_store=True), name="dispatch")

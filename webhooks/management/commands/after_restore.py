@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from django.db import connection
 from django.utils import timezone
 
+from library_site.db.sql import execute
 from library_site.management.checked_command import CheckedCommand
 from webhooks.stream import restart_stream
 
@@ -14,9 +14,8 @@ class Command(CheckedCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         restart_stream(timezone.now())
-        with connection.cursor() as cursor:
-            # pg_restore brings no statistics, without which the planner chooses slow plans.
-            cursor.execute("ANALYZE")
+        # pg_restore brings no statistics, without which the planner chooses slow plans.
+        execute("ANALYZE")
         self.stdout.write(
             "The stream of events begins anew: readers with an older cursor get 410 and begin without one."
         )
