@@ -129,15 +129,6 @@ def test_nothing_is_sent_again_to_an_endpoint_that_is_not_active(developer: Clie
     assert Delivery.objects.count() == 1
 
 
-def test_developers_neither_see_nor_send_the_deliveries_of_others(developer: Client) -> None:
-    create_endpoint()
-    publish_event()
-    [delivery] = Delivery.objects.all()
-    submit_action(developer, DELIVERIES, "redeliver", delivery)
-    assert Delivery.objects.count() == 1
-    assert developer.get(f"{DELIVERIES}{delivery.pk}/change/").headers["Location"] == DELIVERIES
-
-
 def test_no_more_deliveries_than_the_limit_are_sent_again_at_once(
     root: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,7 +10,6 @@ from django.contrib.auth.models import Group, User
 from django.utils import timezone
 from oauth2_provider.models import AccessToken, Application, RefreshToken
 
-from oauth.models import Authorization
 from tests.support.forged_tokens import decode_token
 from tests.support.oauth_flows import (
     INVALID_GRANT,
@@ -20,8 +19,6 @@ from tests.support.oauth_flows import (
     create_confidential_app,
     create_public_app,
     create_reader,
-    deactivate,
-    deactivate_without_signal,
     find_granted_scope,
     obtain_tokens,
     parse_oauth_error,
@@ -141,30 +138,6 @@ def test_a_grant_ends_thirty_days_after_its_last_access_token(api: httpx.Client,
         token = refresh(api, app, token)["refresh_token"]
     AccessToken.objects.update(expires=timezone.now() - timedelta(days=30))
     assert parse_oauth_error(send_refresh(api, app, token)) == INVALID_GRANT
-
-
-def test_a_grant_ends_after_ninety_days(api: httpx.Client, shelf: Application) -> None:
-    token = obtain_tokens(api, create_reader(), shelf)["refresh_token"]
-    Authorization.objects.update(created_at=timezone.now() - timedelta(days=90, minutes=-1))
-    token = refresh(api, shelf, token)["refresh_token"]
-    Authorization.objects.update(created_at=timezone.now() - timedelta(days=90))
-    assert parse_oauth_error(send_refresh(api, shelf, token)) == INVALID_GRANT
-
-
-def deactivate_and_reactivate(user: User) -> None:
-    deactivate(user)
-    user.is_active = True
-    user.save()
-
-
-def test_a_grant_ends_with_its_user(api: httpx.Client, shelf: Application) -> None:
-    """`test_revocations.py` has all that ends a grant."""
-    for change in (deactivate_without_signal, deactivate_and_reactivate, User.delete):
-        user = create_reader()
-        token = obtain_tokens(api, user, shelf)["refresh_token"]
-        change(user)
-        assert parse_oauth_error(send_refresh(api, shelf, token)) == INVALID_GRANT, change
-        User.objects.all().delete()
 
 
 def test_refresh_tokens_are_not_stored(api: httpx.Client, shelf: Application) -> None:
