@@ -206,7 +206,7 @@ ACCESS_END_HANDLERS = ["webhooks.endpoints.disable_issued"]
 PERSONAL_DATA = ["webhooks.management.personal_data", "books.management.personal_data"]
 
 # Sign-in
-AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
+AUTHENTICATION_BACKENDS = ["oauth.passwords.lockout.LockoutBackend"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in (

@@ -44,7 +44,6 @@ class SignInView(LoginView):
             self.request.session.flush()
             return super().form_valid(form)
         # The failure counter is not reset: otherwise a client that knows the password could guess codes for ever.
-        lockout.withdraw_attempt(self.request)
         next_page = self.get_redirect_url()
         sessions.begin_sign_in(self.request, user)
         return redirect_with_next("accounts:code" if has_factor else "accounts:two-factor", next_page)

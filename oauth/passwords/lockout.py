@@ -1,7 +1,8 @@
 """The lockout against guessing: django-axes counts failures by name and address, for all processes together.
 
 An attempt with a user's password is counted before the password is checked, so that concurrent guesses cannot exceed
-the limit together. Attempts are also counted per address, because one address can try many names.
+the limit together, and no longer once the password was right. Attempts are also counted per address, because one
+address can try many names.
 """
 
 import logging
@@ -9,10 +10,13 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
+from axes.backends import AxesBackend
 from axes.handlers.database import AxesDatabaseHandler
 from axes.handlers.proxy import AxesProxyHandler
 from axes.models import AccessAttempt
 from django.conf import settings
+from django.contrib.auth.backends import BaseBackend, ModelBackend
+from django.contrib.auth.models import User
 from django.contrib.auth.signals import user_login_failed
 from django.db import transaction
 from django.db.models import F, Q, QuerySet, Sum
@@ -42,6 +46,32 @@ class Failures(NamedTuple):
     by_address: int
 
 
+class LockoutBackend(AxesBackend):
+    """Checks passwords as Django's ModelBackend does, unless the name or the address is locked out.
+
+    Code without a request, such as a command or `django.test.Client.login`, counts as one more address: guesses there
+    lock out a name for such code alone.
+    """
+
+    # Django's own awaits the check of the password alone.
+    aauthenticate = BaseBackend.aauthenticate  # type: ignore[assignment]  # its arguments have no names
+
+    def authenticate(
+        self, request: HttpRequest | None, username: str | None = None, password: str | None = None, **options: Any
+    ) -> User | None:
+        """Raises PermissionDenied, HashingBusy."""
+        request = request or HttpRequest()
+        super().authenticate(request, username, password, **options)
+        try:
+            user = ModelBackend.authenticate(self, request, username, password, **options)
+        except HashingBusy:
+            withdraw_attempt(request)
+            raise
+        if user:
+            withdraw_attempt(request)
+        return user
+
+
 class LockoutHandler(AxesDatabaseHandler):
     """django-axes' AXES_HANDLER. axes calls it before a password is checked, and reports the result."""
 
@@ -52,13 +82,16 @@ class LockoutHandler(AxesDatabaseHandler):
         count_attempt(request, credentials)
         # A concurrent attempt sees itself and the attempts that were counted before it.
         failures = find_failures(request, credentials)
-        return failures.by_name <= MAX_LOGIN_FAILURES and failures.by_address <= MAX_ADDRESS_FAILURES
+        is_within = failures.by_name <= MAX_LOGIN_FAILURES and failures.by_address <= MAX_ADDRESS_FAILURES
+        if not is_within:
+            withdraw_attempt(request)
+        return is_within
 
     def user_login_failed(self, sender: Any, credentials: Any, request: Any = None, **options: Any) -> None:
         """Counts a client's failure; a user's is already counted. After the last one the page shows the lockout."""
         if "client" in credentials:
             super().user_login_failed(sender, credentials, request, **options)
-        elif is_exhausted(find_failures(request, credentials)):
+        elif request and is_exhausted(find_failures(request, credentials)):
             request.axes_locked_out = True
             log.warning("Too many wrong passwords: a name or an address is locked out.")
 
@@ -106,8 +139,8 @@ def count_attempt(request: Any, credentials: dict[str, Any] | None) -> None:
 
 
 def withdraw_attempt(request: Any) -> None:
-    """Removes the request's attempt from the count: its password was not checked."""
-    if pk := getattr(request, "counted_attempt", None):
+    """Removes the request's attempt from the count: its password was right, or was not checked."""
+    if pk := vars(request).pop("counted_attempt", None):
         row = AccessAttempt.objects.filter(pk=pk, failures_since_start__gt=0)
         row.update(failures_since_start=F("failures_since_start") - 1)
 

@@ -151,6 +151,12 @@ def test_a_function_may_be_a_view(api, admin_user):
     assert api.get("/api/v2/who").json() == {"user": "", "is_staff": False}
 
 
+def test_a_view_may_take_passwords_with_each_request(api, admin_user):
+    statuses = [api.get("/api/v2/who", auth=("admin", "password")).status_code for _ in range(6)]
+    assert statuses == [200] * 6
+    assert api.get("/api/v2/who", auth=("admin", "wrong")).status_code == 401
+
+
 def test_a_serializer_shows_links(api):
     """At an address that begins like a version's."""
     book = make_book()
@@ -209,6 +215,12 @@ def test_force_authenticate_makes_a_user_of_the_request(admin_user):
     client = APIClient()
     client.force_authenticate(admin_user)
     assert client.get("/api/v2/who").json() == {"user": "admin", "is_staff": True}
+
+
+def test_the_client_of_tests_signs_in_with_a_password(client, admin_user):
+    assert client.login(username="admin", password="password")
+    assert client.get("/accounts/password").status_code == 200
+    assert not client.login(username="admin", password="wrong")
 
 
 def test_a_view_may_be_called_with_a_request_of_a_factory(admin_user):

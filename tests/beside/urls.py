@@ -5,12 +5,14 @@ from django.urls import path
 from django.utils.decorators import method_decorator
 from django.views.decorators.cache import cache_control
 from rest_framework import serializers
-from rest_framework.decorators import api_view
+from rest_framework.authentication import BasicAuthentication
+from rest_framework.decorators import api_view, authentication_classes
 from rest_framework.exceptions import PermissionDenied
 from rest_framework.filters import SearchFilter
 from rest_framework.generics import CreateAPIView, ListAPIView
 from rest_framework.renderers import BrowsableAPIRenderer
 from rest_framework.response import Response
+from rest_framework.settings import api_settings
 
 from books.api.v2.serializers import BookCreateSerializer, BookSerializer
 from books.api.v2.views import BookViewSetV2
@@ -154,6 +156,7 @@ class FoundBooks(ListAPIView):
 
 
 @api_view()
+@authentication_classes([BasicAuthentication, *api_settings.DEFAULT_AUTHENTICATION_CLASSES])
 def who_am_i(request):
     return Response({"user": request.user.get_username(), "is_staff": request.user.is_staff})
 

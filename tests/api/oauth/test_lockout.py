@@ -5,11 +5,13 @@ from collections.abc import Callable
 from datetime import timedelta
 from threading import Barrier, Thread, get_ident
 from typing import Any, ClassVar
+from unittest.mock import Mock
 
 import httpx
 import pytest
+from asgiref.sync import async_to_sync
 from axes.models import AccessAttempt, AccessFailureLog, AccessLog
-from django.contrib.auth import authenticate
+from django.contrib.auth import aauthenticate, authenticate
 from django.contrib.auth.hashers import MD5PasswordHasher
 from django.contrib.auth.models import User
 from django.db import connections, models
@@ -19,6 +21,7 @@ from oauth2_provider.models import Application
 from pytest_django import Settings
 
 from oauth.passwords import lockout
+from oauth.passwords.hashers import HashingBusy
 from tests.support.account_pages import PASSWORD
 from tests.support.oauth_flows import (
     SECRET,
@@ -32,7 +35,7 @@ from tests.support.oauth_flows import (
 )
 
 GUESS = "a-guess-that-must-be-nowhere"
-MAX_FAILURES = 10
+MAX_FAILURES, MAX_LOGIN_FAILURES = 10, 5
 ENDED_TOKEN = "a-refresh-token-that-is-over"
 
 
@@ -164,6 +167,61 @@ def test_a_sign_in_resets_the_failures(api: httpx.Client, jane: User) -> None:
     assert guess_passwords(api, *["jane"] * 4) == [200] * 4
     assert submit_sign_in(api, "jane", PASSWORD).status_code == 302
     assert not AccessAttempt.objects.exists()
+
+
+def sign_in_directly(password: str, request: Any = None) -> bool:
+    return authenticate(request, username="jane", password=password) is not None
+
+
+def test_a_right_password_is_no_failure(jane: User) -> None:
+    """Views of an app may ask for it with each request, without a sign-in."""
+    factory = RequestFactory()
+    assert all(sign_in_directly(PASSWORD, factory.get("/")) for _ in range(MAX_LOGIN_FAILURES + 1))
+    assert [sign_in_directly(GUESS, factory.get("/")) for _ in range(MAX_LOGIN_FAILURES)] == [False] * 5
+    assert not sign_in_directly(PASSWORD, factory.get("/"))
+
+
+def test_a_password_that_nobody_had_time_to_check_is_no_failure(jane: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(User, "check_password", Mock(side_effect=HashingBusy))
+    with pytest.raises(HashingBusy):
+        sign_in_directly(PASSWORD)
+    assert AccessAttempt.objects.get().failures_since_start == 0
+
+
+def test_an_attempt_that_is_refused_for_those_beside_it_is_no_failure(
+    jane: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client may send the right password with several requests at the same time."""
+    request = RequestFactory().get("/")
+    count = lockout.count_attempt
+
+    def count_among_others(request: Any, credentials: Any) -> None:
+        count(request, credentials)
+        AccessAttempt.objects.update(failures_since_start=F("failures_since_start") + MAX_LOGIN_FAILURES)
+
+    monkeypatch.setattr(lockout, "count_attempt", count_among_others)
+    assert not sign_in_directly(PASSWORD, request)
+    assert AccessAttempt.objects.get().failures_since_start == MAX_LOGIN_FAILURES
+
+
+def test_a_password_without_a_request_counts_for_its_name(jane: User) -> None:
+    """Such as that of a command, or of a view that forgets its request."""
+    assert all(sign_in_directly(PASSWORD) for _ in range(MAX_LOGIN_FAILURES + 1))
+    assert [sign_in_directly(GUESS) for _ in range(MAX_LOGIN_FAILURES)] == [False] * 5
+    assert not sign_in_directly(PASSWORD)
+    assert sign_in_directly(PASSWORD, RequestFactory().get("/"))
+
+
+def test_a_password_is_counted_by_asynchronous_code(jane: User) -> None:
+    guess = async_to_sync(aauthenticate)
+    assert guess(username="jane", password=PASSWORD) == jane
+    assert guess(username="jane", password=GUESS) is None
+    assert AccessAttempt.objects.get().failures_since_start == 1
+
+
+def test_sessions_of_earlier_releases_go_on(client: Client, jane: User) -> None:
+    client.force_login(jane, "django.contrib.auth.backends.ModelBackend")
+    assert client.get(CHANGE_PASSWORD).status_code == 200
 
 
 def test_many_names_at_one_address_are_locked_out(
