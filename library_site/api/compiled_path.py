@@ -260,7 +260,7 @@ def respond(route: CompiledRoute, request: CompiledRequest) -> CompiledResponse 
             connection.close_if_unusable_or_obsolete()
         # No second try: Django would wait for the same timeout, or repeat a write.
         if request.is_final or is_timeout(error) or is_away or isinstance(error, BODY_REFUSALS):
-            return answer_error(request, error)
+            return answer_error(route, request, error)
         if not isinstance(error, APIError | APIException | DatabaseError | ValidationError):
             # A fault of ours, which nobody would see: Django answers as it should, and takes longer.
             log.exception("The compiled path failed.")
@@ -271,8 +271,8 @@ def respond(route: CompiledRoute, request: CompiledRequest) -> CompiledResponse 
     return response._replace(headers={**content_type, **response.headers, "Allow": route.allow})
 
 
-def answer_error(request: CompiledRequest, error: Exception) -> CompiledResponse:
-    """Returns the response of the view to an error that has happened already, or Django's if the view has none."""
+def answer_error(route: CompiledRoute, request: CompiledRequest, error: Exception) -> CompiledResponse:
+    """Returns the response of the view to an error, or Django's if the view has none."""
     django_request = LibraryRequest(request.environ)
     response: HttpResponse
     move_request(django_request, request.query.path)
@@ -281,10 +281,13 @@ def answer_error(request: CompiledRequest, error: Exception) -> CompiledResponse
         response = render_content(django_request, error.get_content(django_request))
     else:
         match = cast("Any", resolve(django_request.path_info))
-        django_request.resolver_match = match
-        view = match.func.cls.as_view(match.func.actions, error=error)
+        view = match.func.cls(action_map=match.func.actions)
+        view.setup(django_request, *match.args, **match.kwargs)
+        view.request = view.initialize_request(django_request)
+        view.request.version = request.choice.version.name
         try:
-            response = view(django_request, *match.args, **match.kwargs)
+            response = view.handle_exception(error)
+            response["Allow"] = route.allow
         except Exception as unanswered:
             response = response_for_exception(django_request, unanswered)
     return CompiledResponse(response.status_code, response.headers, response.content)

@@ -38,8 +38,6 @@ class APIViewSet(GenericViewSet[Any]):
     example: ClassVar[Any] = None
     path_parameters: ClassVar[Sequence[OpenApiParameter]] = ()
     has_conditions: ClassVar[bool] = False
-    # An error that has happened already: `as_view(actions, error=error)` makes a view that answers it.
-    error: ClassVar[Exception | None] = None
 
     def initial(self, request: Request, *arguments: Any, **options: Any) -> None:
         """Answers 405 first, then 400 (version), 401, 403 and 429, then 413 and 415. Only then the action runs, which
@@ -60,11 +58,6 @@ class APIViewSet(GenericViewSet[Any]):
         # drf-spectacular calls this method without a request.
         has_merge_patch = self.request is not None and self.request.method in ("PATCH", "OPTIONS")
         return [*super().get_parsers(), *([MergePatchParser()] if has_merge_patch else [])]
-
-    def perform_authentication(self, request: Request) -> None:
-        if self.error:
-            raise self.error
-        super().perform_authentication(request)
 
     def check_permissions(self, request: Request) -> None:
         """Raises ForeignOrigin, and the exceptions of the permissions."""
