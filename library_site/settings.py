@@ -1,9 +1,11 @@
 """Django's settings, in Django's order; docs/operations/settings.md lists the environment variables."""
 
 import sys
+from copy import deepcopy
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from corsheaders.defaults import default_headers
@@ -417,8 +419,6 @@ if CORS_ALLOWED_ORIGINS:
     MIDDLEWARE.insert(
         MIDDLEWARE.index("django.middleware.security.SecurityMiddleware"), "corsheaders.middleware.CorsMiddleware"
     )
-# What the compiled path stands for. It steps aside for any other.
-SHIPPED_MIDDLEWARE = tuple(MIDDLEWARE)
 
 # The API
 # Whether common requests skip Django's handler and statements skip Django's cursors. The responses are the same.
@@ -444,6 +444,8 @@ REST_FRAMEWORK = {
     "DEFAULT_VERSION": f"v{max(API_URLS)}",
     "NUM_PROXIES": env.integer("NUM_PROXIES", 0, 0, 100),
 }
+# What the compiled path stands for. It steps aside for any other.
+SHIPPED = deepcopy(SimpleNamespace(MIDDLEWARE=MIDDLEWARE, REST_FRAMEWORK=REST_FRAMEWORK, ROOT_URLCONF=ROOT_URLCONF))
 SPECTACULAR_SETTINGS = {
     "TITLE": "Library API",
     "DESCRIPTION": "A RESTful API for managing books in a library",

@@ -24,20 +24,17 @@ from books.writing import changes
 from library_site.api.compiled_path import CompiledRequest, CompiledResponse, CompiledRoute
 from library_site.api.conditions import NO_CONDITIONS, Conditions
 from library_site.api.decoding import make_decoder
-from library_site.api.negotiation import JSONNegotiation, ServedVersioning
-from library_site.api.parsers import JSONParser
-from library_site.api.renderers import JSONRenderer
 from library_site.api.responses import encode_json
 from library_site.cached_settings import cached_settings
 from library_site.db.postgresql.lost_connections import close_lost_connection
 from library_site.db.sql import PreparedStatement, Row, SQLCondition
 from library_site.http.callers import get_caller_key
 from oauth.api_keys import find_key_and_rows
-from oauth.authentication import APIKeyAuthentication, BearerAuthentication, find_credential
+from oauth.authentication import find_credential
 from oauth.credentials import Credential
-from oauth.permissions import LibraryAccess, get_required_scope, require_permission
+from oauth.permissions import get_required_scope, require_permission
 from oauth.scopes import list_asked
-from oauth.throttling import CallerThrottle, count_request
+from oauth.throttling import count_request
 
 # By route, the paths that are compiled. The id must fit into the column.
 PATHS = {"books": re.compile("/books"), "books/<str:book_id>": re.compile(r"/books/(0|[1-9][0-9]{0,17})")}
@@ -54,25 +51,13 @@ METHODS = {"list": "GET", "retrieve": "GET", "create": "POST", "update": "PUT", 
 def compile_pattern(pattern: URLPattern) -> Iterator[CompiledRoute]:
     """Yields the compiled routes of a pattern that ships."""
     callback, path = cast("Any", pattern.callback), PATHS.get(str(pattern.pattern))
-    if path and declares_shipped_parts(callback.cls):
+    if path and find_encoder(callback.cls.serializer_class):
         responders, actions = CompiledBooks(callback.cls).list_responders(), callback.actions
         methods = {*actions, "options", *(["head"] if "get" in actions else [])}
         allow = ", ".join(name.upper() for name in callback.cls.http_method_names if name in methods)
         for method, action in actions.items():
             if action in responders and method != "head":
                 yield CompiledRoute(method.upper(), path, str(pattern.name), allow, responders[action])
-
-
-def declares_shipped_parts(view: Any) -> bool:
-    """Whether the view has a serializer of ours and the classes of our REST_FRAMEWORK."""
-    return (
-        find_encoder(view.serializer_class) is not None
-        and [*view.authentication_classes] == [BearerAuthentication, APIKeyAuthentication]
-        and [*view.permission_classes] == [LibraryAccess]
-        and [*view.throttle_classes] == ([CallerThrottle] if cached_settings.API_RATE_LIMIT else [])
-        and [*view.renderer_classes, *view.parser_classes] == [JSONRenderer, JSONParser]
-        and (view.content_negotiation_class, view.versioning_class) == (JSONNegotiation, ServedVersioning)
-    )
 
 
 class CompiledBooks:

@@ -8,37 +8,30 @@ handed on: its errors are answered here.
 import logging
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from django.conf import settings
-from django.core.cache import close_caches
 from django.core.exceptions import DisallowedHost, ValidationError
-from django.core.handlers.base import reset_urlconf
 from django.core.handlers.exception import response_for_exception
-from django.core.signals import got_request_exception, request_finished, request_started
-from django.db import DatabaseError, close_old_connections, connection, reset_queries
-from django.dispatch import Signal
+from django.db import DatabaseError, connection
 from django.http import HttpRequest, HttpResponse
 from django.middleware.security import SecurityMiddleware
-from django.urls import get_resolver, resolve
-from django.utils.module_loading import import_string
+from django.urls import resolve
 from rest_framework.exceptions import APIException
 
 from library_site.api.query import Query, parse_query
-from library_site.api.shipped import compile_routes, list_changed
+from library_site.api.shipped import compile_routes, list_changes
 from library_site.cached_settings import cached_settings
-from library_site.db.postgresql.lost_connections import close_lost_connection
 from library_site.db.timeouts import is_timeout
 from library_site.http.api_errors import APIError
 from library_site.http.caching import set_caching
 from library_site.http.errors import render_content
 from library_site.http.handlers import LibraryRequest
 from library_site.http.middleware import move_request
-from library_site.http.pages import pages_middleware
 from library_site.http.request_log import VERSION_KEY
 from library_site.http.transfer import compression
 from library_site.http.transfer.bodies import BodyTooSlow, get_body_limit, read_input
@@ -50,7 +43,7 @@ from library_site.http.versioning import (
     add_version_headers,
     choose_version,
 )
-from library_site.http.versions import DEFAULT_VERSION, KNOWN_VERSIONS, get_versions
+from library_site.http.versions import DEFAULT_VERSION, get_versions
 from library_site.monitoring.middleware import RequestLogMiddleware
 from library_site.rate_limit.counters import NO_LIMIT, RATE_LIMIT_KEY
 
@@ -66,12 +59,6 @@ JSON_TYPE = "application/json"
 HOST_LENGTHS = range(1, 261)
 STATUS_LINES = {status.value: f"{status.value} {status.phrase}" for status in HTTPStatus}
 BODY_REFUSALS = (TooManyBodies, BodyTooSlow)
-# Django's own receivers and ours, which do not need the requests that are answered here.
-KNOWN_RECEIVERS: Mapping[Signal, Sequence[Callable[..., Any]]] = {
-    request_started: [reset_queries, close_old_connections, close_lost_connection],
-    request_finished: [close_caches, close_old_connections, reset_urlconf],
-    got_request_exception: [],
-}
 
 
 class CompiledResponse(NamedTuple):
@@ -133,9 +120,9 @@ def wrap_handler(handler: "WSGIApplication") -> "WSGIApplication":
     for version in versions.values():
         for route in compile_routes(version.urlpatterns):
             routes[version.number, route.method].append(route)
-    if changed := list_changed():
-        log.warning("The compiled path is off, because these classes were changed: %s", changed)
-    if changed or not routes or not (has_shipped_middleware() and has_shipped_urls()) or has_other_receivers():
+    if changes := list_changes():
+        log.warning("The compiled path is off, because these are not as they ship: %s", changes)
+    if changes or not routes:
         return handler
     log_middleware, compresses = RequestLogMiddleware(cast("Any", handler)), settings.GZIP
     security_headers = {is_secure: build_security_headers(is_secure) for is_secure in (False, True)}
@@ -177,35 +164,6 @@ def wrap_handler(handler: "WSGIApplication") -> "WSGIApplication":
         return [body]
 
     return wrapper
-
-
-def has_shipped_middleware() -> bool:
-    """Whether all middleware for requests of programs ships: any other must see every request."""
-    found, shipped = (
-        [name for name in names if import_string(name) not in pages_middleware]
-        for names in (settings.MIDDLEWARE, settings.SHIPPED_MIDDLEWARE)
-    )
-    return found == shipped
-
-
-def has_shipped_urls() -> bool:
-    """Whether the addresses of the versions come first, before all others of a project."""
-    found = [
-        (str(part.pattern), getattr(part, "url_patterns", None))
-        for part in get_resolver().url_patterns[: len(KNOWN_VERSIONS)]
-    ]
-    return found == [(f"{version.home[1:]}/", version.urlpatterns) for version in reversed(KNOWN_VERSIONS)]
-
-
-def has_other_receivers() -> bool:
-    """Whether somebody listens to the signals of requests besides Django and the library."""
-    found = []
-    for signal, receivers in KNOWN_RECEIVERS.items():
-        connected = [receiver for receiver in receivers if signal.disconnect(receiver)]
-        found.append(signal.has_listeners())
-        for receiver in connected:
-            signal.connect(receiver)
-    return any(found)
 
 
 def build_security_headers(is_secure: bool) -> dict[str, str]:

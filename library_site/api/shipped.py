@@ -1,16 +1,27 @@
 """Remembers what ships, for the compiled path: it serves that, as it was defined, and nothing else.
 
 It knows by identity. A subclass, a view with arguments of its own (`as_view(queryset=...)`) and a decorated view are
-other objects, so Django serves them. Who changes a class after its definition turns the compiled path off.
+other objects, so Django serves them. `list_changes` says what else may need every request.
 """
 
 from collections.abc import Callable, Iterable
 from itertools import takewhile
 from typing import Any, TypeVar
 
+from django.conf import settings
+from django.core.cache import close_caches
+from django.core.handlers.base import reset_urlconf
+from django.core.signals import got_request_exception, request_finished, request_started
+from django.db import close_old_connections, reset_queries
 from django.urls import URLPattern
+from django.utils.module_loading import import_string
+
+from library_site.db.postgresql.lost_connections import close_lost_connection
 
 T = TypeVar("T")
+
+# Django's own receivers of the signals of requests, and ours.
+KNOWN_RECEIVERS = {reset_queries, close_old_connections, close_lost_connection, close_caches, reset_urlconf}
 
 # REST framework's `as_view` and serializers, and Python's `copy`, set them later.
 SET_LATER = {"name", "description", "suffix", "detail", "basename", "_creation_counter", "__slotnames__"}
@@ -47,6 +58,17 @@ def read_definition(cls: type) -> dict[str, Any]:
     return {name: value for name, value in vars(cls).items() if name not in SET_LATER}
 
 
-def list_changed() -> list[type]:
-    """Returns the classes that are not as they were defined."""
-    return [cls for cls, definition in definitions.items() if read_definition(cls) != definition]
+def list_changes() -> list[Any]:
+    """Returns the settings, receivers and classes that are not as they ship: any of them may need every request."""
+    shipped, found = read_settings(settings.SHIPPED), read_settings(settings)
+    changes: list[Any] = [name for name in shipped if found[name] != shipped[name]]
+    known = {id(receiver) for receiver in KNOWN_RECEIVERS}
+    signals = (request_started, request_finished, got_request_exception)
+    changes += [receiver for signal in signals for (key, _), receiver, *_ in signal.receivers if key not in known]
+    return changes + [cls for cls, definition in definitions.items() if read_definition(cls) != definition]
+
+
+def read_settings(values: Any) -> dict[str, Any]:
+    """Leaves out the middleware of `for_pages`, which sees no request of a program."""
+    middleware = [path for path in values.MIDDLEWARE if not hasattr(import_string(path), "is_for_pages")]
+    return {"MIDDLEWARE": middleware, "REST_FRAMEWORK": values.REST_FRAMEWORK, "ROOT_URLCONF": values.ROOT_URLCONF}

@@ -9,20 +9,18 @@ from django.middleware import clickjacking, common
 
 from library_site.http.versions import PROGRAM_PREFIXES
 
-# What the requests of programs never reach.
-pages_middleware: set[Any] = set()
-
 
 def for_pages(middleware: Any) -> Any:
     """Returns the middleware class for pages alone: the requests of programs pass it by."""
 
     class PagesMiddleware(middleware):  # type: ignore[misc]  # a class that is not known here
+        is_for_pages = True
+
         def __call__(self, request: Any) -> Any:
             if request.path_info.startswith(PROGRAM_PREFIXES):
                 return self.get_response(request)
             return super().__call__(request)
 
-    pages_middleware.add(PagesMiddleware)
     return PagesMiddleware
 
 

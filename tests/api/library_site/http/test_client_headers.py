@@ -1,6 +1,7 @@
 """The compiled path answers the requests of real clients, header for header as Django does in each configuration."""
 
 from collections.abc import Iterator, Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -43,7 +44,7 @@ CONFIGURATIONS: dict[str, dict[str, Any]] = {
     "CORS": {
         "CORS_ALLOWED_ORIGINS": ["http://127.0.0.1:8000"],
         "MIDDLEWARE": WITH_CORS,
-        "SHIPPED_MIDDLEWARE": WITH_CORS,
+        "SHIPPED": SimpleNamespace(**{**vars(settings.SHIPPED), "MIDDLEWARE": WITH_CORS}),
     },
     "HTTPS": {
         "SECURE_SSL_REDIRECT": True,

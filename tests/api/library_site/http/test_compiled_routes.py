@@ -9,11 +9,6 @@ from django.urls import path
 from django.views.decorators.cache import never_cache
 from pytest_django import Settings
 from rest_framework.generics import GenericAPIView
-from rest_framework.negotiation import DefaultContentNegotiation
-from rest_framework.permissions import IsAuthenticated
-from rest_framework.renderers import JSONRenderer as StockJSONRenderer
-from rest_framework.throttling import BaseThrottle
-from rest_framework.views import APIView
 
 from books.api.v1 import urls as v1_urls
 from books.api.v1.serializers import BookCreateSerializer
@@ -22,7 +17,7 @@ from books.api.v2 import urls as v2_urls
 from books.api.v2.views import BookViewSetV2
 from books.models import Book
 from books.serializers import BookSerializer
-from library_site.api.compiled_path import has_shipped_middleware, wrap_handler
+from library_site.api.compiled_path import wrap_handler
 from library_site.api.renderers import JSONRenderer
 from library_site.api.shipped import compile_routes
 from library_site.http.pages import for_pages
@@ -96,20 +91,6 @@ def test_a_method_that_is_replaced_is_noticed_at_the_next_start() -> None:
     assert is_compiled()
 
 
-def test_other_classes_for_all_views_are_left_to_the_framework(monkeypatch: pytest.MonkeyPatch) -> None:
-    """REST_FRAMEWORK declares them before any view is imported."""
-    others: dict[str, Any] = {
-        "permission_classes": [IsAuthenticated],
-        "renderer_classes": [StockJSONRenderer],
-        "throttle_classes": [BaseThrottle],
-        "content_negotiation_class": DefaultContentNegotiation,
-    }
-    for name, value in others.items():
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(APIView, name, value)
-            assert count_routes() == 0, name
-
-
 def test_a_receiver_of_others_gets_every_request() -> None:
     for signal in (request_started, request_finished, got_request_exception):
         before = signal.receivers[:]
@@ -120,20 +101,19 @@ def test_a_receiver_of_others_gets_every_request() -> None:
         assert {key for key, *_ in signal.receivers} == {key for key, *_ in before}
 
 
-def test_any_other_middleware_turns_the_compiled_path_off(settings: Settings) -> None:
-    names, teapot = [*settings.MIDDLEWARE], f"{Teapot.__module__}.Teapot"
-    for settings.MIDDLEWARE in ([*names, teapot], [teapot, *names], names[1:], names[::-1]):
-        assert not has_shipped_middleware()
-    settings.MIDDLEWARE = names
-    assert has_shipped_middleware()
-
-
 TeapotForPages = for_pages(Teapot)
 
 
-def test_middleware_that_is_declared_for_pages_sees_no_program(settings: Settings, api: httpx.Client) -> None:
-    settings.MIDDLEWARE = [*settings.MIDDLEWARE, f"{__name__}.TeapotForPages"]
-    assert has_shipped_middleware()
+def test_other_settings_turn_the_compiled_path_off(settings: Settings) -> None:
+    names, teapot = [*settings.MIDDLEWARE], f"{Teapot.__module__}.Teapot"
+    for settings.MIDDLEWARE in ([*names, teapot], [teapot, *names], names[1:], names[::-1]):
+        assert not is_compiled()
+    # They see no request of a program.
+    settings.MIDDLEWARE = [*(name for name in names if "CSP" not in name), f"{__name__}.TeapotForPages"]
+    assert is_compiled()
+    permission = "rest_framework.permissions.IsAuthenticated"
+    settings.REST_FRAMEWORK = {**settings.REST_FRAMEWORK, "DEFAULT_PERMISSION_CLASSES": [permission]}
+    assert not is_compiled()
 
 
 def test_what_fails_django_tries_again_with_the_etag_that_the_client_sent(
