@@ -1,7 +1,4 @@
-"""Files that strangers make to fill the memory of their reader, or to keep it busy for ever.
-
-Each function takes a size and returns a file of about so many bytes, or one that asks for so much.
-"""
+"""Files that strangers make to fill the memory of their reader, or to keep it busy for ever."""
 
 from collections.abc import Callable, Mapping
 from io import BytesIO
@@ -17,6 +14,14 @@ KINDS = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 WORKSHEET, SHARED = f'<worksheet xmlns="{MAIN}">', f'<sst xmlns="{MAIN}">'
 HEADER_ROW = '<row r="1"><c r="A1" t="inlineStr"><is><t>isbn</t></is></c></row>'
 LEADER = b"00000nam  2200000 a 4500"
+BLANK_PART = "xl/worksheets/blank.xml"
+SHARED_RELATIONS = {
+    "xl/_rels/workbook.xml.rels": (
+        f'<Relationships xmlns="{RELATIONS}">'
+        f'<Relationship Id="rId1" Type="{KINDS}/worksheet" Target="worksheets/sheet1.xml"/>'
+        f'<Relationship Id="rId9" Type="{KINDS}/sharedStrings" Target="sharedStrings.xml"/></Relationships>'
+    )
+}
 
 
 def build_workbook(parts: Mapping[str, str | bytes], compression: int = ZIP_DEFLATED) -> bytes:
@@ -33,49 +38,22 @@ def build_sheet(rows: str, before: str = "") -> bytes:
     return build_workbook({SHEET: f"{WORKSHEET}{before}<sheetData>{HEADER_ROW}{rows}</sheetData></worksheet>"})
 
 
-def number_row(size: int) -> bytes:
-    return build_sheet(f'<row r="{size}"><c><v>1</v></c></row>')
+def build_row(cells: str) -> bytes:
+    return build_sheet(f'<row r="2">{cells}</row>')
 
 
-def claim_dimension(size: int) -> bytes:
-    return build_sheet(f'<row r="{size}"/>', '<dimension ref="A1:XFD1048576"/>')
-
-
-def place_cells_far_right(size: int) -> bytes:
-    rows = (f'<row r="{number}"><c r="XFD{number}"><v>1</v></c></row>' for number in range(2, size // 50 + 2))
-    return build_sheet("".join(rows))
-
-
-def place_cell_beyond_the_last_column(size: int) -> bytes:
-    return build_sheet('<row r="2"><c r="ZZZ2"><v>1</v></c></row>')
-
-
-def repeat_cells(size: int) -> bytes:
-    return build_sheet('<row r="2">' + '<c r="A2"><v>1</v></c>' * (size // 22) + "</row>")
-
-
-def nest_sheet(size: int) -> bytes:
-    return build_sheet("<x>" * size + "</x>" * size)
-
-
-def lengthen_attribute(size: int) -> bytes:
-    return build_sheet(f'<row r="2" x="{"y" * size}"/>')
-
-
-def name_elements(size: int) -> bytes:
-    return build_sheet("".join(f"<x{number}/>" for number in range(size // 8)))
-
-
-def share_texts(size: int) -> bytes:
-    return build_workbook({SHARED_TEXTS: SHARED + "<si><t>ab</t></si>" * (size // 18) + "</sst>", **SHARED_RELATIONS})
+def list_rows(size: int, row: str) -> bytes:
+    return build_sheet("".join(row.format(number) for number in range(2, size + 2)))
 
 
 def show_shared_text(size: int) -> bytes:
-    """One long text that many cells show."""
     rows = "".join(f'<row r="{row}"><c t="s"><v>0</v></c></row>' for row in range(2, size // 40 + 2))
     sheet = f"{WORKSHEET}<sheetData>{HEADER_ROW}{rows}</sheetData></worksheet>"
-    texts = f"{SHARED}<si><t>{'x' * 900_000}</t></si></sst>"
-    return build_workbook({SHARED_TEXTS: texts, SHEET: sheet, **SHARED_RELATIONS})
+    return share_texts(f"<si><t>{'x' * 900_000}</t></si>", {SHEET: sheet})
+
+
+def share_texts(texts: str, parts: Mapping[str, str]) -> bytes:
+    return build_workbook({SHARED_TEXTS: f"{SHARED}{texts}</sst>", **parts, **SHARED_RELATIONS})
 
 
 def define_entities(size: int) -> bytes:
@@ -88,14 +66,6 @@ def name_outside_entity(size: int) -> bytes:
     return build_workbook({SHEET: text})
 
 
-def unpack_to_much(size: int) -> bytes:
-    return build_workbook({"xl/worksheets/blank.xml": b" " * max(size, 2 * 2**20)})
-
-
-def pack_otherwise(size: int) -> bytes:
-    return build_workbook({"xl/worksheets/blank.xml": b" " * size}, ZIP_BZIP2)
-
-
 def repeat_part(size: int) -> bytes:
     file = BytesIO(build_sheet(""))
     with ZipFile(file, "a") as archive:
@@ -105,26 +75,9 @@ def repeat_part(size: int) -> bytes:
     return file.getvalue()
 
 
-def list_parts(size: int) -> bytes:
-    return build_workbook({f"{number:0250}": b"" for number in range(max(size // 600, 3_600))})
-
-
-def nest_marc_xml(size: int) -> bytes:
-    return b"<record>" + b"<a>" * size + b"</a>" * size + b"</record>"
-
-
 def name_marc_xml_elements(size: int) -> bytes:
     records = (f"<record><x{number}/></record>" for number in range(size // 30))
     return f"<collection>{''.join(records)}</collection>".encode()
-
-
-def pad_title(size: int) -> bytes:
-    """A pattern of blanks would be tried from each of them."""
-    return build_marc_xml("245", " " * size + "x")
-
-
-def open_parentheses(size: int) -> bytes:
-    return build_marc_xml("020", "(" * size)
 
 
 def build_marc_xml(tag: str, text: str) -> bytes:
@@ -150,111 +103,56 @@ def double_strings(size: int) -> bytes:
     return ("@string{a0 = {0123456789}}\n" + "\n".join(lines) + "\n@book{x, title = a40}\n").encode()
 
 
-def repeat_string(size: int) -> bytes:
-    """A long abbreviation that many entries name."""
-    return b"@string{a = {" + b"x" * 500_000 + b"}}\n" + b"@book{x, title = a}\n" * max(size // 20, 100)
-
-
-def repeat_authors(size: int) -> bytes:
-    return b"@book{x, author = {" + b"a and " * (size // 6) + b"a}}\n"
-
-
-def pad_authors(size: int) -> bytes:
-    return b"@book{x, author = {a" + b" " * size + b"b}}\n"
-
-
-def pad_entry_start(size: int) -> bytes:
-    return b" " * (size // 2) + b"@book(x,\n" + b"\n" * (size // 2) + b"title = {a})\n"
-
-
-def continue_ris_value(size: int) -> bytes:
-    return b"TY  - BOOK\nTI  - a\n" + b"b\n" * (size // 2) + b"ER  - \n"
-
-
-def nest_json(size: int) -> bytes:
-    return b'{"title": ' + b"[" * size + b"]" * size + b"}\n"
-
-
-def nest_json_a_little(size: int) -> bytes:
-    return b'{"title": ' + b"[" * 100 + b"]" * 100 + b"}\n"
-
-
-def add_json_members(size: int) -> bytes:
-    return b"{" + b",".join(b'"a%d":1' % number for number in range(size // 10)) + b"}\n"
-
-
-def list_json_objects(size: int) -> bytes:
-    return b'[{"isbn": "1\\""}' + b',{"isbn":\n"1"}' * (size // 14) + b"]"
-
-
-def nest_json_array(size: int) -> bytes:
-    return b"[" * (size // 2) + b"]" * (size // 2)
-
-
-def space_json_array(size: int) -> bytes:
-    return b"[{}" + b"," * size + b"]"
-
-
-def write_json_digits(size: int) -> bytes:
-    return b'{"year": ' + b"9" * size + b"}\n"
-
-
-def add_csv_columns(size: int) -> bytes:
-    return b",".join(b"a%d" % number for number in range(size // 6)) + b"\n"
-
-
-def lengthen_csv_line(size: int) -> bytes:
-    return b"title,author\n" + b"x," * size
-
-
-def continue_csv_row(size: int) -> bytes:
-    """A row whose cells have line ends."""
-    return b"title,author\n" + b'"a\n",' * (size // 5)
-
-
-def pad_csv_cells(size: int) -> bytes:
-    return b"title,author\n" + (b" " * 100_000 + b"x,y\n") * max(1, size // 100_000)
-
-
-SHARED_RELATIONS = {
-    "xl/_rels/workbook.xml.rels": (
-        f'<Relationships xmlns="{RELATIONS}">'
-        f'<Relationship Id="rId1" Type="{KINDS}/worksheet" Target="worksheets/sheet1.xml"/>'
-        f'<Relationship Id="rId9" Type="{KINDS}/sharedStrings" Target="sharedStrings.xml"/></Relationships>'
-    )
-}
-# By the name of the format.
-HOSTILE_FILES: dict[str, list[Callable[[int], bytes]]] = {
-    "csv": [add_csv_columns, lengthen_csv_line, continue_csv_row, pad_csv_cells],
-    "jsonl": [
-        nest_json,
-        nest_json_a_little,
-        add_json_members,
-        write_json_digits,
-        list_json_objects,
-        nest_json_array,
-        space_json_array,
-    ],
-    "marc": [overlap_marc_fields, pile_accents],
-    "marcxml": [nest_marc_xml, name_marc_xml_elements, pad_title, open_parentheses],
-    "bibtex": [double_strings, repeat_string, repeat_authors, pad_authors, pad_entry_start],
-    "ris": [continue_ris_value],
-    "xlsx": [
-        number_row,
-        claim_dimension,
-        place_cells_far_right,
-        place_cell_beyond_the_last_column,
-        repeat_cells,
-        nest_sheet,
-        lengthen_attribute,
-        name_elements,
-        share_texts,
-        show_shared_text,
-        define_entities,
-        name_outside_entity,
-        unpack_to_much,
-        pack_otherwise,
-        repeat_part,
-        list_parts,
-    ],
-}
+LIMIT = "The file takes too much time or memory to be read. Divide it, or export it anew."
+TOO_MANY_COLUMNS, NO_COLUMNS = "The file has more than 1,000 columns.", "The first row names no columns."
+Build = Callable[[int], bytes]
+# The name of a format, a file of about so many bytes or one that asks for so much, and how many records without a
+# problem it has, or why it is refused.
+HOSTILE_FILES: dict[str, tuple[str, Build, int | str]] = {
+    "many columns": ("csv", lambda size: b",".join(b"a%d" % n for n in range(size // 6)) + b"\n", TOO_MANY_COLUMNS),
+    "a long line": ("csv", lambda size: b"title,author\n" + b"x," * size, 0),
+    "line ends in cells": ("csv", lambda size: b"title,author\n" + b'"a\n",' * (size // 5), 0),
+    "blanks": ("csv", lambda size: b"title,author\n" + (b" " * 100_000 + b"x,y\n") * max(1, size // 100_000), 3),
+    "nested": ("jsonl", lambda size: b'{"title": ' + b"[" * size + b"]" * size + b"}\n", 0),
+    "nested a little": ("jsonl", lambda size: b'{"a": %b}\n' % (b"[" * min(size, 100) + b"]" * min(size, 100)), 0),
+    "many members": ("jsonl", lambda size: b"{%b}\n" % b",".join(b'"a%d":1' % n for n in range(size // 10)),
+                     TOO_MANY_COLUMNS),
+    "digits": ("jsonl", lambda size: b'{"year": ' + b"9" * size + b"}\n", 0),
+    "many objects": ("jsonl", lambda size: b'[{"isbn": "1\\""}' + b',{"isbn":\n"1"}' * (size // 14) + b"]", 25_001),
+    "nested array": ("jsonl", lambda size: b"[" * (size // 2) + b"]" * (size // 2), LIMIT),
+    "empty elements": ("jsonl", lambda size: b"[{}" + b"," * size + b"]", "The array is damaged on line 1."),
+    "fields that overlap": ("marc", overlap_marc_fields, 0),
+    "accents": ("marc", pile_accents, LIMIT),
+    "nested record": ("marcxml", lambda size: b"<record>" + b"<a>" * size + b"</a>" * size + b"</record>", LIMIT),
+    "names of elements": ("marcxml", name_marc_xml_elements, 0),
+    # A pattern of blanks would be tried from each of them.
+    "blanks in a title": ("marcxml", lambda size: build_marc_xml("245", " " * size + "x"), 1),
+    "parentheses": ("marcxml", lambda size: build_marc_xml("020", "(" * size), 1),
+    "doubled strings": ("bibtex", double_strings, 1),
+    "a long string": ("bibtex", lambda size: b"@string{a = {%b}}\n" % (b"x" * 500_000)
+                      + b"@book{x, title = a}\n" * max(size // 20, 100), LIMIT),
+    "many authors": ("bibtex", lambda size: b"@book{x, author = {" + b"a and " * (size // 6) + b"a}}\n", 1),
+    "blanks of authors": ("bibtex", lambda size: b"@book{x, author = {a" + b" " * size + b"b}}\n", 1),
+    "blanks of an entry": ("bibtex", lambda size: b" " * (size // 2) + b"@book(x,\n" + b"\n" * (size // 2)
+                           + b"title = {a})\n", 1),
+    "a long value": ("ris", lambda size: b"TY  - BOOK\nTI  - a\n" + b"b\n" * (size // 2) + b"ER  - \n", 1),
+    "number of a row": ("xlsx", lambda size: build_sheet(f'<row r="{size}"><c><v>1</v></c></row>'), 1),
+    "dimension": ("xlsx", lambda size: build_sheet(f'<row r="{size}"/>', '<dimension ref="A1:XFD1048576"/>'), 0),
+    "cells far right": ("xlsx", lambda size: list_rows(size // 50, '<row r="{0}"><c r="XFD{0}"><v>1</v></c></row>'),
+                        LIMIT),
+    "beyond the last column": ("xlsx", lambda size: build_row(f'<c r="ZZZ2"><v>{size}</v></c>'), 1),
+    "a cell again": ("xlsx", lambda size: build_row('<c r="A2"><v>1</v></c>' * (size // 22)), 1),
+    "nested sheet": ("xlsx", lambda size: build_sheet("<x>" * size + "</x>" * size), 0),
+    "a long attribute": ("xlsx", lambda size: build_sheet(f'<row r="2" x="{"y" * size}"/>'), 0),
+    "elements of a sheet": ("xlsx", lambda size: list_rows(size // 8, "<x{}/>"), 0),
+    "many texts": ("xlsx", lambda size: share_texts("<si><t>ab</t></si>" * (size // 18), {}), 0),
+    "a text of many cells": ("xlsx", show_shared_text, LIMIT),
+    # What a document type defines is not read.
+    "entities": ("xlsx", define_entities, NO_COLUMNS),
+    "an outside entity": ("xlsx", name_outside_entity, NO_COLUMNS),
+    "much in little": ("xlsx", lambda size: build_workbook({BLANK_PART: b" " * max(size, 2 * 2**20)}), 0),
+    "another compression": ("xlsx", lambda size: build_workbook({BLANK_PART: b" " * size}, ZIP_BZIP2),
+                            "It is no workbook that can be read."),
+    "a part again": ("xlsx", repeat_part, 0),
+    "many parts": ("xlsx", lambda size: build_workbook({f"{n:0250}": b"" for n in range(max(size // 600, 3_600))}), 0),
+}  # fmt: skip

@@ -14,41 +14,9 @@ from django.conf import settings
 from books.files.formats.records import UnreadableFile
 from books.files.reader import client
 from books.files.reader.client import StoredFile, iter_file_records
-from tests.support import hostile_files
-from tests.support.hostile_files import HOSTILE_FILES
+from tests.support.hostile_files import HOSTILE_FILES, LIMIT
 
 SIZE = 350_000
-LIMIT = "The file takes too much time or memory to be read. Divide it, or export it anew."
-# How many records without a problem a file has, or why it is refused. The others have none.
-HOSTILE_RESULTS: dict[Callable[[int], bytes], int | str] = {
-    hostile_files.add_csv_columns: "The file has more than 1,000 columns.",
-    hostile_files.pad_csv_cells: 3,
-    hostile_files.add_json_members: "The file has more than 1,000 columns.",
-    hostile_files.list_json_objects: 25_001,
-    hostile_files.nest_json_array: LIMIT,
-    hostile_files.space_json_array: "The array is damaged on line 1.",
-    hostile_files.pile_accents: LIMIT,
-    hostile_files.nest_marc_xml: LIMIT,
-    hostile_files.pad_title: 1,
-    hostile_files.open_parentheses: 1,
-    hostile_files.double_strings: 1,
-    hostile_files.repeat_string: LIMIT,
-    hostile_files.repeat_authors: 1,
-    hostile_files.pad_authors: 1,
-    hostile_files.pad_entry_start: 1,
-    hostile_files.continue_ris_value: 1,
-    hostile_files.number_row: 1,
-    hostile_files.place_cells_far_right: LIMIT,
-    hostile_files.place_cell_beyond_the_last_column: 1,
-    hostile_files.repeat_cells: 1,
-    hostile_files.show_shared_text: LIMIT,
-    # What a document type defines is not read.
-    hostile_files.define_entities: "The first row names no columns.",
-    hostile_files.name_outside_entity: "The first row names no columns.",
-    hostile_files.pack_otherwise: "It is no workbook that can be read.",
-}
-
-
 # The command in a copy of a process that has loaded the formats: it starts in a tenth of the time.
 COPIED_READER = """
 import json, os
@@ -111,9 +79,8 @@ def test_the_process_holds_hostile_files_by_its_limits(
     monkeypatch.setattr(client, "CPU_SECONDS_PER_MIB", 0)
     # On a busy machine it would be ended for the time that it takes.
     monkeypatch.setattr(client, "WAITING_FACTOR", 1_000)
-    builders = [(name, build) for name, builders in HOSTILE_FILES.items() for build in builders]
-    results: dict[Callable[[int], bytes], int | str] = {}
-    for name, build in builders:
-        monkeypatch.setattr(client, "CPU_SECONDS", 1 if HOSTILE_RESULTS.get(build) == LIMIT else 2)
-        results[build] = count_good_records(name, build(SIZE))
-    assert results == {build: HOSTILE_RESULTS.get(build, 0) for build in results}
+    results: dict[str, int | str] = {}
+    for name, (format, build, expected) in HOSTILE_FILES.items():
+        monkeypatch.setattr(client, "CPU_SECONDS", 1 if expected == LIMIT else 2)
+        results[name] = count_good_records(format, build(SIZE))
+    assert results == {name: expected for name, (_format, _build, expected) in HOSTILE_FILES.items()}
