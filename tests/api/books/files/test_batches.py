@@ -1,33 +1,31 @@
 """A record gets the same verdict in batches of any size, after a restart, and in a check."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
 from io import BytesIO
 from threading import Event
 from typing import Any, NamedTuple
 
-import msgspec
 import pytest
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.utils import timezone
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from books.files.columns.tables import guess_mapping
 from books.files.formats.csv_files import read_csv
-from books.files.import_tasks import CHECK, IMPORT, get_counts
+from books.files.import_tasks import get_counts
 from books.files.matching import REJECTED_VERDICTS, Verdict, decide_records, read_books
 from books.files.parsing import ImportRules, parse_records
 from books.files.seen_records import SeenRecords
-from books.files.uploads import add_chunk, begin_upload
-from books.history.actors import get_or_create_actor
+from books.history.actors import ActorRef, get_or_create_actor
 from books.models import Actor, Book, Change, ImportFile, ImportFinding, Operation
 from books.operations import worker
-from books.operations.lifecycle import store_operation
 from tests.support.books import build_isbn
 from tests.support.books_admin import create_book
+from tests.support.imports import store_file
+from tests.support.operations import begin_check, begin_import, claim_runner, create_head_librarian
 from tests.support.strategies import hypothesis_settings
 
 # Writings of three ISBNs, and what is none.
@@ -73,55 +71,37 @@ def list_changes(operation: Operation) -> list[Any]:
     return sorted(((isbns[pk], *map(str, values)) for pk, *values in rows))
 
 
-def set_batch_size(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    monkeypatch.setattr(worker, "BATCH_SIZES", dict.fromkeys(worker.BATCH_SIZES, size))
-    monkeypatch.setattr(worker, "FIRST_BATCH_SIZE", size)
-    monkeypatch.setattr(worker, "MIN_BATCH_SIZE", 1)
-
-
-def count(counts: Mapping[Any, int]) -> dict[str, int]:
-    return {str(kind): number for kind, number in sorted(counts.items()) if number}
-
-
-def store_file(content: bytes, user_id: int) -> ImportFile:
-    file = begin_upload(user_id, "books.csv", len(content), "", timezone.now())
-    add_chunk(file, 0, content)
-    return file
-
-
 def run_task(
     content: bytes,
-    rules: ImportRules,
+    rules: Mapping[str, Any],
     size: int,
     monkeypatch: pytest.MonkeyPatch,
+    begin: Callable[[ActorRef, ImportFile], Operation] = begin_import,
     *,
-    kind: str = IMPORT,
     restarts: bool = False,
 ) -> Result:
     """With restarts another worker takes over after each batch."""
-    set_batch_size(monkeypatch, size)
-    user = User.objects.get(username="head")
-    parameters = {"file": store_file(content, user.pk).pk, "encoding": "", "rules": msgspec.to_builtins(rules)}
-    actor = get_or_create_actor(Actor.Channel.IMPORT, user_id=user.pk)
-    operation = store_operation(kind, parameters, actor, timezone.now())
-    lease = worker.claim_operation()
-    assert lease
-    runner = worker.OperationRunner(lease, Event())
+    monkeypatch.setattr(worker, "BATCH_SIZES", dict.fromkeys(worker.BATCH_SIZES, size))
+    monkeypatch.setattr(worker, "FIRST_BATCH_SIZE", size)
+    monkeypatch.setattr(worker, "MIN_BATCH_SIZE", 1)
+    user = User.objects.get()
+    operation = begin(get_or_create_actor(Actor.Channel.IMPORT, user_id=user.pk), store_file(content, user.pk, **rules))
+    runner = claim_runner()
     while runner.advance():
-        runner = worker.OperationRunner(lease, Event()) if restarts else runner
+        runner = worker.OperationRunner(runner.operation, Event()) if restarts else runner
     operation.refresh_from_db()
     assert operation.state == "done", operation.error
     findings = ImportFinding.objects.filter(operation_id=operation.pk, kind__in=REJECTED_VERDICTS).order_by("position")
     returned = list(findings.values_list("line", "kind", "reason"))
-    counts = count(get_counts(operation))
-    return Result(counts, returned, *(() if kind == CHECK else (list_books(), list_changes(operation))))
+    found = (list_books(), list_changes(operation)) if begin is begin_import else ()
+    return Result(get_counts(operation), returned, *found)
 
 
 def build_content(rows: Sequence[Sequence[Any]]) -> bytes:
     return "".join(f"{','.join(map(str, row))}\n" for row in (HEADER, *rows)).encode()
 
 
-def assert_same_results(rows: Sequence[Sequence[Any]], rules: ImportRules, monkeypatch: pytest.MonkeyPatch) -> Result:
+def assert_same_results(rows: Sequence[Sequence[Any]], monkeypatch: pytest.MonkeyPatch, **rules: Any) -> Result:
     """Returns the result."""
     content = build_content(rows)
     with roll_back():
@@ -131,20 +111,16 @@ def assert_same_results(rows: Sequence[Sequence[Any]], rules: ImportRules, monke
     with roll_back():
         assert run_task(content, rules, 1, monkeypatch, restarts=True) == result
     with roll_back():
-        assert run_task(content, rules, 1, monkeypatch, kind=CHECK, restarts=True)[:2] == result[:2]
+        assert run_task(content, rules, 1, monkeypatch, begin_check, restarts=True)[:2] == result[:2]
     return result
 
 
 @pytest.fixture
 def pks(db: None) -> list[int]:
     """The ids of three books. Two have the same ISBN in different writings."""
-    User.objects.create_superuser("head")
+    create_head_librarian()
     isbns = [EMMA, LALKA, LALKA_10]
     return [create_book(isbn=isbn, title=f"Book {isbn}", year=1900, genre="there").pk for isbn in isbns]
-
-
-def build_rules(**options: Any) -> ImportRules:
-    return ImportRules(guess_mapping(HEADER), **options)
 
 
 def build_row(number: int, isbn: str, pk: int | str = "") -> list[Any]:
@@ -158,7 +134,7 @@ def test_a_file_with_repetitions_has_one_result(
     isbns = [PERSUASION, EMMA_10, PERSUASION_10, EMMA, NEW, LALKA_10, PERSUASION, EMMA_PLAIN, LALKA, NEW]
     rows = [build_row(number, isbn) for number, isbn in enumerate(isbns)]
     rows[4][0], rows[7][0], rows[8][0] = pks[0], pks[2], pks[0]
-    result = assert_same_results(rows, build_rules(match_by=match_by, on_match=on_match), monkeypatch)
+    result = assert_same_results(rows, monkeypatch, match_by=match_by, on_match=on_match)
     assert len(result.books) - 3 == result.counts["new"]
     assert [row[0] for row in result.returned if row[2] == "isbn: The book on line 2 has it."] == [8]
 
@@ -179,12 +155,12 @@ def test_any_file_has_one_result(
     ids = [*pks, pks[-1] + 1]
     pairs = zip(isbns, places, strict=False)
     rows = [build_row(n, isbn, "" if place is None else ids[place]) for n, (isbn, place) in enumerate(pairs)]
-    assert_same_results(rows, build_rules(**options), monkeypatch)
+    assert_same_results(rows, monkeypatch, **options)
 
 
 def test_a_batch_that_comes_again_does_not_repeat_itself(pks: list[int]) -> None:
     rows = [build_row(1, NEW), build_row(2, EMMA_10), build_row(3, NEW)]
-    rules = build_rules(on_match="replace", take_doubtful=True)
+    rules = ImportRules(guess_mapping(HEADER), on_match="replace", take_doubtful=True)
     records = list(parse_records(read_csv(BytesIO(build_content(rows))).records, rules))
     earlier = SeenRecords()
     first, second = (decide_records(records, rules, read_books, earlier, TODAY) for _ in range(2))
@@ -197,13 +173,13 @@ def test_an_isbn_is_free_when_an_earlier_record_gives_its_book_another_one(
     pks: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = [build_row(1, LALKA, pks[0]), build_row(2, NEW, pks[1]), build_row(3, LALKA, pks[2])]
-    result = assert_same_results(rows, build_rules(match_by="id", on_match="replace"), monkeypatch)
+    result = assert_same_results(rows, monkeypatch, match_by="id", on_match="replace")
     assert result.returned == [
         (2, "refused", "isbn: Another book has it."),
         (4, "refused", "isbn: The book on line 2 has it."),
     ]
     rows = [build_row(1, NEW, pks[1]), build_row(2, LALKA, pks[0]), build_row(3, PERSUASION)]
-    result = assert_same_results(rows, build_rules(match_by="id", on_match="replace"), monkeypatch)
+    result = assert_same_results(rows, monkeypatch, match_by="id", on_match="replace")
     assert result.counts == {"changed": 2, "new": 1}
 
 
@@ -220,13 +196,11 @@ def test_a_record_is_compared_with_the_books_as_they_were(
 ) -> None:
     """The first record changes an isbn; the second one has a writing that no book has."""
     rows = [build_row(1, isbn, pks[place]), build_row(2, LALKA_BLANKS)]
-    result = assert_same_results(rows, build_rules(match_by="id", on_match="replace"), monkeypatch)
+    result = assert_same_results(rows, monkeypatch, match_by="id", on_match="replace")
     assert result.returned[0][2].startswith(reason.format(second=pks[1]))
 
 
 def test_a_book_that_the_import_added_matches_no_id(pks: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = [
-        build_row(number, build_isbn(number), pk) for number, pk in enumerate(["", *range(pks[-1] + 1, pks[-1] + 40)])
-    ]
-    result = assert_same_results(rows[:5], build_rules(match_by="id", on_match="replace"), monkeypatch)
+    rows = [build_row(number, build_isbn(number), pks[-1] + number if number else "") for number in range(5)]
+    result = assert_same_results(rows, monkeypatch, match_by="id", on_match="replace")
     assert result.counts == {"new": 5}
