@@ -5,18 +5,19 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-import pymarc
 import pytest
 from django.core.management import CommandError, call_command
 from django.utils.translation import gettext as _
 from django.utils.translation import override
 
 from books.book.fields import REQUIRED_FIELDS
-from books.files.formats.records import Record
+from books.files.columns.tables import guess_mapping
+from books.files.formats.records import COLUMNS, Record
 from books.files.parsing import ImportRules, get_fields, parse_records
 from books.files.reasons import (
     EARLIER,
     EARLIER_IN_OTHER_WRITING,
+    FIELD_NAMES,
     MAX_GROUP_LENGTH,
     MAX_GROUPS,
     REASONS_BY_CODE,
@@ -28,22 +29,9 @@ from books.files.reasons import (
     name_place,
 )
 from books.search.quality import IMPROBABLE_YEAR
-from tests.support.book_files import build_exported_book, write_books
+from tests.support.book_files import build_exported_book, read_records, write_books
 
-RECORDS = [{"isbn": "9780141439587"}, {}, {}, {"isbn": "0141439580"}, {"isbn": "LOC 17"}, {"isbn": "9780141439587"}]
-
-
-def write_marc() -> bytes:
-    """Returns records that have all but an ISBN, and this one as each says."""
-    records = []
-    for number, values in enumerate(RECORDS):
-        [record] = pymarc.MARCReader(write_books("marc", [build_exported_book(id=number + 1)]))
-        record.remove_fields("020")
-        for text in values.values():
-            subfield = pymarc.Subfield("a", text)
-            record.add_field(pymarc.Field("020", pymarc.Indicators(" ", " "), [subfield]))
-        records.append(record.as_marc())
-    return b"".join(records)
+ISBNS = ["9780141439587", "", "", "0141439580", "LOC 17", "9780141439587"]
 
 
 @pytest.mark.usefixtures("db")
@@ -51,7 +39,8 @@ def test_the_command_names_fields_and_records_and_counts_the_reasons(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "books.mrc"
-    file.write_bytes(write_marc())
+    books = [build_exported_book(id=number, isbn=isbn) for number, isbn in enumerate(ISBNS, 1)]
+    file.write_bytes(write_books("marc", books))
     with pytest.raises(CommandError, match="5 records not imported"):
         call_command("import_books", file, dry_run=True)
     lines = [line for line in capsys.readouterr().err.splitlines() if ": " in line]
@@ -85,6 +74,13 @@ def test_no_sentence_of_a_validator_reaches_a_person() -> None:
     fields = get_fields("en").values()
     validators = [validator for field in fields for validator in field.validators]
     assert {str(getattr(validator, "code", "")) for validator in validators} <= REASONS_BY_CODE.keys()
+
+
+def test_a_reason_names_the_field_as_its_format_does() -> None:
+    for name, fields in FIELD_NAMES.items():
+        data = write_books(name, [build_exported_book(isbn="x" * 65)])
+        [record] = parse_records(read_records(name, data), ImportRules(guess_mapping(COLUMNS), format=name))
+        assert record.problem == f"{fields['isbn']}: It is longer than 64 characters."
 
 
 def test_a_line_is_named_only_where_there_are_lines() -> None:

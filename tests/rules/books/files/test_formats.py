@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from openpyxl import load_workbook
 
 from books.files.formats import xlsx_files
-from books.files.formats.encodings import find_invalid_line, propose_encodings
+from books.files.formats.encodings import ENCODINGS, find_invalid_line, propose_encodings
 from books.files.formats.records import CHUNK_BYTES, ExportedBook, NumberText
 from books.files.formats.registry import FORMATS, find_format
 from tests.support.book_files import (
@@ -114,6 +114,26 @@ def test_windows_1252_is_offered_where_a_file_is_not_utf_8() -> None:
         # Without an encoding its bytes come back unchanged.
         for encoding, title in (("windows-1252", "Café"), ("", "Caf\udce9")):
             assert read_rejected(name, data, encoding)[0].values["title"] == title
+
+
+def test_an_encoding_is_proposed_by_the_words_that_a_file_would_have() -> None:
+    """The user chooses: a short text may have sense in several encodings."""
+    titles = {
+        "windows-1250": "Příliš žluťoučký kůň",
+        "windows-1251": "Море и берега",
+        "windows-1254": "İstanbul ışığı çağ",
+        "koi8-r": "Берега и море большой реки",
+        "gb18030": "海与港口的故事",
+        "shift_jis": "海の箱カタカナ",
+        "big5": "海與港口",
+        "euc-kr": "바다와 항구",
+        "mac-roman": "Crème brûlée à l’œuf",
+        "cp437": "Crème brûlée",
+    }
+    for name, title in titles.items():
+        data = f"title,author\n{title},{title}\n".encode(ENCODINGS[name].codec)
+        assert name in propose_encodings(BytesIO(data))
+        assert read_texts(data, name) == [[title, title]]
 
 
 def test_a_separator_in_quotes_is_no_separator() -> None:
