@@ -1,6 +1,5 @@
 """MARC 21 of other catalogues, and records that are damaged."""
 
-from collections import Counter
 from collections.abc import Callable
 from io import BytesIO
 
@@ -10,23 +9,34 @@ import pytest
 from books.book.isbn import normalize_isbn
 from books.files.columns.cells import list_sources, read_cells
 from books.files.formats.encodings import ENCODINGS
-from books.files.formats.marc_fields import build_record
 from books.files.formats.marc_xml import format_record
 from books.files.formats.records import Record, UnreadableFile
 from books.files.formats.registry import FORMATS
 from tests.support.book_files import build_exported_book, read_records, read_rejected, reject_records, write_books
 
 ISBD_LEADER = "00000nam a2200000 a 4500"
-DAMAGES: dict[str, Callable[[bytes], bytes]] = {
-    "wrong length": lambda record: b"99999" + record[5:],
-    "cut off": lambda record: record[: len(record) // 2] + b"\x1d",
-    "broken UTF-8": lambda record: record.replace("í".encode(), b"\xe9("),
-    "without an end": lambda record: record[:-1],
-    "end in the middle": lambda record: record[:200] + b"\x1d" + record[201:],
-    "wrong directory": lambda record: record[:63] + b"00x9" + record[67:],
-}
-# Each of these costs one record; it may come back in two pieces.
-COSTLY_DAMAGES = {"cut off", "broken UTF-8", "end in the middle", "wrong directory"}
+# What damages a record, and the problems of the pieces in which it comes back.
+DAMAGES: list[tuple[Callable[[bytes], bytes], list[str]]] = [
+    (lambda record: b"99999" + record[5:], [""]),
+    (lambda record: record[:-1], [""]),
+    (lambda record: record[: len(record) // 2] + b"\x1d", ["Its directory does not fit field 005."]),
+    (lambda record: record.replace("í".encode(), b"\xe9("), ["It is not in UTF-8."]),
+    (lambda record: record[:63] + b"00x9" + record[67:], ["Its directory is damaged."]),
+    (
+        lambda record: record[:200] + b"\x1d" + record[201:],
+        ["Its directory does not fit field 020.", "Its directory is damaged."],
+    ),
+]
+
+
+def test_a_damaged_record_is_read_or_named_and_costs_no_other() -> None:
+    whole = write_books("marc", [build_exported_book(title="Títle")])
+    for damage, problems in DAMAGES:
+        data = whole + damage(whole) + whole
+        expected = ["", *(problem and f"record: {problem}" for problem in problems), ""]
+        read, returned = read_records("marc", data), read_rejected("marc", data)
+        assert [record.problem for record in read] == [record.problem for record in returned] == expected
+        assert {record.values["title"] for record in read if not record.problem} == {"Títle"}
 
 
 def build_field(tag: str, **subfields: str) -> pymarc.Field:
@@ -48,40 +58,6 @@ def write_marc_8(title: bytes) -> bytes:
     """Returns a record that says it is in MARC-8."""
     field = b"00\x1fa" + title + b"\x1e"
     return b"00000nam  2200000 a 4500" + b"245%04d00000\x1e" % len(field) + field + b"\x1d"
-
-
-def test_of_damaged_records_none_is_lost_without_a_word() -> None:
-    books = [build_exported_book(id=number, title=f"Títle {number}") for number in range(1, 301)]
-    records = [build_record(book).as_marc() for book in books]
-    damages = dict(zip(range(2, 300, 5), list(DAMAGES) * 10, strict=True))
-    for place, name in damages.items():
-        records[place] = DAMAGES[name](records[place])
-    read = read_records("marc", b"".join(records))
-    titles = {record.values["title"] for record in read if not record.problem}
-    lost = Counter(damages.get(place) for place, book in enumerate(books) if book.title not in titles)
-    assert lost == dict.fromkeys(COSTLY_DAMAGES, 10)
-    assert titles <= {book.title for book in books}
-    assert len([record for record in read if record.problem]) == 40 + 10
-    refused = [record for record in read_rejected("marc", b"".join(records)) if record.problem]
-    assert [record.problem for record in refused] == [record.problem for record in read if record.problem]
-
-
-def test_each_damage_is_named() -> None:
-    record = write_books("marc", [build_exported_book(title="Títle")])
-    problems = {
-        name: [piece.problem for piece in read_records("marc", damage(record))] for name, damage in DAMAGES.items()
-    }
-    assert problems == {
-        "wrong length": [""],
-        "cut off": ["record: Its directory does not fit field 005."],
-        "broken UTF-8": ["record: It is not in UTF-8."],
-        "without an end": [""],
-        "end in the middle": [
-            "record: Its directory does not fit field 020.",
-            "record: Its directory is damaged.",
-        ],
-        "wrong directory": ["record: Its directory is damaged."],
-    }
 
 
 def test_a_record_of_another_catalogue_is_read() -> None:
@@ -246,19 +222,6 @@ def test_marc_xml_without_a_namespace_is_read() -> None:
     assert read_records("marcxml", b"<collection><record/></collection>")[0].problem == "record: It has no fields."
 
 
-def test_records_that_are_not_about_books_are_refused_by_their_kind() -> None:
-    """Leader/06 says so in the first record of a file, and in another one."""
-    leaders = {"z": "authority records", "x": "holdings", "w": "classification records"}
-    for sign, kind in leaders.items():
-        other = write_record(build_field("245", a="Emma"), leader=f"{ISBD_LEADER[:6]}{sign}{ISBD_LEADER[7:]}")
-        with pytest.raises(
-            UnreadableFile, match=f"The file has {kind}, not books. Choose bibliographic records instead."
-        ):
-            read_records("marc", other)
-        [book, refused] = read_records("marc", write_record(build_field("245", a="Emma")) + other)
-        assert (book.problem, refused.problem) == ("", f"record: It is one of {kind}, not a book.")
-
-
 def build_indicated(tag: str, second: str, *subfields: tuple[str, str]) -> pymarc.Field:
     return pymarc.Field(tag, pymarc.Indicators(" ", second), [pymarc.Subfield(*pair) for pair in subfields])
 
@@ -377,15 +340,9 @@ def test_titles_and_names_are_whole(text: str) -> None:
 
 
 def test_titles_and_names_without_punctuation_are_whole() -> None:
-    leader = f"{ISBD_LEADER[:18]}c{ISBD_LEADER[19:]}"
-    fields = [
-        build_field("245", a="\x98Der\x9c Hafen", b="ein Roman", n="1", p="Ebbe"),
-        build_field("100", a="Ott", c="Jr."),
-    ]
-    assert read_one(write_record(*fields, leader=leader)).values == {
-        "title": "Der Hafen: ein Roman. 1. Ebbe",
-        "author": "Ott, Jr.",
-    }
+    title = build_field("245", a="\x98Der\x9c Hafen", b="ein Roman", n="1", p="Ebbe")
+    data = write_record(title, build_field("100", a="Ott", c="Jr."), leader=f"{ISBD_LEADER[:18]}c{ISBD_LEADER[19:]}")
+    assert [*read_one(data).values.values()] == ["Der Hafen: ein Roman. 1. Ebbe", "Ott, Jr."]
 
 
 def test_marks_of_sorting_in_our_own_titles_stay() -> None:
@@ -409,39 +366,45 @@ DELETED, COMPONENT = (
     f"record: It is {kind}, not a book." for kind in ("a deleted record", "a part of another publication")
 )
 POSSIBLE = "record: Its kind is “{}”, which may be no book."
-LEADERS = {
-    **{f"00000{sign}am": (DELETED, ()) for sign in "dsx"},
-    **{f"00000na{sign}": (COMPONENT, ()) for sign in "abd"},
-    "00000ngm": ("", (POSSIBLE.format("leader/06 g"),)),
-    "00000nas": ("", (POSSIBLE.format("leader/07 s"),)),
-    **dict.fromkeys(["00000nam", "00000cam", "00000ntm", "00000n m"], ("", ())),
-}
+HOST = build_field("773", t="Handbook")
+# The first bytes of a leader, other fields, and what is said of the record: Alma's and Aleph's marks, a part of a set,
+# a microform, a text in Braille, an electronic one.
+KINDS: list[tuple[str, list[pymarc.Field], tuple[str, tuple[str, ...]]]] = [
+    *((f"00000{sign}am", [], (DELETED, ())) for sign in "dsx"),
+    *((f"00000na{sign}", [], (COMPONENT, ())) for sign in "abd"),
+    *((leader, [], ("", ())) for leader in ("00000nam", "00000cam", "00000ntm", "00000n m")),
+    ("00000ngm", [], ("", (POSSIBLE.format("leader/06 g"),))),
+    ("00000nas", [], ("", (POSSIBLE.format("leader/07 s"),))),
+    ("", [pymarc.Field("007", data="hd afu")], ("", (POSSIBLE.format("007/00 h"),))),
+    ("", [pymarc.Field("008", data=f"{'':23}f")], ("", (POSSIBLE.format("008/23 f"),))),
+    ("", [pymarc.Field("008", data=f"{'':23}o"), pymarc.Field("007", data="cr")], ("", ())),
+    ("", [build_field("DEL", a="Y")], (DELETED, ())),
+    ("", [build_field("DEL", a="N")], ("", ())),
+    ("", [build_field("STA", a="DELETED")], (DELETED, ())),
+    ("", [HOST], ("", ("record: Field 773 names a publication that it may be a part of.",))),
+    (f"{ISBD_LEADER[:19]}c", [HOST], ("", ())),
+]
 
 
-@pytest.mark.parametrize("leader", LEADERS)
-def test_the_leader_says_what_is_no_book(leader: str) -> None:
-    record = write_record(build_field("245", a="On tides"), leader=leader + ISBD_LEADER[8:])
-    problem, warnings = LEADERS[leader]
+@pytest.mark.parametrize(("leader", "fields", "said"), KINDS)
+def test_leader_and_fields_say_what_is_no_book(
+    leader: str, fields: list[pymarc.Field], said: tuple[str, tuple[str, ...]]
+) -> None:
+    record = write_record(build_field("245", a="On tides"), *fields, leader=leader + ISBD_LEADER[len(leader) :])
     for read in (read_one(record), *read_records("marcxml", format_record(pymarc.Record(record)).encode())):
-        assert (read.problem, () if problem else read.warnings) == (problem, warnings)
+        assert (read.problem, () if read.problem else read.warnings) == said
 
 
-def test_fields_say_what_is_no_book() -> None:
-    host, said = build_field("773", t="Handbook"), "record: Field 773 names a publication that it may be a part of."
-    # Alma's and Aleph's marks, a part of a set, a microform, a text in Braille, and an electronic one.
-    for field, leader, expected in (
-        (pymarc.Field("007", data="hd afu"), ISBD_LEADER, ("", (POSSIBLE.format("007/00 h"),))),
-        (pymarc.Field("008", data=f"{'':23}f"), ISBD_LEADER, ("", (POSSIBLE.format("008/23 f"),))),
-        (pymarc.Field("008", data=f"{'':23}o"), ISBD_LEADER, ("", ())),
-        (pymarc.Field("007", data="cr"), ISBD_LEADER, ("", ())),
-        (build_field("DEL", a="Y"), ISBD_LEADER, (DELETED, ())),
-        (build_field("DEL", a="N"), ISBD_LEADER, ("", ())),
-        (build_field("STA", a="DELETED"), ISBD_LEADER, (DELETED, ())),
-        (host, ISBD_LEADER, ("", (said,))),
-        (host, f"{ISBD_LEADER[:19]}c4500", ("", ())),
-    ):
-        record = read_one(write_record(build_field("245", a="On tides"), field, leader=leader))
-        assert (record.problem, record.warnings) == expected
+@pytest.mark.parametrize(
+    ("sign", "kind"), [("z", "authority records"), ("x", "holdings"), ("w", "classification records")]
+)
+def test_records_that_are_not_about_books_are_refused_by_their_kind(sign: str, kind: str) -> None:
+    other = write_record(build_field("245", a="Emma"), leader=f"{ISBD_LEADER[:6]}{sign}{ISBD_LEADER[7:]}")
+    advice = f"The file has {kind}, not books. Choose bibliographic records instead."
+    with pytest.raises(UnreadableFile, match=advice):
+        read_records("marc", other)
+    [book, refused] = read_records("marc", write_record(build_field("245", a="Emma")) + other)
+    assert (book.problem, refused.problem) == ("", f"record: It is one of {kind}, not a book.")
 
 
 def test_a_subfield_whose_code_is_no_ascii_is_not_guessed() -> None:
