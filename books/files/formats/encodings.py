@@ -31,21 +31,14 @@ class Encoding(NamedTuple):
         return _("%(encoding)s with a byte order mark") % {"encoding": self.name} if self.mark else self.name
 
 
-UTF_8, WINDOWS_1252 = Encoding("UTF-8", "utf-8"), Encoding("Windows-1252", "cp1252")
+UTF_8 = Encoding("UTF-8", "utf-8")
 UTF_16_LE, UTF_16_BE = Encoding("UTF-16", "utf-16-le"), Encoding("UTF-16", "utf-16-be")
 BYTE_ORDER_MARKS = {codecs.BOM_UTF8: UTF_8, codecs.BOM_UTF16_LE: UTF_16_LE, codecs.BOM_UTF16_BE: UTF_16_BE}
 # pymarc's name of the encoding of old records, which Python does not know.
 MARC_8 = Encoding("MARC-8", "iso8859-1")
 # Latin-1 is read as Windows-1252, as in browsers (WHATWG, Encoding, 4.2). The commonest come first.
 LEGACY_ENCODINGS = {
-    "windows-1252": WINDOWS_1252,
-    "windows-1250": Encoding("Windows-1250", "cp1250"),
-    "windows-1251": Encoding("Windows-1251", "cp1251"),
-    "windows-1253": Encoding("Windows-1253", "cp1253"),
-    "windows-1254": Encoding("Windows-1254", "cp1254"),
-    "windows-1255": Encoding("Windows-1255", "cp1255"),
-    "windows-1256": Encoding("Windows-1256", "cp1256"),
-    "windows-1257": Encoding("Windows-1257", "cp1257"),
+    **{f"windows-{page}": Encoding(f"Windows-{page}", f"cp{page}") for page in (1252, 1250, 1251, *range(1253, 1258))},
     "iso-8859-2": Encoding("ISO 8859-2 (Latin-2)", "iso8859_2"),
     "gb18030": Encoding("GB 18030 (GBK)", "gb18030"),
     "shift_jis": Encoding("Shift JIS", "cp932"),
@@ -53,9 +46,7 @@ LEGACY_ENCODINGS = {
     "euc-kr": Encoding("EUC-KR", "cp949"),
     "koi8-r": Encoding("KOI8-R", "koi8_r"),
     "mac-roman": Encoding("Mac Roman", "mac_roman"),
-    "cp437": Encoding("CP437 (DOS)", "cp437"),
-    "cp850": Encoding("CP850 (DOS)", "cp850"),
-    "cp866": Encoding("CP866 (DOS)", "cp866"),
+    **{f"cp{page}": Encoding(f"CP{page} (DOS)", f"cp{page}") for page in (437, 850, 866)},
 }
 # The encodings that users can choose.
 ENCODINGS = {"utf-8": UTF_8, "utf-16": UTF_16_LE, "marc-8": MARC_8, **LEGACY_ENCODINGS}

@@ -23,7 +23,7 @@ PLACE_PATTERN = re.compile("(?:byte|position) ([0-9]+)")
 ARRAY_PATTERN = re.compile(rb"[\xef\xbb\xbf]*\s*\[\s*[\[{\]]")
 
 
-def read_json_lines(stream: BinaryIO, encoding_name: str = "") -> Table:
+def read_jsonl(stream: BinaryIO, encoding_name: str = "") -> Table:
     """Raises UnreadableFile."""
     stream.seek(0)
     is_array = ARRAY_PATTERN.match(stream.read(CHUNK_BYTES)) is not None
@@ -92,6 +92,6 @@ def is_flat(value: Any, levels: int = MAX_NESTING) -> bool:
     return levels > 0 and all(is_flat(item, levels - 1) for item in items)
 
 
-def write_json_lines(pages: Pages) -> Iterator[bytes]:
+def write_jsonl(pages: Pages) -> Iterator[bytes]:
     """Writes the fields that version 2 of the API shows."""
     return map(encoder.encode_lines, pages)

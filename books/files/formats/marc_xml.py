@@ -32,7 +32,7 @@ MORE_RECORDS = ("resumptionToken", "nextRecordPosition")
 EMPTY_LEADER = " " * 24
 
 
-def read_marc_xml(stream: BinaryIO, encoding_name: str = "") -> Table:
+def read_marcxml(stream: BinaryIO, encoding_name: str = "") -> Table:
     left_out = Counter[str]()
     return Table(COLUMNS, iter_records(stream, left_out), "MARCXML", left_out=left_out)
 
@@ -137,7 +137,7 @@ def iter_subfields(element: Element) -> Iterator[pymarc.Subfield]:
             yield pymarc.Subfield(child.get("code", ""), child.text or "")
 
 
-def write_marc_xml(pages: Pages) -> Iterator[bytes]:
+def write_marcxml(pages: Pages) -> Iterator[bytes]:
     yield HEAD
     for page in pages:
         yield "".join([format_record(build_record(book)) for book in page]).encode()
@@ -159,7 +159,7 @@ def format_field(field: Any) -> str:
     return f"<datafield tag={quoteattr(field.tag)} ind1={first} ind2={second}>{subfields}</datafield>"
 
 
-def write_rejected_marc_xml(table: Table, rejected: Rejected) -> Iterator[bytes]:
+def write_rejected_marcxml(table: Table, rejected: Rejected) -> Iterator[bytes]:
     """Writes the records as they are in the file, each after a comment with its number and the reason."""
     yield HEAD
     for record, reason in rejected:

@@ -10,12 +10,9 @@ from typing import Any, BinaryIO, cast
 
 from django.utils.translation import gettext as _
 
-from books.files.formats.csv_files import read_csv, write_csv, write_rejected_csv
 from books.files.formats.encodings import ENCODINGS, MARC_ENCODINGS, MARC_PADDING, TEXT_ENCODINGS
-from books.files.formats.json_lines import read_json_lines, write_json_lines
 from books.files.formats.other_kinds import ELEMENT, find_other_kind
 from books.files.formats.records import Pages, Rejected, Table, UnreadableFile
-from books.files.formats.ris import read_ris, write_ris
 
 Reader = Callable[[BinaryIO, str], Table]
 
@@ -51,7 +48,7 @@ class Format:
 def import_later(module: str, name: str) -> Callable[..., Any]:
     """Returns a function that imports a function or a class when it is called, and calls it.
 
-    The libraries of some formats take a tenth of a second to import. Only processes that read such a file need them.
+    The libraries of some formats take a tenth of a second to import. Only processes that need them import them.
     """
 
     def call(*args: Any) -> Any:
@@ -60,64 +57,36 @@ def import_later(module: str, name: str) -> Callable[..., Any]:
     return call
 
 
+def build_format(
+    name: str, extension: str, label: str, media_type: str, module: str, encodings: tuple[str, ...] = TEXT_ENCODINGS
+) -> Format:
+    """Returns a format whose module has the functions `read_NAME` and `write_NAME`."""
+    read, write = import_later(module, f"read_{name}"), import_later(module, f"write_{name}")
+    return Format(name, label, extension, media_type, read, write, encodings)
+
+
+# A workbook cannot be streamed: `write_xlsx` takes the pages and a stream.
+XLSX_TYPE = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 XLSX = Format(
-    "xlsx",
-    "XLSX (Excel, LibreOffice)",
-    ".xlsx",
-    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-    import_later("workbooks", "read_workbook"),
-    None,
-    encodings=(),
+    "xlsx", "XLSX (Excel, LibreOffice)", ".xlsx", XLSX_TYPE, import_later("workbooks", "read_workbook"), None, ()
 )
+write_xlsx = import_later("xlsx_files", "write_xlsx")
 FORMATS = {
     format.name: format
     for format in (
-        Format("csv", "CSV", ".csv", "text/csv", read_csv, write_csv),
-        Format(
-            "jsonl",
-            "JSON lines",
-            ".jsonl",
-            "application/x-ndjson",
-            read_json_lines,
-            write_json_lines,
-        ),
-        Format(
-            "marc",
-            "MARC 21",
-            ".mrc",
-            "application/marc",
-            import_later("marc", "read_marc"),
-            import_later("marc", "write_marc"),
-            encodings=MARC_ENCODINGS,
-        ),
-        Format(
-            "marcxml",
-            "MARCXML",
-            ".xml",
-            "application/marcxml+xml",
-            import_later("marc_xml", "read_marc_xml"),
-            import_later("marc_xml", "write_marc_xml"),
-            encodings=(),
-        ),
-        Format(
-            "bibtex",
-            "BibTeX",
-            ".bib",
-            "application/x-bibtex",
-            import_later("bibtex", "read_bibtex"),
-            import_later("bibtex", "write_bibtex"),
-        ),
-        Format("ris", "RIS", ".ris", "application/x-research-info-systems", read_ris, write_ris),
+        build_format("csv", ".csv", "CSV", "text/csv", "csv_files"),
+        build_format("jsonl", ".jsonl", "JSON lines", "application/x-ndjson", "json_lines"),
+        build_format("marc", ".mrc", "MARC 21", "application/marc", "marc", MARC_ENCODINGS),
+        build_format("marcxml", ".xml", "MARCXML", "application/marcxml+xml", "marc_xml", ()),
+        build_format("bibtex", ".bib", "BibTeX", "application/x-bibtex", "bibtex"),
+        build_format("ris", ".ris", "RIS", "application/x-research-info-systems", "ris"),
         XLSX,
     )
 }
-# Takes the pages and a stream: a workbook cannot be streamed.
-write_xlsx = import_later("xlsx_files", "write_xlsx")
 # Rejected records of these formats are returned in the same format, all others as CSV.
 REJECTED_WRITERS: dict[str, Callable[[Table, Rejected], Iterator[bytes]]] = {
-    "csv": write_rejected_csv,
-    "marc": import_later("marc", "write_rejected_marc"),
-    "marcxml": import_later("marc_xml", "write_rejected_marc_xml"),
+    name: import_later(module, f"write_rejected_{name}")
+    for name, module in (("csv", "csv_files"), ("marc", "marc"), ("marcxml", "marc_xml"))
 }
 # The formats that can be streamed, by media type.
 STREAMED_FORMATS = {format.media_type: format for format in FORMATS.values() if format.write}
