@@ -197,7 +197,9 @@ def read_books(pks: Collection[int]) -> Mapping[int, BookValues]:
 
 def find_matches(records: Sequence[ParsedRecord], rules: ImportRules, earlier: SeenRecords) -> dict[int, BookMatch]:
     """Returns the matches by record position, among the books as they were before the import."""
-    ids = find_ids([record.pk for record in records if record.pk is not None], earlier)
+    given = [record.pk for record in records if record.pk is not None]
+    found = Book.objects.filter(pk__in=given).values_list("pk", flat=True) if given else []
+    ids = {*found} - earlier.find_added([*found])
     texts = {record.values.get("isbn", "") for record in records}
     isbns = find_ids_by_text("isbn", RecordKey.FORMER_ISBN, texts, earlier)
     matches: dict[int, BookMatch] = {}
@@ -217,11 +219,6 @@ def find_matches(records: Sequence[ParsedRecord], rules: ImportRules, earlier: S
             warning = _(OWNED_IN_OTHER_WRITING) % {"id": pk}
             matches[record.position] = BookMatch(pk, record.name_reason("isbn", warning))
     return matches
-
-
-def find_ids(pks: Collection[int], earlier: SeenRecords) -> set[int]:
-    ids = set(Book.objects.filter(pk__in=pks).values_list("pk", flat=True)) if pks else set()
-    return ids - earlier.find_added(ids)
 
 
 def find_ids_by_text(

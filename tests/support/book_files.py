@@ -6,9 +6,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from books.files.columns.tables import find_dialect, guess_mapping
 from books.files.formats.records import ExportedBook, Record
 from books.files.formats.registry import FORMATS, REJECTED_WRITERS
 from books.files.formats.xlsx_files import write_xlsx
+from books.files.parsing import ImportRules, ParsedRecord, parse_records
 
 TIME = "2026-01-31T09:30:00.000000Z"
 FIELDS = ("id", "title", "author", "year", "isbn", "genre", "available")
@@ -63,6 +65,14 @@ def write_books(name: str, books: Sequence[ExportedBook]) -> bytes:
 
 def read_records(name: str, data: bytes, encoding_name: str = "") -> list[Record]:
     return list(FORMATS[name].read(BytesIO(data), encoding_name).records)
+
+
+def parse_file(name: str, data: bytes, encoding_name: str = "", **options: Any) -> list[ParsedRecord]:
+    """Returns the records with the columns that are guessed, matched by id."""
+    table = FORMATS[name].read(BytesIO(data), encoding_name)
+    is_exact = find_dialect(table.columns).is_exact
+    rules = ImportRules(guess_mapping(table.columns), "id", is_exact=is_exact, format=name, **options)
+    return list(parse_records(table.records, rules))
 
 
 def get_fields(record: Record) -> dict[str, Any]:

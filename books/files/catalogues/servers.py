@@ -36,7 +36,8 @@ async def ask_in_turn(client: Client, isbn13: str, seconds: float) -> CatalogueR
     deadline, problems = timer() + seconds, []
     for index, template in enumerate(templates):
         share = (deadline - timer()) / (len(templates) - index)
-        url = build_url(template, isbn13)
+        # An old record has an ISBN of 10 digits, and not every catalogue converts it.
+        url = template.replace("{isbn}", isbn13).replace("{isbn10}", to_isbn10(isbn13))
         host = urlsplit(url).hostname
         try:
             values = read_response(await fetch(client, url, share), isbn13)
@@ -50,36 +51,22 @@ async def ask_in_turn(client: Client, isbn13: str, seconds: float) -> CatalogueR
     return CatalogueResult(None, tuple(problems))
 
 
-def build_url(template: str, isbn13: str) -> str:
-    """Searches for both forms: an old record has an ISBN of 10 digits, and not every catalogue converts it."""
-    return template.replace("{isbn}", isbn13).replace("{isbn10}", to_isbn10(isbn13))
-
-
 async def fetch(client: Client, url: str, seconds: float) -> bytes:
     """Raises CatalogueFailed."""
     try:
         async with asyncio.timeout(seconds):
             response = await client.request("GET", url)
-        require_success(response.status)
-        if response.error:
-            raise response.error
-    except CatalogueFailed:
-        raise
     # A server can cause any error, and none of them is a fault of this program.
     except Exception as error:
         raise CatalogueFailed(describe_catalogue_error(error)) from error
-    if len(response.body) > MAX_ANSWER_BYTES:
-        raise CatalogueFailed(describe_catalogue_error(ResponseTooLong()))
-    return bytes(response.body)
-
-
-def require_success(status: int) -> None:
-    """Raises CatalogueFailed."""
-    if 300 <= status < 400:
+    if 300 <= response.status < 400:
         # A redirect could point to an internal address.
         raise CatalogueFailed(_("It refers to another address, which is not followed."))
-    if status != 200:
-        raise CatalogueFailed(_("It answered with the status %(status)d."), status=status)
+    if response.status != 200:
+        raise CatalogueFailed(_("It answered with the status %(status)d."), status=response.status)
+    if error := response.error or (ResponseTooLong() if len(response.body) > MAX_ANSWER_BYTES else None):
+        raise CatalogueFailed(describe_catalogue_error(error)) from error
+    return bytes(response.body)
 
 
 def describe_catalogue_error(error: BaseException) -> str:

@@ -60,7 +60,8 @@ def require_absence(root: Element) -> None:
     """Raises CatalogueFailed if the response has no records for any other reason than that there are none."""
     if message := find_diagnostic(root):
         raise CatalogueFailed(_("It rejected the request: %(message)s"), message=message)
-    if count_found(root) not in ("", "0"):
+    number = next((child.text or "" for child in root if get_name(child) == "numberOfRecords"), "")
+    if number.strip() not in ("", "0"):
         raise CatalogueFailed(_("It has the book, and sent no record of MARC 21 in MARCXML."))
 
 
@@ -70,11 +71,6 @@ def find_diagnostic(root: Element) -> str:
     texts = {get_name(element): element.text or "" for diagnostic in diagnostics for element in diagnostic}
     words = " ".join((texts.get("message") or texts.get("details") or texts.get("uri") or "").split())
     return (words or "?")[:MAX_DIAGNOSTIC] if len(diagnostics) else ""
-
-
-def count_found(root: Element) -> str:
-    """Returns the number of records found, whether or not the response contains them."""
-    return next(((child.text or "").strip() for child in root if get_name(child) == "numberOfRecords"), "")
 
 
 def iter_found(root: Element) -> Iterator[pymarc.Record]:

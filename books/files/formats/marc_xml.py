@@ -119,22 +119,15 @@ def build_pymarc_record(element: Element, left_out: Counter[str]) -> pymarc.Reco
         elif name == "controlfield":
             record.add_field(pymarc.Field(tag, data=child.text or ""))
         elif name == "datafield":
-            record.add_field(pymarc.Field(tag, read_indicators(child), list(iter_subfields(child))))
+            indicators = pymarc.Indicators(*((child.get(name) or " ")[:1] for name in ("ind1", "ind2")))
+            parts = (part for part in child if get_name(part) == "subfield")
+            subfields = [pymarc.Subfield(part.get("code", ""), part.text or "") for part in parts]
+            record.add_field(pymarc.Field(tag, indicators, subfields))
         else:
             left_out[f"<{name}>"] += 1
     if not record.fields:
         raise UnreadableRecord(_("It has no fields."))
     return record
-
-
-def read_indicators(element: Element) -> pymarc.Indicators:
-    return pymarc.Indicators((element.get("ind1") or " ")[:1], (element.get("ind2") or " ")[:1])
-
-
-def iter_subfields(element: Element) -> Iterator[pymarc.Subfield]:
-    for child in element:
-        if get_name(child) == "subfield":
-            yield pymarc.Subfield(child.get("code", ""), child.text or "")
 
 
 def write_marcxml(pages: Pages) -> Iterator[bytes]:

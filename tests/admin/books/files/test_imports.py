@@ -26,7 +26,7 @@ from books.files.import_tasks import get_counts
 from books.files.parsing import ImportRules
 from books.files.reader.client import copy_file
 from books.files.uploads import KEPT_DAYS, PART_BYTES, begin_upload, build_source, iter_expired
-from books.history.actors import get_or_create_actor
+from books.history.actors import ActorRef, get_or_create_actor
 from books.models import Actor, Book, Change, ImportChunk, ImportCorrection, ImportFile, ImportFinding, Operation
 from books.operations import worker
 from books.operations.lifecycle import cancel_operation
@@ -56,6 +56,11 @@ NOTHING = "Nothing in the file is to be imported."
 HEADER = "Titel;Verfasser;Jahr;ISBN;Gattung\n"
 # A file of one new book.
 LALKA = f"{HEADER}Lalka;Bolesław Prus;1890;9780306406157;Novel\n".encode()
+
+
+@pytest.fixture
+def importer(berta: User) -> ActorRef:
+    return get_or_create_actor(Actor.Channel.IMPORT, user_id=berta.pk)
 
 
 def read_content(file: ImportFile) -> bytes:
@@ -164,13 +169,12 @@ def test_a_check_by_other_rules_ends_the_one_before(head: Client, monkeypatch: p
     ]
 
 
-def test_a_file_is_neither_checked_nor_read_otherwise_while_it_is_imported(head: Client) -> None:
+def test_a_file_is_neither_checked_nor_read_otherwise_while_it_is_imported(head: Client, importer: ActorRef) -> None:
     """The page would show another check than the one that was confirmed."""
     file, _shown = check(head, LALKA)
     post_confirmation(head, file, follow=False)
-    actor = get_or_create_actor(Actor.Channel.IMPORT)
     with pytest.raises(FileInUse):
-        begin_check(file.pk, ImportRules({}), actor, timezone.now())
+        begin_check(file.pk, ImportRules({}), importer, timezone.now())
     with pytest.raises(FileInUse):
         save_corrections(file.pk, Operation.objects.latest("pk").pk, {})
     run_operations()
@@ -180,32 +184,28 @@ def test_a_file_is_neither_checked_nor_read_otherwise_while_it_is_imported(head:
     assert list(Operation.objects.order_by("pk").values_list("kind", flat=True)) == ["import check", "import"]
 
 
-def test_two_clicks_at_the_same_time_begin_one_import(transactional_db: None, head: Client, berta: User) -> None:
-    file, shown = check(head, LALKA)
-    check_id = shown.context["operation"].pk
-    actor = get_or_create_actor(Actor.Channel.IMPORT, user_id=berta.pk)
-    clicks = [
-        start_concurrently(
-            lambda: begin_import(file.pk, check_id, actor, timezone.now(), take_doubtful=False, events=True)
-        )
-        for _ in range(2)
-    ]
+def begin_confirmed(actor: ActorRef) -> None:
+    """Begins the import of the first check, as a click does that arrives later."""
+    check = Operation.objects.earliest("pk")
+    file = ImportFile.objects.get()
+    begin_import(file.pk, check.pk, actor, timezone.now(), take_doubtful=False, events=True)
+
+
+def test_two_clicks_at_the_same_time_begin_one_import(transactional_db: None, head: Client, importer: ActorRef) -> None:
+    check(head, LALKA)
+    clicks = [start_concurrently(lambda: begin_confirmed(importer)) for _ in range(2)]
     assert [click.result() for click in clicks] == [None] * 2
     run_operations()
     assert (Operation.objects.filter(kind="import").count(), Book.objects.count()) == (1, 1)
 
 
 def test_who_changes_the_check_of_a_file_and_who_confirms_it_take_turns(
-    transactional_db: None, head: Client, berta: User
+    transactional_db: None, head: Client, importer: ActorRef
 ) -> None:
-    file, shown = check(head, LALKA)
-    check_id = shown.context["operation"].pk
-    actor = get_or_create_actor(Actor.Channel.IMPORT, user_id=berta.pk)
+    file, _shown = check(head, LALKA)
     with transaction.atomic():
-        begin_check(file.pk, ImportRules({}), actor, timezone.now())
-        click = start_concurrently(
-            lambda: begin_import(file.pk, check_id, actor, timezone.now(), take_doubtful=False, events=True)
-        )
+        begin_check(file.pk, ImportRules({}), importer, timezone.now())
+        click = start_concurrently(lambda: begin_confirmed(importer))
     with pytest.raises(CheckedAgain):
         click.result()
     assert not Operation.objects.filter(kind="import").exists()
@@ -217,15 +217,13 @@ def fail_at_file(execute: Any, sql: str, *arguments: Any) -> Any:
     return execute(sql, *arguments)
 
 
-def test_an_operation_that_its_file_does_not_know_is_not_stored(head: Client, berta: User) -> None:
-    file, shown = check(head, LALKA)
-    check_id = shown.context["operation"].pk
-    actor, now = get_or_create_actor(Actor.Channel.IMPORT, user_id=berta.pk), timezone.now()
+def test_an_operation_that_its_file_does_not_know_is_not_stored(head: Client, importer: ActorRef) -> None:
+    file, _shown = check(head, LALKA)
     with connection.execute_wrapper(fail_at_file):
         with pytest.raises(OperationalError):
-            begin_check(file.pk, ImportRules({}), actor, now)
+            begin_check(file.pk, ImportRules({}), importer, timezone.now())
         with pytest.raises(OperationalError):
-            begin_import(file.pk, check_id, actor, now, take_doubtful=False, events=True)
+            begin_confirmed(importer)
     assert list(Operation.objects.filter(next_at__isnull=False)) == []
 
 
@@ -319,18 +317,20 @@ def begin(browser: Client, size: int, fingerprint: str = "") -> Any:
 def test_a_person_has_a_quota_of_files_and_of_bytes(head: Client, astrid: User, settings: Settings) -> None:
     settings.UPLOAD_MAX_FILES, settings.UPLOAD_MAX_MEGABYTES = 2, 3
     begin_upload(astrid.pk, "a", 10, "f", timezone.now())
-    assert begin(head, 1_000_000, "f").status_code == 200
-    response = begin(head, 2_000_001, "g")
-    message = "Your files here may have 3 MB together. Delete some of them."
-    assert (response.status_code, response.json()) == (422, {"message": message})
-    assert begin(head, 2_000_000, "g").status_code == 200
-    response = begin(head, 10, "h")
-    message = "You have 2 files here, and no more fit. Delete some of them."
-    assert (response.status_code, response.json()) == (422, {"message": message})
+    bytes_message = "Your files here may have 3 MB together. Delete some of them."
+    files_message = "You have 2 files here, and no more fit. Delete some of them."
+    # The last one goes on, and is no further file.
+    for size, fingerprint, message in (
+        (1_000_000, "f", ""),
+        (2_000_001, "g", bytes_message),
+        (2_000_000, "g", ""),
+        (10, "h", files_message),
+        (2_000_000, "g", ""),
+    ):
+        response = begin(head, size, fingerprint)
+        assert (response.status_code, response.json().get("message", "")) == (422 if message else 200, message)
     response = head.post(IMPORT, {"file": SimpleUploadedFile("books.csv", b"title")}, follow=True)
-    assert message in response.content.decode()
-    # One that goes on is no further file, and a deleted one leaves its place.
-    assert begin(head, 2_000_000, "g").status_code == 200
+    assert files_message in response.content.decode()
     head.post(page(ImportFile.objects.get(fingerprint="g"), "delete"))
     assert begin(head, 10, "h").status_code == 200
 
@@ -355,11 +355,11 @@ def test_a_file_is_deleted_with_its_parts_and_what_was_found(head: Client) -> No
     assert not any(model.objects.exists() for model in (ImportFile, ImportChunk, ImportFinding, ImportCorrection))
 
 
-def test_a_file_that_a_worker_reads_is_not_deleted(head: Client, berta: User) -> None:
-    file, actor = store_file(LALKA, berta.pk), get_or_create_actor(Actor.Channel.IMPORT, user_id=berta.pk)
+def test_a_file_that_a_worker_reads_is_not_deleted(head: Client, berta: User, importer: ActorRef) -> None:
+    file = store_file(LALKA, berta.pk)
     for begin in (
-        lambda: begin_preview(file.pk, "", actor, timezone.now()),
-        lambda: begin_check(file.pk, ImportRules(**(file.rules or {})), actor, timezone.now()),
+        lambda: begin_preview(file.pk, "", importer, timezone.now()),
+        lambda: begin_check(file.pk, ImportRules(**(file.rules or {})), importer, timezone.now()),
         lambda: post_confirmation(head, file, follow=False),
     ):
         begin()
@@ -442,9 +442,10 @@ def test_records_without_an_isbn_are_left_out_or_use_their_numbers(head: Client)
 
 
 @pytest.mark.parametrize("on_match", ["leave", "replace"])
-def test_another_file_with_the_same_numbers_changes_no_book_unasked(berta: User, on_match: str) -> None:
+def test_another_file_with_the_same_numbers_changes_no_book_unasked(
+    berta: User, importer: ActorRef, on_match: str
+) -> None:
     found = {"leave": {"left": 1}, "replace": {"changed": 1}}[on_match]
-    actor = get_or_create_actor(Actor.Channel.IMPORT, user_id=berta.pk)
     create_book(title="Emma", author="Jane Austen", isbn="no. 5")
     create_book(title="Emma", author="Jane Austen", isbn="(DE-101)5")
     by_id = f"{Book.objects.earliest('pk').pk};Persuasion;Jane;1817;no. 5;Novel"
@@ -459,7 +460,7 @@ def test_another_file_with_the_same_numbers_changes_no_book_unasked(berta: User,
     ]:
         rules = {"on_match": on_match, "match_by": "id" if row == by_id else "isbn13", "use_number": True}
         content = f"id;title;author;year;isbn;genre\n{row}\n".encode()
-        operation = begin_operation(actor, store_file(content, berta.pk, defaults={"genre": "Novel"}, **rules))
+        operation = begin_operation(importer, store_file(content, berta.pk, defaults={"genre": "Novel"}, **rules))
         run_operations(operation)
         assert get_counts(operation) == kinds, row
         if "Ulysses" in row:
@@ -606,14 +607,8 @@ def test_only_head_librarians_import_and_each_sees_their_own_files(librarian: Cl
 
 def test_files_are_kept_for_seven_days(head: Client) -> None:
     check(head, LALKA)
-    now = timezone.now()
-    assert delete_by_kind(iter_expired(now + timedelta(days=KEPT_DAYS - 1))) == {
-        "parts of uploaded files": 0,
-        "uploaded files": 0,
-    }
-    assert delete_by_kind(iter_expired(now + timedelta(days=KEPT_DAYS))) == {
-        "parts of uploaded files": 1,
-        "uploaded files": 1,
-    }
+    for days, count in ((KEPT_DAYS - 1, 0), (KEPT_DAYS, 1)):
+        deleted = delete_by_kind(iter_expired(timezone.now() + timedelta(days=days)))
+        assert deleted == {"parts of uploaded files": count, "uploaded files": count}
     assert not ImportChunk.objects.exists()
     assert not ImportFinding.objects.exists()

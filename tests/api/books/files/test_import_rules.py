@@ -20,28 +20,6 @@ def emma() -> Book:
     return create_emma()
 
 
-def test_equal_values_are_no_change(emma: Book, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = write_file(tmp_path, f"Emma,{ISBN}", header="title,isbn\n")
-    import_file(file, on_match="replace", on_none="leave")
-    assert "0 books added.\n1 the same." in capsys.readouterr().out
-    emma.refresh_from_db()
-    assert emma.version == 1
-
-
-def test_only_the_fields_of_a_file_are_replaced(emma: Book, tmp_path: Path) -> None:
-    file = write_file(tmp_path, f"{ISBN},Romance", "other,Romance", header="isbn,genre\n")
-    import_file(file, on_match="replace", on_none="leave")
-    emma.refresh_from_db()
-    assert (emma.title, emma.year, emma.genre, emma.available) == ("Emma", 1, "Romance", True)
-    assert Book.objects.count() == 1
-
-
-def test_a_new_book_needs_all_fields(emma: Book, tmp_path: Path) -> None:
-    file = write_file(tmp_path, f"{ISBN},Romance", header="isbn,genre\n")
-    with pytest.raises(CommandError, match=r"names no column title, author, year\."):
-        import_file(file)
-
-
 def test_defaults_fill_what_a_file_leaves_empty(tmp_path: Path) -> None:
     file = write_file(tmp_path, "T,A,1,1,", header="Titel;Autor;Jahr;ISBN;Art\n".replace(";", ","))
     import_file(file, column=["genre=Art"], default=["genre=Novel"])
@@ -104,7 +82,7 @@ def test_a_file_in_windows_1252_is_read_when_it_is_named(tmp_path: Path, capsys:
 @pytest.mark.unrecorded
 @pytest.mark.unannounced
 def test_an_export_is_imported(tmp_path: Path) -> None:
-    books = [build_exported_book(title="=1+1 é", isbn="x"), build_exported_book(available=False, year=-44)]
+    books = [build_exported_book(title="=1+1 é", isbn="[1]"), build_exported_book(available=False, year=-44)]
     file = tmp_path / "in"
     file.write_bytes(write_books("csv", books))
     import_file(file)

@@ -16,21 +16,15 @@ from books.files.formats.csv_files import format_rows
 from books.files.formats.records import ExportedBook, NumberText
 from books.files.formats.registry import FORMATS, find_format
 from books.files.matching import add_value_warnings
-from books.files.parsing import ImportRules, ParsedRecord, parse_records
+from books.files.parsing import ParsedRecord
 from books.models import Book
 from tests.support import program_files
-from tests.support.book_files import FIELDS, hostile_books, read_records, read_rejected, write_books
+from tests.support.book_files import FIELDS, hostile_books, parse_file, read_records, read_rejected, write_books
 from tests.support.hostile_files import SHEET, build_workbook
 from tests.support.program_files import write_workbook
 
 TODAY = date(2026, 1, 31)
 HEADER = ["title", "author", "year", "isbn", "genre"]
-
-
-def parse_file(name: str, data: bytes, encoding_name: str = "") -> list[ParsedRecord]:
-    table = FORMATS[name].read(BytesIO(data), encoding_name)
-    rules = ImportRules(guess_mapping(table.columns), "id", is_exact=find_dialect(table.columns).is_exact)
-    return list(parse_records(table.records, rules))
 
 
 def describe(record: ParsedRecord) -> tuple[Any, ...]:

@@ -11,8 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import override
 
 from books.book.fields import REQUIRED_FIELDS
-from books.files.columns.tables import guess_mapping
-from books.files.formats.records import COLUMNS, Record
+from books.files.formats.records import Record
 from books.files.parsing import ImportRules, get_fields, parse_records
 from books.files.reasons import (
     EARLIER,
@@ -29,7 +28,7 @@ from books.files.reasons import (
     name_place,
 )
 from books.search.quality import IMPROBABLE_YEAR
-from tests.support.book_files import build_exported_book, read_records, write_books
+from tests.support.book_files import build_exported_book, parse_file, write_books
 
 ISBNS = ["9780141439587", "", "", "0141439580", "LOC 17", "9780141439587"]
 
@@ -79,7 +78,7 @@ def test_no_sentence_of_a_validator_reaches_a_person() -> None:
 def test_a_reason_names_the_field_as_its_format_does() -> None:
     for name, fields in FIELD_NAMES.items():
         data = write_books(name, [build_exported_book(isbn="x" * 65)])
-        [record] = parse_records(read_records(name, data), ImportRules(guess_mapping(COLUMNS), format=name))
+        [record] = parse_file(name, data)
         assert record.problem == f"{fields['isbn']}: It is longer than 64 characters."
 
 

@@ -6,11 +6,10 @@ from typing import Any
 
 from openpyxl import Workbook
 
-from books.files.columns.tables import guess_mapping
 from books.files.formats.records import Record, Table
 from books.files.formats.registry import FORMATS
 from books.files.formats.workbooks import iter_notes
-from books.files.parsing import ImportRules, ParsedRecord, parse_records
+from tests.support.book_files import parse_file
 from tests.support.program_files import write_workbook
 
 NAMES = ["title", "author", "year", "isbn", "genre"]
@@ -32,11 +31,6 @@ def read_workbook(workbook: Workbook) -> tuple[Table, list[Record]]:
     workbook.save(file)
     table = FORMATS["xlsx"].read(file, "")
     return table, list(table.records)
-
-
-def parse_table(name: str, data: bytes) -> list[ParsedRecord]:
-    table = FORMATS[name].read(BytesIO(data), "")
-    return list(parse_records(table.records, ImportRules(guess_mapping(table.columns))))
 
 
 def test_sheets_are_read_by_the_names_of_their_columns_or_named() -> None:
@@ -87,7 +81,7 @@ def test_what_a_spreadsheet_made_of_a_text_is_doubtful() -> None:
     sure = [1984, 813, "11:14", "0.5", "true"]
     for place in ("title", "author", "genre"):
         rows = [[cell if name == place else QUAY[NAMES.index(name)] for name in NAMES] for cell in (*made, *sure)]
-        records = parse_table("xlsx", write_workbook(NAMES, *rows))
+        records = parse_file("xlsx", write_workbook(NAMES, *rows))
         assert [record.warnings != () for record in records] == [True] * len(made) + [False] * len(sure)
     assert records[0].warnings == ("genre: A spreadsheet has made it “1963-11-22”, which may have been another text.",)
 
@@ -108,14 +102,14 @@ def test_what_a_spreadsheet_made_of_a_text_is_doubtful_in_csv_too() -> None:
     ]
     sure = ["March 5", "May", "5 March", "Mars-05", "1-2", "1E", "11:14", "True", "1/2", "2024-01"]
     rows = "".join(f"{text}\n" for text in (*made, *sure))
-    records = parse_table("csv", f"genre\n{rows}".encode())
+    records = parse_file("csv", f"genre\n{rows}".encode())
     assert [record.warnings != () for record in records] == [True] * len(made) + [False] * len(sure)
 
 
 def test_a_year_that_a_spreadsheet_shows_as_a_day_is_doubtful() -> None:
     made = [date(1905, 6, 27), "27.06.1905", "6/27/1905"]
     sure = [date(1963, 6, 27), "1905", "1905-06", 1905]
-    records = parse_table("xlsx", write_workbook(NAMES, *([*QUAY[:2], cell, *QUAY[3:]] for cell in (*made, *sure))))
+    records = parse_file("xlsx", write_workbook(NAMES, *([*QUAY[:2], cell, *QUAY[3:]] for cell in (*made, *sure))))
     warning = "year: A spreadsheet makes such a date of a year like 2005: “1905-06-27”."
     assert records[0].warnings == (warning,)
     assert [record.warnings != () for record in records] == [True] * len(made) + [False] * len(sure)
@@ -123,7 +117,7 @@ def test_a_year_that_a_spreadsheet_shows_as_a_day_is_doubtful() -> None:
 
 def test_an_isbn_of_csv_without_its_zeros_is_mended_as_in_a_workbook() -> None:
     data = b"isbn\n306406152\n62073486\n306406153\n0306406152\n"
-    records = parse_table("csv", data)
+    records = parse_file("csv", data)
     assert [(record.values["isbn"], bool(record.warnings)) for record in records] == [
         ("0306406152", True),
         ("0062073486", True),
@@ -148,5 +142,5 @@ def test_cells_to_the_right_of_the_named_columns_are_doubtful() -> None:
     warning = ("row: It has cells to the right of the named columns.",)
     table = FORMATS["csv"].read(BytesIO(b"title;author;\nTide;A;\nThe cat; the rat;A\n"), "")
     assert [record.warnings for record in table.records] == [(), warning]
-    records = parse_table("xlsx", write_workbook(["title", None], ["Tide", None], ["Tide", None, "x"]))
+    records = parse_file("xlsx", write_workbook(["title", None], ["Tide", None], ["Tide", None, "x"]))
     assert [record.warnings for record in records] == [(), warning]

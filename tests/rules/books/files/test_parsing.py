@@ -33,6 +33,14 @@ def test_all_problems_of_a_record_are_named_together() -> None:
     assert record.problem == ("title: It is missing. year: “MCM” is no year. isbn: It is no text.")
 
 
+def test_a_column_may_tell_what_is_available() -> None:
+    texts = {"false": False, "TRUE": True, " lent": False, "": None, None: None, False: False, "maybe": None}
+    records = [*parse_records([Record(1, {"a": text}) for text in texts], ImportRules({"available": "a"}))]
+    assert [record.values.get("available") for record in records] == [*texts.values()]
+    reason = "a: It is neither true (available) nor false (lent)."
+    assert [record.problem for record in records] == [*[""] * 6, reason]
+
+
 def test_an_issn_is_no_isbn() -> None:
     expected = {
         "": True,

@@ -24,42 +24,34 @@ def read_failure(content: bytes) -> str:
     return str(failure.value)
 
 
-def test_a_record_has_the_values_of_a_book() -> None:
-    assert read(build_record()) == VALUES
+OTHER_ISBN = '<datafield tag="020"><subfield code="a">9780141439518</subfield></datafield>'
+EMPTY = '<record xmlns="http://www.loc.gov/MARC21/slim"/>'
+NOTHING = build_record(m245a="", m100a="", m264c="", m655a="")
+# The records of a response, and what their values have in place of the usual ones, None for nothing.
+FOUND: list[tuple[list[str], dict[str, Any]]] = [
+    ([build_record()], {}),
+    # The ISBN may be in any writing, and among others.
+    *(
+        ([build_record(m020a=isbn).replace("</leader>", f"</leader>{OTHER_ISBN}")], {})
+        for isbn in ("0141439580", "978-0-14-143958-7", "9780141439587 (Penguin)")
+    ),
+    # What a record does not say, or no book may have, is missing.
+    ([build_record(m655a="", m264c="")], {"genre": None, "year": None}),
+    ([build_record(m245a="E" * 1001)], {"title": None}),
+    ([build_record(m245a="Em&#x0;ma")], {"title": None}),
+    ([build_record(m655a=" ")], {"genre": None}),
+    ([build_record(m264c="[?]")], {"year": None}),
+    # A mark for sorting is no part of a title, and an accent is one of its letter.
+    ([build_record(m245a="\x98Die\x9c Verwandlung")], {"title": "Die Verwandlung"}),
+    ([build_record(m245a="Cafe\u0301")], {"title": "Café"}),
+    # The first record with the ISBN and a value counts.
+    ([build_record(m020a="9780141439518", m245a="Pride"), EMPTY, NOTHING, build_record(), build_record(m245a="X")], {}),
+]
 
 
-def test_the_isbn_may_be_in_any_writing_and_among_others() -> None:
-    other = '<datafield tag="020"><subfield code="a">9780141439518</subfield></datafield>'
-    for isbn in ("0141439580", "978-0-14-143958-7", "9780141439587 (Penguin)"):
-        assert read(build_record(m020a=isbn).replace("</leader>", f"</leader>{other}")) == VALUES
-
-
-def test_what_a_record_does_not_say_is_missing() -> None:
-    assert read(build_record(m655a="", m264c="")) == {"title": "Emma", "author": "Austen, Jane"}
-
-
-def test_a_value_that_no_book_may_have_is_missing() -> None:
-    for field, text, name in (
-        ("m245a", "E" * 1001, "title"),
-        ("m245a", "Em&#x0;ma", "title"),
-        ("m655a", " ", "genre"),
-        ("m264c", "[?]", "year"),
-    ):
-        assert read(build_record(**{field: text})) == {key: VALUES[key] for key in VALUES if key != name}
-
-
-def test_marks_for_sorting_are_no_part_of_a_title_and_an_accent_is_one_of_its_letter() -> None:
-    assert read(build_record(m245a="\x98Die\x9c Verwandlung"))["title"] == "Die Verwandlung"
-    assert read(build_record(m245a="Cafe\u0301"))["title"] == "Café"
-
-
-def test_the_first_record_with_the_isbn_and_a_value_counts() -> None:
-    other, empty = (
-        build_record(m020a="9780141439518", m245a="Pride"),
-        '<record xmlns="http://www.loc.gov/MARC21/slim"/>',
-    )
-    nothing = build_record(m245a="", m100a="", m264c="", m655a="")
-    assert read(other, empty, nothing, build_record(), build_record(m245a="Later"))["title"] == "Emma"
+@pytest.mark.parametrize(("records", "others"), FOUND)
+def test_a_record_has_the_values_of_a_book(records: list[str], others: dict[str, Any]) -> None:
+    assert read(*records) == {name: value for name, value in {**VALUES, **others}.items() if value is not None}
 
 
 def test_other_books_are_a_failure_and_no_record_is_none() -> None:
@@ -76,7 +68,7 @@ NOT_SENT = build_response().replace(b"numberOfRecords>0", b"numberOfRecords> 1 "
 
 @pytest.mark.parametrize(
     "content",
-    [DUBLIN_CORE, MARCXCHANGE, UNIMARC, NOT_SENT, build_response('<record xmlns="http://www.loc.gov/MARC21/slim"/>')],
+    [DUBLIN_CORE, MARCXCHANGE, UNIMARC, NOT_SENT, build_response(EMPTY)],
 )
 def test_a_book_without_a_record_in_marcxml_is_not_absent(content: bytes) -> None:
     assert read_failure(content) == "It has the book, and sent no record of MARC 21 in MARCXML."
@@ -90,15 +82,9 @@ def test_version_2_and_a_missing_number_are_read_as_well() -> None:
     assert read_response(build_response().replace(b"numberOfRecords>", b"resultCount>"), ISBN) == {}
 
 
-def test_a_refusal_is_passed_on() -> None:
+def test_a_refusal_is_passed_on_and_a_warning_beside_records_is_none() -> None:
     assert read_failure(build_response(diagnostics=DIAGNOSTICS)) == "It rejected the request: Unsupported index"
-
-
-def test_a_warning_beside_records_refuses_nothing() -> None:
     assert read_response(build_response(build_record(), diagnostics=DIAGNOSTICS), ISBN) == VALUES
-
-
-def test_the_diagnostic_of_a_record_refuses_nothing() -> None:
     diagnostic = '<diagnostic xmlns="http://www.loc.gov/zing/srw/diagnostic/"><message>x</message></diagnostic>'
     assert read(f"<diagnostics>{diagnostic}</diagnostics>", build_record()) == VALUES
 

@@ -5,16 +5,15 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.db import OperationalError, connection, transaction
-from django.utils import timezone
 from psycopg import errors
 
 from books.files import export_tasks, uploads
 from books.files.export_tasks import ExportTask, iter_workbook
 from books.files.import_tasks import ImportTask
 from books.history.actors import ActorRef
-from books.models import Book, Change, ExportChunk, ImportChunk, Operation
+from books.models import Book, Change, ImportChunk, Operation
 from books.operations import worker
-from books.operations.tasks import BatchCounts, OperationFailed
+from books.operations.tasks import BatchCounts
 from books.operations.worker import OperationRunner
 from tests.support.book_files import build_exported_book, read_records, write_books
 from tests.support.books import build_isbn
@@ -198,21 +197,6 @@ def test_an_export_that_the_release_before_planned_is_not_done_without_a_workboo
     Operation.objects.filter(pk=operation.pk).update(state="running", cursor=0, last=0)
     run_operations(operation)
     assert (operation.state, operation.error) == ("failed", "Parts of the workbook are missing. Export it again.")
-
-
-def test_a_workbook_whose_parts_are_too_small_is_not_done(head: ActorRef) -> None:
-    create_book()
-    operation = begin_export(head)
-    do_steps(operation, 2)
-    assert operation.last
-    task = ExportTask()
-    ExportChunk.objects.filter(operation=operation).delete()
-    for number in range(1, operation.last + 1):
-        ExportChunk.objects.create(operation=operation, number=number, content=b"x" * 2_000, created_at=timezone.now())
-    task.require_complete(operation)
-    ExportChunk.objects.filter(operation=operation, number=1).update(content=b"x")
-    with pytest.raises(OperationFailed):
-        task.require_complete(operation)
 
 
 @pytest.mark.parametrize(
