@@ -33,9 +33,11 @@ DIRECTIVES = ("comment", "preamble", "string")
 CITATION_KEY_PATTERN = re.compile(r"book([0-9]+)")
 # It matches only at the first of several spaces, so that no space is tried twice.
 AUTHOR_SEPARATOR = re.compile(rf"(?<![{BLANKS}])[{BLANKS}]++and[{BLANKS}]+")
-BLANK_PATTERN, COMMA_PATTERN = re.compile(rf"[{BLANKS}]+"), re.compile(rf"[{BLANKS},]+")
+BLANK_PATTERN = re.compile(rf"[{BLANKS}]+")
 NAME_PATTERN = re.compile(r"[^\s\"#%'(),={}]+")
+FIELD_PATTERN = re.compile(rf"[{BLANKS},]*+({NAME_PATTERN.pattern})[{BLANKS}]*+=")
 DELIMITER_PATTERN = re.compile('[{}"]')
+APPROXIMATION = re.compile(r"~\s*$")
 # Between the authors, and between a title and its subtitle.
 SEPARATORS = {"author": "; ", "title": ": "}
 # An abbreviation can name another one twice, and so on.
@@ -117,23 +119,19 @@ def parse_entry(text: str, macros: Mapping[str, str]) -> tuple[str, str, dict[st
 def parse_fields(body: str, macros: Mapping[str, str]) -> tuple[dict[str, str], dict[str, list[str]]]:
     fields: dict[str, str] = {}
     unknown: dict[str, list[str]] = {}
-    place = skip_blanks(body, 0, COMMA_PATTERN)
-    while place < len(body):
-        match = NAME_PATTERN.match(body, place)
-        equals = skip_blanks(body, match.end()) if match else place
-        if not match or body[equals : equals + 1] != "=":
-            text = body[place : place + 20].strip()
-            raise UnreadableRecord(_("It has no field at “%(text)s”.") % {"text": text})
-        name = match[0].lower()
-        value, place = parse_value(body, equals + 1, macros, unknown.setdefault(name, []))
+    place = 0
+    while match := FIELD_PATTERN.match(body, place):
+        name = match[1].lower()
+        value, place = parse_value(body, match.end(), macros, unknown.setdefault(name, []))
         # Of a field that is there twice, the first is read.
         fields.setdefault(f"{name} #2" if name in fields else name, value)
-        place = skip_blanks(body, place, COMMA_PATTERN)
+    if rest := body[place:].strip(BLANKS + ","):
+        raise UnreadableRecord(_("It has no field at “%(text)s”.") % {"text": rest[:20].strip()})
     return fields, unknown
 
 
-def skip_blanks(text: str, place: int, pattern: "re.Pattern[str]" = BLANK_PATTERN) -> int:
-    match = pattern.match(text, place)
+def skip_blanks(text: str, place: int) -> int:
+    match = BLANK_PATTERN.match(text, place)
     return match.end() if match else place
 
 
@@ -164,11 +162,11 @@ def parse_value(body: str, place: int, macros: Mapping[str, str], unknown: list[
 
 def find_entry_end(body: str, start: int) -> int:
     """Returns the position of the brace or quote that closes the one at `start`."""
-    depth = 0
+    depth, is_braced = 0, body[start] == "{"
     for match in DELIMITER_PATTERN.finditer(body, start):
-        depth += {"{": 1, "}": -1}.get(match[0], 0)
-        is_end = body[start] == "{" or (match[0] == '"' and match.start() > start)
-        if depth == 0 and is_end:
+        sign = match[0]
+        depth += (sign == "{") - (sign == "}")
+        if depth == 0 and (is_braced or (sign == '"' and match.start() > start)):
             return match.start()
     raise UnreadableRecord(_("It has a value without an end."))
 
@@ -177,30 +175,39 @@ def read_entry_values(
     key: str, fields: Mapping[str, str], unknown: Mapping[str, Sequence[str]]
 ) -> tuple[dict[str, Any], list[str], set[str]]:
     """Returns the values of an entry, the warnings about them, and the fields that they come from."""
-    names = {field.name: next((name for name in field.bibtex if name in fields), "") for field in BOOK_FIELDS}
-    parts = {field: [fields.get(name, "")] for field, name in names.items()}
-    parts["author"] = split_authors(*parts["author"])
-    parts["title"] += [fields["subtitle"]] if "subtitle" in fields else []
-    # An approximate year of biblatex; elsewhere the sign is a space.
-    parts["year"] = [re.sub(r"~\s*$", "?", text) for text in parts["year"]]
     values: dict[str, Any] = {}
-    warnings = []
-    for field, texts in parts.items():
+    warnings: list[str] = []
+    used = {"subtitle"}
+    for field in BOOK_FIELDS:
+        name = next(filter(fields.__contains__, field.bibtex), "")
+        used.add(name)
+        texts = read_parts(field.name, fields, fields[name]) if name else []
         decoded = [decode_tex(text) for text in texts]
-        values[field] = SEPARATORS.get(field, "").join(text for text, _unknown in decoded)
-        for name in unknown.get(names[field], ()):
+        if value := SEPARATORS.get(field.name, "").join(text for text, _unknown in decoded):
+            values[field.name] = value
+        for abbreviation in unknown.get(name, ()):
             sentence = _("Nothing defines the abbreviation “%(name)s”.")
-            warnings.append(name_field(names[field], sentence % {"name": name}))
+            warnings.append(name_field(name, sentence % {"name": abbreviation}))
         for command in dict.fromkeys(chain.from_iterable(commands for _text, commands in decoded)):
             sentence = _("The command “%(command)s” is not known.")
-            warnings.append(name_field(names[field], sentence % {"command": command}))
-    values["available"] = AVAILABILITIES.get(values["available"], "")
+            warnings.append(name_field(name, sentence % {"command": command}))
+    if "available" in values:
+        values["available"] = AVAILABILITIES.get(values["available"])
     if match := CITATION_KEY_PATTERN.fullmatch(key):
         values["id"] = match[1]
-    else:
+    elif "genre" in values:
         values["genre"] = next(iter(split_values(values["genre"])), "")
-    used = {"subtitle", *names.values()}
-    return {field: value for field, value in values.items() if value != ""}, warnings, used
+    return values, warnings, used
+
+
+def read_parts(field: str, fields: Mapping[str, str], text: str) -> list[str]:
+    """Returns the parts of a value: the authors, a title and its subtitle."""
+    if field == "author":
+        return split_authors(text)
+    if field == "title" and "subtitle" in fields:
+        return [text, fields["subtitle"]]
+    # An approximate year of biblatex; elsewhere the sign is a space.
+    return [APPROXIMATION.sub("?", text) if field == "year" else text]
 
 
 def split_authors(text: str) -> list[str]:
