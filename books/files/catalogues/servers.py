@@ -64,8 +64,8 @@ async def fetch(client: Client, url: str, seconds: float) -> bytes:
         raise CatalogueFailed(_("It refers to another address, which is not followed."))
     if response.status != 200:
         raise CatalogueFailed(_("It answered with the status %(status)d."), status=response.status)
-    if error := response.error or (ResponseTooLong() if len(response.body) > MAX_ANSWER_BYTES else None):
-        raise CatalogueFailed(describe_catalogue_error(error)) from error
+    if failure := response.error or (ResponseTooLong() if len(response.body) > MAX_ANSWER_BYTES else None):
+        raise CatalogueFailed(describe_catalogue_error(failure)) from failure
     return bytes(response.body)
 
 
