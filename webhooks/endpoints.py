@@ -192,11 +192,8 @@ def disable_issued(made: Q) -> None:
 
 @transaction.atomic
 def disable_ended() -> None:
-    """Disables active endpoints whose creator has expired, or was ended by old code without ACCESS_END_HANDLERS."""
-    has_ended = (
-        Q(expires_at__lte=Now()) | Q(creator__revoked_at__isnull=False) | Q(authorization__ended_at__isnull=False)
-    )
-    disable_issued(has_ended & Q(state=Endpoint.State.ACTIVE))
+    """Disables active endpoints whose creator has expired."""
+    disable_issued(Q(expires_at__lte=Now(), state=Endpoint.State.ACTIVE))
 
 
 def mail_owner(endpoint: Endpoint) -> None:

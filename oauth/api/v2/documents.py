@@ -21,7 +21,7 @@ KEY_ID = OpenApiParameter(
 )
 
 
-APIKeyPageSerializer = build_page_serializer(APIKeySerializer, "All webhooks; there is never more than one page.")
+APIKeyPageSerializer = build_page_serializer(APIKeySerializer, "All keys; there is never more than one page.")
 
 document_api_keys = extend_schema_view(
     list=extend_schema(

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from threading import Event
 from uuid import UUID
 
 import pytest
-from django.core.management import call_command
 from django.db import transaction
 from django.db.models.functions import Now
 from django.test import Client
@@ -23,8 +23,9 @@ from tests.support.admin_pages import submit_action
 from tests.support.endpoints import claim_deliveries, create_endpoint, create_owner, publish_event
 from tests.support.oauth_flows import create_public_app, deactivate_without_signal
 from tests.support.webhooks_admin import ENDPOINTS
-from webhooks.endpoints import ENDED_REASON, change_endpoint, disable_ended
+from webhooks.endpoints import ENDED_REASON, change_endpoint
 from webhooks.models import Delivery, Endpoint
+from webhooks.worker import clean
 
 SCOPES = frozenset({"webhooks"})
 WAITING_PERIOD = timedelta(days=31)
@@ -145,22 +146,6 @@ def test_an_endpoint_lasts_as_long_as_what_made_it(scenario: Scenario) -> None:
     assert Endpoint.objects.get(pk=scenario.make(scenario.build_credential(key.pk))).expires_at == soon
 
 
-def end_without_handlers(scenario: Scenario) -> None:
-    """As a process with an older release does."""
-    Authorization.objects.update(ended_at=timezone.now())
-    APIKey.objects.update(revoked_at=timezone.now())
-
-
-@pytest.mark.parametrize("change", [expire, end_without_handlers])
-def test_what_ended_unnoticed_is_disabled_regularly(scenario: Scenario, change: Change) -> None:
-    disable_ended()
-    assert set(scenario.read_states().values()) == {("active", "")}
-    change(scenario)
-    disable_ended()
-    assert set(scenario.read_states().values()) == {("disabled", ENDED_REASON)}
-    assert Endpoint.objects.filter(expires_at=None).count() == 0
-
-
 def test_an_endpoint_is_sent_nothing_from_the_end_of_its_time_on(scenario: Scenario) -> None:
     expire(scenario)
     publish_event()
@@ -168,11 +153,11 @@ def test_an_endpoint_is_sent_nothing_from_the_end_of_its_time_on(scenario: Scena
     assert Delivery.objects.count() == len(scenario.read_states())
 
 
-@pytest.mark.usefixtures("transactional_db")
 def test_the_worker_disables_what_has_ended(scenario: Scenario) -> None:
-    expire(scenario)
-    call_command("deliver_webhooks", once=True)
-    assert set(scenario.read_states().values()) == {("disabled", ENDED_REASON)}
+    for change, state in ((lambda _: None, ("active", "")), (expire, ("disabled", ENDED_REASON))):
+        change(scenario)
+        clean(Event())
+        assert set(scenario.read_states().values()) == {state}
 
 
 def test_the_first_end_stays(scenario: Scenario) -> None:
