@@ -22,6 +22,12 @@ def commits(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.fixture
+def no_apps(db: None) -> None:
+    """Deletes all apps, also that of the documentation pages."""
+    Application.objects.all().delete()
+
+
+@pytest.fixture
 def bookshop(db: None) -> Application:
     return create_confidential_app()
 

@@ -12,15 +12,9 @@ from oauth2_provider.models import Application
 from oauth.models import APIKey
 from tests.support import oauth_flows
 
-pytestmark = pytest.mark.django_db
+pytestmark = pytest.mark.usefixtures("no_apps")
 
 APP_OPTIONS = ["--name", "Bookshop", "--redirect-uri", oauth_flows.CALLBACK]
-
-
-@pytest.fixture(autouse=True)
-def delete_apps(db: None) -> None:
-    """Deletes all apps, also that of the documentation pages."""
-    Application.objects.all().delete()
 
 
 class Output(NamedTuple):

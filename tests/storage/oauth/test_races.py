@@ -1,6 +1,8 @@
 """Two transactions at the same time make keys, end access, change rights, and forget a person."""
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any, NamedTuple
 
 import pytest
 from django.contrib.auth.models import Group, Permission, User
@@ -13,11 +15,14 @@ from books.models import Actor
 from oauth import api_keys
 from oauth.api_keys import MAX_KEYS_PER_USER, TooManyKeys
 from oauth.credentials import Credential, InvalidCredential
+from oauth.issuers import lock_issuer
 from oauth.models import APIKey, ChangedRights
 from tests.support.admin_pages import dump_database
 from tests.support.concurrency import start_concurrently
 from tests.support.creators import KINDS, CreatorCase, create_creator
 from tests.support.oauth_flows import create_reader
+from webhooks import endpoints
+from webhooks.models import Endpoint
 
 pytestmark = pytest.mark.usefixtures("transactional_db")
 READ = frozenset({"read"})
@@ -33,9 +38,58 @@ def make_key(owner: User, creator: Credential | None = None) -> APIKey:
     return key
 
 
+@transaction.atomic
+def make_endpoint(owner: User, creator: Credential | None) -> Endpoint:
+    now = timezone.now()
+    values = {"url": "https://receiver.example/hook"}
+    endpoint, _ = endpoints.create_endpoint(owner, values, None, now, lock_issuer(creator, now))
+    return endpoint
+
+
+class Maker(NamedTuple):
+    """What a credential with this scope makes, and whether it has ended."""
+
+    scope: str
+    make: Callable[[User, Credential], APIKey | Endpoint]
+    has_ended: Callable[[Any], bool]
+
+
+MAKERS = {
+    "key": Maker("read", make_key, lambda key: key.revoked_at is not None),
+    "endpoint": Maker("webhooks", make_endpoint, lambda endpoint: endpoint.state == "disabled"),
+}
+
+
+@pytest.fixture(params=MAKERS)
+def maker(request: pytest.FixtureRequest) -> Maker:
+    return MAKERS[request.param]
+
+
 @pytest.fixture(params=KINDS)
-def creator(request: pytest.FixtureRequest, owner: User) -> CreatorCase:
-    return create_creator(request.param, owner, "read")
+def creator(request: pytest.FixtureRequest, owner: User, maker: Maker) -> CreatorCase:
+    return create_creator(request.param, owner, maker.scope)
+
+
+def test_access_that_ends_meanwhile_makes_nothing(owner: User, maker: Maker, creator: CreatorCase) -> None:
+    with transaction.atomic():
+        creator.end()
+        second = start_concurrently(lambda: maker.make(owner, creator.credential))
+        # The change of the user does not deadlock with it.
+        owner.is_active = False
+        owner.save()
+    with pytest.raises(InvalidCredential):
+        second.result()
+    assert not APIKey.objects.filter(name="import").exists()
+    assert not Endpoint.objects.exists()
+
+
+def test_what_is_made_meanwhile_ends_too(owner: User, maker: Maker, creator: CreatorCase) -> None:
+    with transaction.atomic():
+        made = maker.make(owner, creator.credential)
+        second = start_concurrently(creator.end)
+    second.result()
+    made.refresh_from_db()
+    assert maker.has_ended(made)
 
 
 def test_a_user_gets_no_more_keys_than_the_maximum(owner: User) -> None:
@@ -49,39 +103,6 @@ def test_a_user_gets_no_more_keys_than_the_maximum(owner: User) -> None:
     with pytest.raises(TooManyKeys):
         second.result()
     assert APIKey.objects.count() == MAX_KEYS_PER_USER
-
-
-def test_access_that_ends_meanwhile_makes_no_key(owner: User, creator: CreatorCase) -> None:
-    credential, end = creator
-    count = APIKey.objects.count()
-    with transaction.atomic():
-        end()
-        second = start_concurrently(lambda: make_key(owner, credential))
-    with pytest.raises(InvalidCredential):
-        second.result()
-    assert APIKey.objects.count() == count
-
-
-def test_a_key_that_is_made_meanwhile_ends_too(owner: User, creator: CreatorCase) -> None:
-    credential, end = creator
-    with transaction.atomic():
-        key = make_key(owner, credential)
-        second = start_concurrently(end)
-    second.result()
-    key.refresh_from_db()
-    assert key.revoked_at is not None
-
-
-def test_an_end_and_a_change_of_the_user_do_not_deadlock_with_a_new_key(owner: User, creator: CreatorCase) -> None:
-    credential, end = creator
-    with transaction.atomic():
-        end()
-        second = start_concurrently(lambda: make_key(owner, credential))
-        owner.is_active = False
-        owner.save()
-    with pytest.raises(InvalidCredential):
-        second.result()
-    assert not User.objects.get().is_active
 
 
 def test_the_later_of_two_changes_of_rights_sees_the_earlier(owner: User) -> None:

@@ -290,14 +290,6 @@ def test_nobody_consents_to_more_than_was_shown(api: httpx.Client) -> None:
     assert Grant.objects.get().scope == "read"
 
 
-def test_a_consent_to_a_scope_that_the_app_may_not_have_is_refused(api: httpx.Client) -> None:
-    application = create_confidential_app(scopes="read")
-    sign_in(api, create_librarian())
-    wider = build_authorization_request(application, scope="write")
-    query = parse_redirect(post_consent(api, wider))
-    assert (query["error"], query["state"]) == ("invalid_scope", "from-the-app")
-
-
 def test_no_app_waives_consent(api: httpx.Client, librarian: User) -> None:
     application = create_confidential_app(skip_authorization=True)
     obtain_tokens(api, librarian, application)

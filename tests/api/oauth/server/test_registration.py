@@ -19,15 +19,9 @@ from tests.support.oauth_flows import (
     obtain_tokens,
 )
 
-pytestmark = pytest.mark.django_db
+pytestmark = pytest.mark.usefixtures("no_apps")
 
 SCOPES = frozenset({"read", "write"})
-
-
-@pytest.fixture(autouse=True)
-def delete_apps(db: None) -> None:
-    """Deletes all apps, also that of the documentation pages."""
-    Application.objects.all().delete()
 
 
 def build_app(**fields: str) -> Application:
