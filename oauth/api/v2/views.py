@@ -32,12 +32,13 @@ class APIKeyViewSet(APIViewSet):
     noun = "API key"
     not_found = api_keys.KeyNotFound
     path_parameters = [KEY_ID]
+    lookup_field, lookup_url_kwarg = "prefix", "key_id"
     queryset = APIKey.objects.order_by("pk")
     body_serializers = {"create": APIKeyCreateSerializer}
 
     def list(self, request: Request) -> HttpResponse:
         check_parameters(request, [])
-        keys = self.get_own_keys(request).order_by("pk")[: api_keys.MAX_KEYS_PER_USER]
+        keys = self.get_queryset()[: api_keys.MAX_KEYS_PER_USER]
         results = APIKeySerializer(keys, many=True).data
         return JsonResponse({"results": results, "next": None, "previous": None}, headers=NO_STORE)
 
@@ -55,27 +56,20 @@ class APIKeyViewSet(APIViewSet):
 
     def retrieve(self, request: Request, key_id: str) -> HttpResponse:
         check_parameters(request, [])
-        return JsonResponse(APIKeySerializer(self.get_key(request, key_id)).data, headers=NO_STORE)
+        return JsonResponse(APIKeySerializer(self.get_object()).data, headers=NO_STORE)
 
     def destroy(self, request: Request, key_id: str) -> HttpResponse:
         """Raises InsufficientScope for a key with more scopes than the caller's credential."""
         check_parameters(request, [])
-        key = self.get_key(request, key_id)
+        key: APIKey = self.get_object()
         require_scopes(request, frozenset(key.scopes.split()))
         api_keys.revoke_keys(APIKey.objects.filter(pk=key.pk), timezone.now())
         return make_empty_response()
 
-    def get_own_keys(self, request: Request) -> QuerySet[APIKey]:
+    def get_queryset(self) -> QuerySet[APIKey]:
         """Returns the user's active keys; an app sees only the keys that it or its keys created."""
-        made = issuers.build_issued_condition(cast("Credential", request.auth))
-        return api_keys.get_active_keys(timezone.now()).filter(made, owner=request.user.pk)
-
-    def get_key(self, request: Request, key_id: str) -> APIKey:
-        """Raises KeyNotFound."""
-        key: APIKey | None = self.get_own_keys(request).filter(prefix=key_id).first()
-        if not key:
-            raise api_keys.KeyNotFound
-        return key
+        made = issuers.build_issued_condition(cast("Credential", self.request.auth))
+        return api_keys.get_active_keys(timezone.now()).filter(made, owner=self.request.user.pk).order_by("pk")
 
 
 def require_scopes(request: Request, scopes: frozenset[str]) -> None:

@@ -2,7 +2,6 @@
 
 from typing import Any, cast
 
-import msgspec
 from django.db import transaction
 from django.db.models import Prefetch, QuerySet
 from django.http import HttpResponse
@@ -17,7 +16,7 @@ from library_site.http.api_errors import APIError
 from webhooks import endpoints
 from webhooks.api.v2.documents import document_deliveries, document_redeliver
 from webhooks.api.v2.endpoints import WebhookViewSet, accepted_response
-from webhooks.api.v2.serializers import FILTER_CHOICES, DeliverySerializer, WholeDeliverySerializer
+from webhooks.api.v2.serializers import FILTER_CHOICES, DeliverySerializer, SentDeliverySerializer
 from webhooks.models import Attempt, Delivery
 from webhooks.permissions import DELIVERY_ACTIONS
 
@@ -50,9 +49,7 @@ class DeliveryViewSet(WebhookViewSet):
         return self.get_paginated_response(DeliverySerializer(rows, many=True).data)
 
     def retrieve(self, request: Request, webhook_id: int, delivery_id: int) -> HttpResponse:
-        delivery = self.get_object()
-        body = msgspec.Raw(bytes(delivery.event.body))
-        return json_response({**WholeDeliverySerializer(delivery).data, "body": body}, headers=NO_STORE)
+        return json_response(SentDeliverySerializer(self.get_object()).data, headers=NO_STORE)
 
     @document_redeliver
     def redeliver(self, request: Request, webhook_id: int, delivery_id: int) -> HttpResponse:

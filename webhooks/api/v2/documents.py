@@ -22,8 +22,8 @@ from webhooks.api.v2.serializers import (
     KindsField,
     NewWebhookSerializer,
     SecretField,
+    SentDeliverySerializer,
     WebhookSerializer,
-    WholeDeliverySerializer,
 )
 from webhooks.models import EVENT_RETENTION
 from webhooks.registry import EVENT_KINDS, PING_KIND
@@ -79,15 +79,6 @@ class WebhookSecretSerializer(serializers.Serializer[None]):
 
 class ReplayCountSerializer(serializers.Serializer[None]):
     deliveries = serializers.IntegerField(help_text="The number of deliveries that will be sent.")
-
-
-class SentDeliverySerializer(WholeDeliverySerializer):
-    """With its body and its attempts."""
-
-    body = serializers.JSONField()
-
-    class Meta(WholeDeliverySerializer.Meta):
-        fields = (*WholeDeliverySerializer.Meta.fields, "body")
 
 
 EVENTS_PAGE = {

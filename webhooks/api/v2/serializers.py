@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 from django.conf import settings
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
@@ -225,10 +226,18 @@ class DeliveryAttemptSerializer(serializers.ModelSerializer[Attempt]):
         extra_kwargs = {"error": {"required": True}}
 
 
-class WholeDeliverySerializer(DeliverySerializer):
-    """With what was sent and what came of it; the body is as it was stored, and not of this serializer's making."""
+class StoredJSONField(serializers.JSONField):
+    """JSON as it is stored."""
+
+    def to_representation(self, value: bytes) -> msgspec.Raw:
+        return msgspec.Raw(bytes(value))
+
+
+class SentDeliverySerializer(DeliverySerializer):
+    """With its body and its attempts."""
 
     attempt_log = DeliveryAttemptSerializer(source="attempts", many=True)
+    body = StoredJSONField(source="event.body")
 
     class Meta(DeliverySerializer.Meta):
-        fields = (*DeliverySerializer.Meta.fields, "attempt_log")
+        fields = (*DeliverySerializer.Meta.fields, "attempt_log", "body")
