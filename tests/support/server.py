@@ -24,6 +24,7 @@ from psycopg import sql
 from library_site.db.sql import execute
 from tests.support.forked_commands import ForkedProcess, run_forked
 from tests.support.sql import count_rows, fetch_all
+from tests.support.waiting import PROCESS_TIMEOUT
 
 SEEDED_BOOK_COUNT = 400
 # By Python, Prometheus' client, the views of REST framework, and the signing keys.
@@ -70,8 +71,6 @@ def serve_library(
         service = Service(f"http://127.0.0.1:{port}", database_url, server, folder / "log")
         try:
             wait_for_port(server, port)
-            with service.open_client() as client:
-                client.get("/")
             yield service
         finally:
             # Kills the workers too: one that is still starting would not react to SIGTERM.
@@ -106,10 +105,11 @@ def reserve_port() -> Iterator[int]:
 
 
 def wait_for_port(server: "subprocess.Popen[bytes] | ForkedProcess", port: int) -> None:
-    """Waits until the server listens. Raises TimeoutError after 30 seconds, CalledProcessError if it ends."""
+    """Waits until the server answers. Raises TimeoutError after 30 seconds, CalledProcessError if it ends."""
     for _ in range(600):
-        # The connection is reset while the server only checks whether the port is free.
-        with suppress(ConnectionRefusedError, ConnectionResetError), socket.create_connection(("127.0.0.1", port)):
+        # Nobody answers a connection while the server only checks whether the port is free.
+        with suppress(httpx.TransportError):
+            httpx.get(f"http://127.0.0.1:{port}/", timeout=PROCESS_TIMEOUT, verify=EMPTY_TRUST_STORE)
             return
         with suppress(subprocess.TimeoutExpired):
             raise subprocess.CalledProcessError(server.wait(0.05), server.args)
