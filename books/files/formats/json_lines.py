@@ -37,7 +37,8 @@ def read_jsonl(stream: BinaryIO, encoding_name: str = "") -> Table:
 
 def count_other_keys(records: Iterator[Record], columns: Set[str], left_out: Counter[str]) -> Iterator[Record]:
     for record in records:
-        left_out.update(record.values.keys() - columns)
+        if not record.values.keys() <= columns:
+            left_out.update(record.values.keys() - columns)
         yield record
 
 

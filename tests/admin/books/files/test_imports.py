@@ -391,18 +391,6 @@ def test_an_import_of_nothing_is_not_offered_and_refused(head: Client) -> None:
     assert file.import_operation is None
 
 
-def test_doubtful_records_are_imported_only_if_asked(head: Client) -> None:
-    create_book(title="Emma", isbn="978-0-14-143951-8")
-    row = f"{HEADER}Emma 2;Jane Austen;1815;0141439513;Novel\n".encode()
-    file, shown = check(head, row, on_match="replace")
-    assert count_kinds(shown) == {"doubtful": 1}
-    assert 'value="import" hidden>' in shown.content.decode()
-    assert NOTHING in post_confirmation(head, file).content.decode()
-    assert Book.objects.get().title == "Emma"
-    confirm(head, file, action="import_all")
-    assert Book.objects.get().title == "Emma 2"
-
-
 ENCODINGS = [
     # Each name is wrong as UTF-8, or only those of one line.
     (f"{HEADER}Café;Zoë;1890;1;Novel\n".encode("cp1252"), "Line 2 is not UTF-8", "Windows-1252"),

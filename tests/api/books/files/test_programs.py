@@ -101,14 +101,6 @@ def test_what_a_program_does_not_export_is_chosen_for_all(db: None, tmp_path: Pa
     ]
 
 
-def test_qualifiers_and_further_keywords_are_left_out() -> None:
-    [ris] = read_records("ris", b"TY  - BOOK\nSN  - 978-0-14-143958-7 (brossura)\nER  - \n")
-    [other] = read_records("bibtex", b"@book{x, keywords = {style,writing}}")
-    [ours] = read_records("bibtex", b"@book{book7, keywords = {style, writing}}")
-    assert (ris.values["isbn"], other.values["genre"]) == ("978-0-14-143958-7", "style")
-    assert ours.values["genre"] == "style, writing"
-
-
 def test_a_dialect_is_found_by_its_columns_and_maps_them() -> None:
     for dialect in TABLE_DIALECTS:
         columns = [*dict.fromkeys([*dialect.marks, *(name for names in dialect.columns.values() for name in names)])]

@@ -41,6 +41,12 @@ def test_a_column_may_tell_what_is_available() -> None:
     assert [record.problem for record in records] == [*[""] * 6, reason]
 
 
+def test_an_id_beyond_64_bits_is_no_id() -> None:
+    numbers = [2**63 - 1, 1 - 2**63, 2**63, -(2**63), 10**30]
+    records = parse_records([Record(1, {"id": str(number)}) for number in numbers], ImportRules({"id": "id"}, "id"))
+    assert [record.problem for record in records] == ["", "", *["id: It is no ID of a book."] * 3]
+
+
 def test_an_issn_is_no_isbn() -> None:
     expected = {
         "": True,

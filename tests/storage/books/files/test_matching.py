@@ -100,20 +100,3 @@ def test_ids_match_only_if_that_is_asked_for(emma: Book, tmp_path: Path) -> None
         import_file(write_file(tmp_path, f"{emma.pk},E,A,1,taken,G,"), match_by="id", on_match="replace")
     emma.refresh_from_db()
     assert emma.isbn == "newer"
-
-
-def test_an_id_beyond_64_bits_is_no_id(tmp_path: Path) -> None:
-    numbers = [2**63 - 1, 1 - 2**63, 2**63, -(2**63), 10**30]
-    file = write_file(tmp_path, *(f"{number},T,A,1,i{number},G," for number in numbers))
-    with pytest.raises(CommandError, match="3 records not imported"):
-        import_file(file, match_by="id")
-    assert [row.partition(",")[0] for row in list_failures(file)] == ["4", "5", "6"]
-    assert all("id: It is no ID of a book." in row for row in list_failures(file))
-    assert Book.objects.count() == 2
-
-
-def test_two_writings_in_a_file_are_not_both_added(tmp_path: Path) -> None:
-    rows = [f",A,B,1,{ISBN},G,", f",A,B,1,{SAME_ISBN},G,"]
-    with pytest.raises(CommandError, match="1 record not imported"):
-        import_file(write_file(tmp_path, *rows))
-    assert "The book on line 2 has it in another writing." in list_failures(tmp_path / "in.csv")[0]
