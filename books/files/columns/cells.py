@@ -11,6 +11,7 @@ from stdnum import issn
 from books.book import isbn as isbns
 from books.book.isbn import normalize_isbn
 from books.book.texts import clean_white_space
+from books.files.columns.qualifiers import choose_isbn
 from books.files.columns.tables import FIELDS_BY_PLACE, SEVERAL_VALUES_COLUMNS
 from books.files.columns.texts import is_nothing, mend_text, strip_stop
 from books.files.formats.headers import simplify_name
@@ -277,10 +278,10 @@ def read_isbn(cell: Any) -> Reading:
 
 
 def extract_isbn(text: str) -> str:
-    """Returns the first valid ISBN in the text. If there is none, it returns the text without decoration."""
+    """Returns the ISBN of this edition in the text. If there is none, it returns the text without decoration."""
     if number := find_whole_number(text.strip()):
         return NumberText(number)
-    if isbn := isbns.find_isbn(text):
+    if isbn := choose_isbn(isbns.LIST_SEPARATORS.split(text) if len(text) <= isbns.MAX_LIST_TEXT else []):
         return isbn
     wrapped = WRAPPED_TEXT.fullmatch(text) if len(text) <= isbns.MAX_LIST_TEXT else None
     return (wrapped[1] or wrapped[2] or "") if wrapped else text

@@ -14,8 +14,9 @@ from pymarc import Field, Indicators, Subfield
 from pymarc import Record as MarcRecord
 
 from books.book.fields import BOOK_FIELDS
-from books.book.isbn import build_record_number, find_isbn, split_record_number
+from books.book.isbn import build_record_number, split_record_number
 from books.book.texts import clean_white_space
+from books.files.columns.qualifiers import ELECTRONIC, OF_SET, choose_qualified
 from books.files.columns.texts import SORTING_MARKS, strip_stop
 from books.files.formats.encodings import AMBIGUOUS, UNSAFE_BLANKS, escape_characters, unescape_characters
 from books.files.formats.record_kinds import describe_no_book, describe_unknown_kind
@@ -97,16 +98,6 @@ MAX_DIFFERENCE = 100
 SURE_DATES = "strpe"
 # What follows the number: its qualifier, or its price.
 AFTER_NUMBER = re.compile("[:(]")
-# What the qualifier of an ISBN says of it.
-ELECTRONIC = re.compile(
-    r"\be-?books?\b|electron|elektron|électron|epub|pdf|online|kindle|mobi|\bweb\b|digital", re.IGNORECASE
-)
-OTHER_FORM = re.compile(r"audio|\bcds?\b|mp3|hörbuch|braille|large print|großdruck", re.IGNORECASE)
-OF_SET = re.compile(
-    r"\bsets?\b|complet|series|gesamt|ensemble|collection|multi-?vol|\b[0-9]{1,2} (?:v|vols?|volumes|bde?|tomes)\b",
-    re.IGNORECASE,
-)
-OF_VOLUME = re.compile(r"\b(?:v|vols?|volumes?|bd|band|tome?|t|pt|part|teil|no)\b\.? ?[0-9ivxlc]+\b", re.IGNORECASE)
 # Field 008/23: online, on a disk, electronic.
 ELECTRONIC_FORMS = "oqs"
 # The date on which the record was created, and the type of the publication date.
@@ -305,22 +296,13 @@ def read_coded_year(fields: Fields) -> tuple[str, bool]:
 
 
 def choose_isbn(fields: Fields, *, is_exact: bool) -> tuple[str, bool]:
-    """Returns the first text that contains an ISBN of this edition, else the first with another one, else the first
-    text; and whether it is the ISBN of a set.
-    """
+    """Returns the ISBN of this edition without its qualifier, and whether it is that of a set."""
     qualified = [
         (text if is_exact else AFTER_NUMBER.split(text)[0].strip(" ;"), " ".join([text, *field.get_subfields("q")]))
         for field in fields.get("020", ())
         for text in map(unescape_characters, field.get_subfields("a"))
     ]
-    volumes = {match[0] for _text, note in qualified if (match := OF_VOLUME.search(note))}
-    is_electronic = has_electronic_form(fields)
-
-    def rank(item: tuple[str, str]) -> tuple[bool, bool, bool]:
-        is_of_other_form = bool(OTHER_FORM.search(item[1])) or bool(ELECTRONIC.search(item[1])) != is_electronic
-        return not find_isbn(item[0]), bool(OF_SET.search(item[1])) != (len(volumes) > 1), is_of_other_form
-
-    text, note = min(qualified, key=rank) if len(qualified) > 1 else next(iter(qualified), ("", ""))
+    text, note = choose_qualified(qualified, is_electronic=has_electronic_form(fields))
     return text, OF_SET.search(note) is not None
 
 

@@ -8,8 +8,9 @@ from typing import Any, BinaryIO
 from django.utils.translation import gettext as _
 
 from books.book.fields import BOOK_FIELDS
-from books.book.isbn import build_record_number, find_isbn, split_record_number
+from books.book.isbn import build_record_number, split_record_number
 from books.book.texts import clean_white_space
+from books.files.columns.qualifiers import choose_isbn
 from books.files.formats.encodings import (
     AMBIGUOUS,
     UNSAFE_BLANKS,
@@ -109,7 +110,7 @@ def read_tags(lines: list[str]) -> dict[str, list[str]]:
 
 def read_tag_values(found: dict[str, list[str]]) -> dict[str, Any]:
     values: dict[str, Any] = {field: texts[0] for field, texts in found.items()}
-    values["isbn"] = next(filter(None, map(find_isbn, found["isbn"])), values["isbn"])
+    values["isbn"] = choose_isbn(found["isbn"]) or values["isbn"]
     values["author"] = "; ".join(found["author"])
     match = YEAR_PATTERN.fullmatch(values["year"])
     values["year"] = match[1] if match else values["year"]
