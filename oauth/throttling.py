@@ -3,7 +3,7 @@ concurrent streamed responses.
 """
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from math import ceil
 from typing import Any, cast
 
@@ -95,10 +95,10 @@ def bound_streams(
         if not isinstance(response, StreamingHttpResponse) or isinstance(response, FileResponse):
             return response
         try:
-            pieces = cast("Iterable[bytes]", response.streaming_content)
-            response.streaming_content = get_stream_limit().open_stream(get_address_key(request), pieces)
+            stream = get_stream_limit().open_stream(get_address_key(request))
         except APIError as refusal:
             return render_content(request, refusal.get_content(request))
+        cast("Any", response)._resource_closers.append(stream.close)
         return response
 
     return wrapper

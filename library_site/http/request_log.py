@@ -2,7 +2,7 @@
 
 import logging
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -88,24 +88,3 @@ def make_record(entry: ActiveRequest, status: int, seconds: float) -> logging.Lo
         "duration_ms": round(seconds * 1000, 2),
     }
     return log.makeRecord(log.name, logging.INFO, __file__, 0, LINE_FORMAT, (fields,), None, extra={"fields": fields})
-
-
-class ClosingBody:
-    """A response body that calls `callback` when the server closes it."""
-
-    __slots__ = ("body", "callback")
-
-    def __init__(self, body: Iterable[bytes], callback: Callable[[], None]) -> None:
-        self.body = body
-        self.callback = callback
-
-    def __iter__(self) -> Iterator[bytes]:
-        return iter(self.body)
-
-    def close(self) -> None:
-        """The server calls this, also when the client has disconnected (PEP 3333)."""
-        try:
-            if hasattr(self.body, "close"):
-                self.body.close()
-        finally:
-            self.callback()

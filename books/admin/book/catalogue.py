@@ -99,7 +99,7 @@ def find_lookup(request: HttpRequest, isbn: str) -> CatalogueResult:
         raise NoEntry(429, message, QUESTION_PERIOD)
     try:
         # A lookup occupies a thread while it waits, as an upload does, so both share the same limit of threads.
-        place = get_stream_limit().open_stream(get_address_key(request), ())
+        place = get_stream_limit().open_stream(get_address_key(request))
     except APIError as refusal:
         message = _("The library waits for other servers already. Try again in a moment.")
         raise NoEntry(503, message, LOOKUP_SECONDS) from refusal

@@ -5,7 +5,6 @@ free for all other responses, which the server sends without a thread.
 """
 
 from collections import Counter
-from collections.abc import Iterable
 from contextlib import ExitStack
 from functools import cache
 from threading import Lock
@@ -13,7 +12,6 @@ from threading import Lock
 from django.conf import settings
 
 from library_site.http.api_errors import APIError
-from library_site.http.request_log import ClosingBody
 
 # Seconds after which a client whose request was rejected can try again.
 STREAM_RETRY_AFTER = "5"
@@ -43,18 +41,17 @@ class StreamLimit:
         self.lock = Lock()
         self.streams: Counter[str] = Counter()
 
-    def open_stream(self, address: str, pieces: Iterable[bytes]) -> ClosingBody:
-        """Counts a stream until it is first closed. Raises TooManyStreams, TooManyStreamsOfAddress."""
+    def open_stream(self, address: str) -> ExitStack:
+        """Counts a stream until the result is first closed. Raises TooManyStreams, TooManyStreamsOfAddress."""
         with self.lock:
             if self.streams[address] >= self.per_address:
                 raise TooManyStreamsOfAddress
             if self.streams.total() >= self.total:
                 raise TooManyStreams
             self.streams[address] += 1
-        # Several closes release the stream once.
-        stack = ExitStack()
-        stack.callback(self.release, address)
-        return ClosingBody(pieces, stack.close)
+        stream = ExitStack()
+        stream.callback(self.release, address)
+        return stream
 
     def release(self, address: str) -> None:
         with self.lock:

@@ -33,27 +33,27 @@ def address(rf: RequestFactory) -> str:
 
 
 def test_an_address_has_its_part(limit: StreamLimit) -> None:
-    limit.open_stream("ada", [])
-    second = limit.open_stream("ada", [])
+    limit.open_stream("ada")
+    second = limit.open_stream("ada")
     with pytest.raises(TooManyStreamsOfAddress):
-        limit.open_stream("ada", [])
-    limit.open_stream("grace", [])
+        limit.open_stream("ada")
+    limit.open_stream("grace")
     with pytest.raises(TooManyStreams):
-        limit.open_stream("alan", [])
+        limit.open_stream("alan")
     # Who has its part is told so, though others wait as well.
     with pytest.raises(TooManyStreamsOfAddress):
-        limit.open_stream("ada", [])
+        limit.open_stream("ada")
     # It is released once.
     second.close()
     second.close()
-    assert list(limit.open_stream("alan", [b"a", b"b"])) == [b"a", b"b"]
+    limit.open_stream("alan")
     with pytest.raises(TooManyStreams):
-        limit.open_stream("ada", [])
+        limit.open_stream("ada")
 
 
 def test_a_file_too_many_of_an_address_is_refused(api: httpx.Client, limit: StreamLimit, address: str) -> None:
-    limit.open_stream(address, [])
-    open_stream = limit.open_stream(address, [])
+    limit.open_stream(address)
+    open_stream = limit.open_stream(address)
     refused = api.get(BOOKS, headers=CSV)
     assert parse_error(refused) == (429, "RATE_LIMIT", [])
     assert refused.headers["Retry-After"] == "5"
@@ -64,7 +64,7 @@ def test_a_file_too_many_of_an_address_is_refused(api: httpx.Client, limit: Stre
 
 def test_a_file_too_many_of_all_is_refused(api: httpx.Client, limit: StreamLimit) -> None:
     for address in ("ada", "grace", "alan"):
-        limit.open_stream(address, [])
+        limit.open_stream(address)
     refused = api.get(BOOKS, headers=CSV)
     assert parse_error(refused) == (503, "UNAVAILABLE", [])
     assert refused.headers["Retry-After"] == "5"
@@ -75,7 +75,7 @@ def test_a_librarian_reads_why_there_is_no_file(root: Client, limit: StreamLimit
     export = f"{LIST}export/?format=csv"
     response: Any = root.get(export)
     assert (response.status_code, bool(b"".join(response.streaming_content))) == (200, True)
-    limit.open_stream(address, []), limit.open_stream(address, [])
+    limit.open_stream(address), limit.open_stream(address)
     refused = root.get(export, headers={"Accept": "text/html"})
     assert (refused.status_code, refused["Retry-After"]) == (429, "5")
     assert "Wait a moment, then try again." in refused.content.decode()
