@@ -194,7 +194,7 @@ document_bulk = extend_schema(
             ErrorContent(409, BulkFailed.default_detail, [FieldError("body", "0.isbn", HOLDER_EXAMPLE, "unique")]),
         ),
         413: ErrorDocument(
-            "The body is over 16 MiB, or has over 64 KiB beside its operations.",
+            "The body is over 16 MiB.",
             ErrorContent(413, f"The body is over {MAX_BODY_BYTES} bytes."),
         ),
         422: ErrorDocument(

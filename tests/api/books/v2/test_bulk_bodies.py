@@ -145,7 +145,7 @@ def test_the_longest_book_fits_in_an_operation(api: httpx.Client) -> None:
 @pytest.mark.parametrize("beside", [b'"shelf":"%s"' % (b"a" * MAX_ITEM_BYTES), NAMES])
 def test_little_may_come_beside_the_operations(api: httpx.Client, beside: bytes) -> None:
     response = api.post(BULK, content=b'{"operations":[{}],%s}' % beside)
-    assert parse_error(response) == (413, "PAYLOAD_TOO_LARGE", [])
+    assert parse_error(response) == (422, "VALIDATION_ERROR", ["body"])
 
 
 def test_a_lone_surrogate_in_a_body_over_one_mebibyte_is_malformed(api: httpx.Client) -> None:
