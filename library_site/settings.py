@@ -170,11 +170,9 @@ API_LIFECYCLES: dict[int, dict[str, Any]] = {
     )
 }
 
-# The responses to requests with an Idempotency-Key.
-STORED_RESPONSE_MODEL = "books.StoredResponse"
 # `manage.py clear_expired` deletes the rows that these functions list, in this order.
 EXPIRED_ROWS = [
-    "library_site.api.idempotency.iter_expired",
+    "books.api.idempotency.iter_expired",
     "oauth.expiry.iter_expired",
     "webhooks.expiry.iter_expired",
     "books.history.expiry.iter_expired",

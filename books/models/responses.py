@@ -6,7 +6,7 @@ from books.fields import TimestampField
 
 
 class StoredResponse(models.Model):
-    """The response to a request with an Idempotency-Key. Only `library_site.api.idempotency` writes it."""
+    """The response to a request with an Idempotency-Key. Only `books.api.idempotency` writes it."""
 
     # `key` is the SHA-256 of the caller and the Idempotency-Key; `fingerprint` is the SHA-256 of the request.
     key = models.CharField(max_length=64, primary_key=True)

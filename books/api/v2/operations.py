@@ -11,6 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from books.api.filters import SEARCH_FORM
+from books.api.idempotency import idempotent
 from books.api.v2.documents.operations import (
     OPERATION_ID_PARAMETER,
     document_cancel,
@@ -36,7 +37,6 @@ from books.operations.selection_tasks import DELETE, DeleteTask, EditTask, Opera
 from books.operations.selections import StoredFilter
 from books.permissions import OPERATION_ACTIONS, OPERATION_KINDS, OPERATION_VIEWERS, UNDO_OTHERS, VIEW_HISTORY
 from books.read_model import BookEncoder
-from library_site.api.idempotency import idempotent
 from library_site.api.pagination import NewestFirstPagination
 from library_site.api.query import FieldErrors, check_parameters, get_parameter
 from library_site.api.responses import RETRY_SOON, json_response

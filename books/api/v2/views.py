@@ -16,6 +16,7 @@ from books.api import bulk
 from books.api.bulk_body import split_body
 from books.api.exports import choose_format, export_books
 from books.api.filters import BookSearchFilter, get_filters
+from books.api.idempotency import idempotent
 from books.api.ids import book_path, require_known_book
 from books.api.pagination import KeysetPagination
 from books.api.serializers import change_read_book
@@ -41,7 +42,6 @@ from books.writing import changes
 from books.writing.signals import build_instance
 from books.writing.statements import select_book
 from library_site.api.conditions import PreconditionFailed, get_conditions
-from library_site.api.idempotency import idempotent
 from library_site.api.query import FieldErrors, Query, check_parameters, read_list
 from library_site.api.responses import encode_json, json_response, make_empty_response
 from library_site.api.shipped import remember

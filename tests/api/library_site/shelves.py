@@ -7,7 +7,7 @@ from django.db import models
 from django.urls import include, path
 from rest_framework.request import Request
 
-from library_site.api.idempotency import idempotent
+from books.api.idempotency import idempotent
 from library_site.api.pagination import CursorPagination
 from library_site.api.serializers import RejectUnknownMixin, StrictModelSerializer, make_optional
 from library_site.api.viewsets import ResourceViewSet

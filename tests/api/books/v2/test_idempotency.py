@@ -13,9 +13,9 @@ from django.utils import timezone
 from rest_framework.request import Request
 from rest_framework.serializers import Serializer
 
+from books.api.idempotency import idempotent
 from books.models import Book, StoredResponse
 from books.writing.changes import ConcurrentChange
-from library_site.api.idempotency import idempotent
 from library_site.api.viewsets import APIViewSet
 from library_site.http.api_errors import APIError
 from library_site.jobs.expiry import delete_expired

@@ -10,8 +10,6 @@ from functools import wraps
 from hashlib import sha256
 from typing import Any
 
-from django.apps import apps
-from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import QuerySet
 from django.http import HttpResponse
@@ -21,15 +19,15 @@ from rest_framework.exceptions import (
     APIException,
     AuthenticationFailed,
     ErrorDetail,
-    ParseError,
     PermissionDenied,
     ValidationError,
 )
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from library_site.api.documents.errors import ErrorDocument
-from library_site.http.api_errors import APIError, ErrorContent
+from books.models import StoredResponse
+from library_site.api.documents.errors import document_error
+from library_site.http.api_errors import APIError
 from library_site.http.callers import get_caller_key, hash_name, is_anonymous
 
 IDEMPOTENCY_HEADER = "Idempotency-Key"
@@ -40,25 +38,21 @@ STORED_HEADERS = ("Content-Type", "ETag", "Link", "Location", "Retry-After")
 Action = Callable[..., HttpResponse]
 
 
-class KeyInUse(APIException):
+class KeyInUse(APIError):
     """Another request with this key is not answered yet."""
 
-    status_code = 409
-    default_detail = "A request with this Idempotency-Key is being answered"
-    default_code = "key_in_flight"
+    status = 409
+    message = "A request with this Idempotency-Key is being answered"
 
 
-class KeyReused(APIException):
+class KeyReused(APIError):
     """A different request of this credential had this key before."""
 
-    status_code = 422
-    default_detail = "This Idempotency-Key came with another request before"
-    default_code = "key_of_another_request"
+    status = 422
+    message = "This Idempotency-Key came with another request before"
 
 
-KEY_IN_USE = ErrorDocument(
-    "Another request with this `Idempotency-Key` is not answered yet.", ErrorContent(409, KeyInUse.default_detail)
-)
+KEY_IN_USE = document_error(KeyInUse, "Another request with this `Idempotency-Key` is not answered yet.")
 IDEMPOTENCY_KEY_HEADER = OpenApiParameter(
     IDEMPOTENCY_HEADER,
     {"type": "string", "pattern": f"^{IDEMPOTENCY_KEY_PATTERN.pattern}$"},
@@ -77,17 +71,16 @@ def idempotent(action: Action) -> Action:
             return action(view, request, *arguments, **options)
         fingerprint, now = hash_request(request), timezone.now()
         key = hash_key(validate_key(header), request, fingerprint)
-        parse_error = find_parse_error(view, request)
         with transaction.atomic():
             lock_key(key)
-            if stored_response := get_model().objects.filter(key=key, stored_at__gt=now - RESPONSE_LIFETIME).first():
+            if stored_response := StoredResponse.objects.filter(key=key, stored_at__gt=now - RESPONSE_LIFETIME).first():
                 return replay_response(stored_response, fingerprint)
-            response = run_once(view, action, parse_error, request, *arguments, **options)
+            response = run_once(view, action, request, *arguments, **options)
             store_response(key, fingerprint, response, now)
         return response
 
     # For the OpenAPI documents.
-    vars(wrapper)["error_documents"] = [KEY_IN_USE]
+    vars(wrapper)["error_documents"] = KEY_IN_USE.values()
     documented: Action = extend_schema(parameters=[IDEMPOTENCY_KEY_HEADER])(wrapper)
     return documented
 
@@ -120,29 +113,13 @@ def lock_key(key: str) -> None:
             raise KeyInUse
 
 
-def find_parse_error(view: Any, request: Request) -> ParseError | None:
-    """Reads the body, and returns the error or None.
-
-    This happens before the transaction, so that other requests do not wait for a slow body.
-    """
-    try:
-        view.read_json(request)
-    except ParseError as error:
-        return error
-    return None
-
-
-def run_once(
-    view: Any, action: Action, parse_error: ParseError | None, request: Request, *arguments: Any, **options: Any
-) -> HttpResponse:
+def run_once(view: Any, action: Action, request: Request, *arguments: Any, **options: Any) -> HttpResponse:
     """Returns the response of the action. An error response is stored, too.
 
     Unknown exceptions, refused credentials and temporary errors, such as ConcurrentChange, roll the transaction back.
     """
     response: HttpResponse
     try:
-        if parse_error:
-            raise parse_error
         response = view.finalize_response(request, action(view, request, *arguments, **options))
         return response.render() if isinstance(response, Response) else response
     except (APIException, APIError) as error:
@@ -156,7 +133,7 @@ def run_once(
 
 def store_response(key: str, fingerprint: str, response: HttpResponse, now: datetime) -> None:
     """Stores a response, and replaces an expired one."""
-    get_model().objects.update_or_create(
+    StoredResponse.objects.update_or_create(
         key=key,
         defaults={
             "fingerprint": fingerprint,
@@ -168,7 +145,7 @@ def store_response(key: str, fingerprint: str, response: HttpResponse, now: date
     )
 
 
-def replay_response(stored_response: Any, fingerprint: str) -> HttpResponse:
+def replay_response(stored_response: StoredResponse, fingerprint: str) -> HttpResponse:
     """Returns the stored response. Raises KeyReused."""
     if stored_response.fingerprint != fingerprint:
         raise KeyReused
@@ -183,11 +160,6 @@ def hash_request(request: Request) -> str:
     return digest.hexdigest()
 
 
-def get_model() -> Any:
-    """Returns the model of stored responses, which is in an app that imports this one."""
-    return apps.get_model(settings.STORED_RESPONSE_MODEL)
-
-
-def iter_expired(now: datetime) -> Iterator[tuple[str, QuerySet[Any]]]:
+def iter_expired(now: datetime) -> Iterator[tuple[str, QuerySet[StoredResponse]]]:
     """Yields the name in the report, and the queryset of expired responses."""
-    yield "kept answers", get_model().objects.filter(stored_at__lte=now - RESPONSE_LIFETIME)
+    yield "kept answers", StoredResponse.objects.filter(stored_at__lte=now - RESPONSE_LIFETIME)
