@@ -99,8 +99,6 @@ class CompiledBooks:
             return None
         credential = self.authorize("list", request)
         view, representation = self.prepare_view("list", request)
-        if view.find_page_errors(request.query):
-            return None
         page = view.paginator.get_page(self.filter_books(request.query.query_params))
         document, headers = view.paginator.build_document(representation.to_structs(fetch_page(page, representation)))
         body = encode_json(document)

@@ -49,22 +49,19 @@ class BookViewSet(ResourceViewSet):
         return make_encoder(cast("Any", cls.serializer_class))
 
     def check_query(self, query: Request | Query) -> None:
-        """Raises an exception if the version rejects the query. This one ignores unknown parameters."""
+        """Raises ValidationError, which names all errors of the query. This version ignores unknown parameters."""
+        errors = self.find_query_errors(query)
+        if errors and self.action == "list":
+            filterset = cast("Any", ListFilterBackend()).get_filterset(query, self.get_queryset(), self)
+            if filterset and not filterset.is_valid():
+                errors |= cast("Any", translate_validation)(filterset.errors).detail
+        if errors:
+            raise ValidationError(errors)
 
-    def find_field_errors(self, query: Request | Query) -> FieldErrors:
-        """Returns the errors of parameters that are neither filters nor part of the pagination."""
-        return {}
-
-    def find_page_errors(self, query: Request | Query) -> FieldErrors:
-        """Returns the errors of the pagination's parameters. One without `find_errors` raises when it reads."""
-        find_errors = getattr(self.paginator, "find_errors", None)
+    def find_query_errors(self, query: Request | Query) -> FieldErrors:
+        """Returns the errors of parameters that are no filters. Another pagination raises them when it reads."""
+        find_errors = getattr(self.paginator, "find_errors", None) if self.action == "list" else None
         return find_errors(query) if find_errors else {}
-
-    def find_filter_errors(self, request: Request) -> FieldErrors:
-        filterset = cast("Any", ListFilterBackend()).get_filterset(request, self.get_queryset(), self)
-        if filterset is None or filterset.is_valid():
-            return {}
-        return cast("FieldErrors", cast("Any", translate_validation)(filterset.errors).detail)
 
     def get_shown_fields(self, query: Request | Query) -> frozenset[str] | None:
         """Returns the fields that a response shows, or None for all. They exist."""
@@ -73,13 +70,6 @@ class BookViewSet(ResourceViewSet):
     def make_list_etag(self, body: bytes) -> str | None:
         """Returns the ETag of a page, or None if lists of this version have none."""
         return None
-
-    def list(self, request: Request, *arguments: Any, **options: Any) -> Any:
-        """Raises ValidationError, which names all errors of the query."""
-        self.check_query(request)
-        if errors := self.find_page_errors(request) | self.find_field_errors(request):
-            raise ValidationError(errors | self.find_filter_errors(request))
-        return super().list(request)
 
     def get_object(self) -> Any:
         """Raises BookNotFound, and ValidationError, which names all errors of a request with an invalid id."""
@@ -119,14 +109,13 @@ class BookViewSet(ResourceViewSet):
     def find_other_errors(self) -> FieldErrors:
         try:
             self.check_query(self.request)
-            errors = self.find_field_errors(self.request)
             if self.takes_body():
                 self.validate_body(self.request)
         except ParseError as error:
             return {api_settings.NON_FIELD_ERRORS_KEY: [cast("ErrorDetail", error.detail)]}
         except (ValidationError, UnknownParameter) as error:
             return cast("FieldErrors", error.detail)
-        return errors
+        return {}
 
     def handle_exception(self, exc: Exception) -> Response:
         # The model raises Django's exceptions instead of the writers'.

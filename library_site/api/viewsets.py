@@ -108,23 +108,15 @@ class APIViewSet(GenericViewSet[Any]):
     def validate_body(self, request: Request, *arguments: Any) -> Serializer[Any]:
         """Returns the serializer of the valid body. Raises ParseError, ValidationError.
 
-        `arguments` are arguments for `get_serializer`, such as the instance to change.
-        """
-        serializer = self.validate_json(request, *arguments)
-        serializer.is_valid(raise_exception=True)
-        return serializer
-
-    def validate_json(self, request: Request, *arguments: Any) -> Serializer[Any]:
-        """Returns the validated serializer without its `initial_data`. Raises ParseError.
-
-        A serializer and its fields form a reference cycle, which only the garbage collector frees. `initial_data` would
-        keep the whole body in memory until then.
+        `arguments` are arguments for `get_serializer`, such as the instance to change. A serializer and its fields form
+        a reference cycle, which only the garbage collector frees: `initial_data` would keep the whole body until then.
         """
         is_partial = self.action == "partial_update"
         serializer = cast("Serializer[Any]", self.get_serializer(*arguments, partial=is_partial))
         serializer.initial_data = self.read_json(request)
         serializer.is_valid()
         serializer.initial_data = None
+        serializer.is_valid(raise_exception=True)
         return serializer
 
     def read_json(self, request: Request) -> Any:

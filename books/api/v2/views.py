@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from django.db import transaction
 from django.http import HttpResponse
 from django.utils import timezone
-from rest_framework.exceptions import ErrorDetail, ValidationError
+from rest_framework.exceptions import ErrorDetail
 from rest_framework.request import Request
 from rest_framework.serializers import Serializer
 
@@ -77,23 +77,21 @@ class BookViewSetV2(BookViewSet):
         )
         shown = ["fields"] if can_choose else []
         check_parameters(query, [*self.list_parameters(), *shown], ["fields"])
+        super().check_query(query)
 
-    def find_field_errors(self, query: Request | Query) -> FieldErrors:
-        suggestions = suggest_names(read_list(query, "fields") or [], list_fields(self.get_response_serializer_class()))
-        errors = [ErrorDetail(f'"{name}": {message}', "enum") for name, message in suggestions.items()]
-        return {"fields": errors} if errors else {}
+    def find_query_errors(self, query: Request | Query) -> FieldErrors:
+        errors = super().find_query_errors(query)
+        if names := read_list(query, "fields"):
+            suggestions = suggest_names(names, list_fields(self.get_response_serializer_class()))
+            unknown = [ErrorDetail(f'"{name}": {message}', "enum") for name, message in suggestions.items()]
+            errors |= {"fields": unknown} if unknown else {}
+        return errors
 
     def get_shown_fields(self, query: Request | Query) -> frozenset[str] | None:
-        """Raises ValidationError."""
         names = read_list(query, "fields")
-        if names is None:
-            return None
-        if errors := self.find_field_errors(query):
-            raise ValidationError(errors)
-        return frozenset(names)
+        return None if names is None else frozenset(names)
 
     def get_serializer(self, *arguments: Any, **options: Any) -> Any:
-        """Raises ValidationError for unknown names in `fields`."""
         names = self.get_shown_fields(self.request) if self.action in ("list", "retrieve") else None
         return super().get_serializer(*arguments, **options, **({} if names is None else {"only": names}))
 
@@ -121,7 +119,7 @@ class BookViewSetV2(BookViewSet):
     def bulk(self, request: Request) -> HttpResponse:
         dry_run = read_dry_run(request)
         # Values that remain here would wait for the garbage collector, as the serializer does.
-        operations, problems = self.read_values(request).pop("operations")
+        operations, problems = bulk.parse_items(self.read_values(request).pop("operations"), self.operations)
         needed = {name for item in operations.values() for name in BULK_ACTIONS[item.op]}
         require_permission(find_request_credential(request), "write", frozenset(needed))
         actor = get_or_create_actor(Actor.Channel.BULK, credential=find_request_credential(request))
@@ -167,13 +165,6 @@ class BookViewSetV2(BookViewSet):
         shown = self.filter_queryset(self.get_queryset()).order_by().values("pk")
         if Book.objects.filter(pk=pk).exclude(pk__in=shown.filter(pk=pk)).exists():
             raise changes.BookNotFound
-
-    def validate_json(self, request: Request, *arguments: Any) -> Serializer[Any]:
-        serializer = super().validate_json(request, *arguments)
-        if self.action == "bulk" and serializer.is_valid():
-            slices = serializer.validated_data["operations"]
-            serializer.validated_data["operations"] = bulk.parse_items(slices, self.operations)
-        return serializer
 
     def parse_body(self, body: bytes) -> Any:
         return split_body(body) if self.action == "bulk" else super().parse_body(body)
