@@ -1,6 +1,6 @@
 """The view of operations on many books in version 2."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar, cast
 
 from django.http import HttpResponse
@@ -38,7 +38,7 @@ from books.operations.selections import StoredFilter
 from books.permissions import OPERATION_ACTIONS, OPERATION_KINDS, OPERATION_VIEWERS, UNDO_OTHERS, VIEW_HISTORY
 from books.read_model import BookEncoder
 from library_site.api.pagination import NewestFirstPagination
-from library_site.api.query import FieldErrors, check_parameters, get_parameter
+from library_site.api.query import check_parameters, get_parameter
 from library_site.api.responses import RETRY_SOON, json_response
 from library_site.api.viewsets import APIViewSet
 from oauth.credentials import Credential
@@ -119,10 +119,7 @@ class OperationViewSet(APIViewSet):
 
     def read_change(self, request: Request) -> tuple[OperationRequest, bool]:
         """Returns the request, and whether it sends events. Raises ParseError, ValidationError."""
-        try:
-            values = self.read_values(request)
-        except ValidationError as error:
-            raise ValidationError(flatten_problems(cast("dict[str, Any]", error.detail))) from error
+        values = self.read_values(request)
         # The values of filters as they would be in a query.
         texts = {
             name: str(value).lower() if isinstance(value, bool) else str(value)
@@ -132,7 +129,7 @@ class OperationViewSet(APIViewSet):
         try:
             selection.list_books()
         except ValidationError as error:
-            raise ValidationError(flatten_problems({"filter": error.detail})) from error
+            raise ValidationError({"filter": error.detail}) from error
         kind = DeleteTask if values["kind"] == DELETE else EditTask
         # Operations store the values as they are in the request.
         parameters = {name: values[name] for name in ("set", "replace") if values.get(name)}
@@ -149,17 +146,6 @@ def is_own(credential: Credential, operation: Operation) -> bool:
 
 def find_caller(request: Request) -> ActorRef:
     return get_or_create_actor(Actor.Channel.OPERATION, credential=get_credential(request))
-
-
-def flatten_problems(details: Mapping[str, Any], prefix: str = "") -> FieldErrors:
-    """Names errors of nested fields like `filter.year_min`."""
-    problems: FieldErrors = {}
-    for name, detail in details.items():
-        if isinstance(detail, Mapping):
-            problems |= flatten_problems(detail, f"{prefix}{name}.")
-        else:
-            problems[f"{prefix}{name}".removesuffix(".non_field_errors")] = detail
-    return problems
 
 
 def answer_accepted(request: Request, operation: Operation) -> HttpResponse:
