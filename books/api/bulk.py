@@ -13,7 +13,7 @@ from rest_framework.request import Request
 from rest_framework.settings import api_settings
 
 from books.api.bulk_body import MAX_ITEMS, parse_slice
-from books.api.error_details import find_holder_url, name_holder
+from books.api.ids import find_holder_url, name_holder
 from books.book_values import BookValues
 from books.history.actors import ActorRef, record_operation
 from books.models import Book, Operation

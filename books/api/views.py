@@ -15,9 +15,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.settings import api_settings
 
-from books.api.error_details import IsbnInUseByBook
 from books.api.filters import BookFilter, ListFilterBackend
-from books.api.ids import parse_book_id
+from books.api.ids import IsbnInUseByBook, parse_book_id
 from books.api.schema import BOOK_ID_PARAMETER
 from books.history.actors import get_current_actor
 from books.models import Book

@@ -1,7 +1,8 @@
-"""Parses query parameters, and rejects unknown and repeated ones."""
+"""Parses query parameters, rejects unknown and repeated ones, and suggests the nearest known names."""
 
 import re
 from collections.abc import Callable, Collection
+from difflib import get_close_matches
 from typing import NamedTuple, TypeVar
 from urllib.parse import urlencode
 
@@ -11,7 +12,6 @@ from django.utils.datastructures import MultiValueDict
 from rest_framework.exceptions import APIException, ErrorDetail, ValidationError
 from rest_framework.request import Request
 
-from library_site.api.suggestions import suggest_names
 from library_site.db.integers import parse_integer
 
 T = TypeVar("T")
@@ -147,3 +147,18 @@ def read_cursor(
         return decode(text), {}
     except ValueError:
         return None, {name: [ErrorDetail(message, code="cursor")]}
+
+
+def suggest_names(names: Collection[str], known_names: Collection[str]) -> dict[str, str]:
+    """Returns messages for the first five unknown names, each with the nearest known name.
+
+    The names are shortened and their lone surrogates escaped, so that a response can contain them.
+    """
+    unknown_names = [name for name in names if name not in known_names][:5]
+    texts = [name[:50].encode(errors="backslashreplace").decode() for name in unknown_names]
+    return {name: describe_nearest(name, known_names) for name in texts}
+
+
+def describe_nearest(name: str, known_names: Collection[str]) -> str:
+    (match,) = get_close_matches(name.lower(), known_names, n=1, cutoff=0.0)
+    return f"It is not known here; the nearest name is {match}."

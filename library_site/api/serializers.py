@@ -14,7 +14,7 @@ from rest_framework import serializers
 from rest_framework.exceptions import ErrorDetail
 from rest_framework.validators import ProhibitSurrogateCharactersValidator
 
-from library_site.api.suggestions import suggest_names
+from library_site.api.query import suggest_names
 
 NO_NUL_SCHEMA = {"not": {"pattern": "\\u0000"}}
 # By class and by field. A class that is made for one request goes with it.

@@ -42,10 +42,9 @@ from books.writing import changes
 from books.writing.signals import build_instance
 from books.writing.statements import select_book
 from library_site.api.conditions import PreconditionFailed, get_conditions
-from library_site.api.query import FieldErrors, Query, check_parameters, read_list
+from library_site.api.query import FieldErrors, Query, check_parameters, read_list, suggest_names
 from library_site.api.responses import encode_json, json_response, make_empty_response
 from library_site.api.shipped import remember
-from library_site.api.suggestions import suggest_names
 from oauth.permissions import find_request_credential, require_permission
 
 

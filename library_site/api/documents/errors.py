@@ -11,8 +11,7 @@ from django.conf import settings
 from drf_spectacular.utils import OpenApiExample, OpenApiResponse, extend_schema_field, extend_schema_serializer
 from rest_framework import serializers
 
-from library_site.api.query import MAX_PAGE_SIZE
-from library_site.api.suggestions import describe_nearest
+from library_site.api.query import MAX_PAGE_SIZE, describe_nearest
 from library_site.http import versions
 from library_site.http.api_errors import INVALID_MESSAGE, APIError, ErrorContent, FieldError
 from library_site.http.errors import (
