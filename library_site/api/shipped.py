@@ -13,7 +13,7 @@ from django.core.cache import close_caches
 from django.core.handlers.base import reset_urlconf
 from django.core.signals import got_request_exception, request_finished, request_started
 from django.db import close_old_connections, reset_queries
-from django.urls import URLPattern
+from django.urls import URLPattern, get_resolver
 from django.utils.module_loading import import_string
 
 from library_site.db.postgresql.lost_connections import close_lost_connection
@@ -69,6 +69,7 @@ def list_changes() -> list[Any]:
 
 
 def read_settings(values: Any) -> dict[str, Any]:
-    """Leaves out the middleware of `for_pages`, which sees no request of a program."""
+    """Leaves out the middleware of `for_pages`, which sees no request of a program, and addresses after ours."""
     middleware = [path for path in values.MIDDLEWARE if not hasattr(import_string(path), "is_for_pages")]
-    return {"MIDDLEWARE": middleware, "REST_FRAMEWORK": values.REST_FRAMEWORK, "ROOT_URLCONF": values.ROOT_URLCONF}
+    versions = get_resolver(values.ROOT_URLCONF).url_patterns[: len(settings.API_URLS)]
+    return {"MIDDLEWARE": middleware, "REST_FRAMEWORK": values.REST_FRAMEWORK, "ROOT_URLCONF": versions}
