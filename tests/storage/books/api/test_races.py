@@ -20,7 +20,6 @@ from tests.support.books import ACTOR, build_book, build_isbn
 from tests.support.books_admin import ADD, LIST, submit_concurrently
 from tests.support.concurrency import count_statuses, run_concurrently, start_concurrently
 from tests.support.pages import parse_error
-from tests.support.responses import parse_refusal
 from tests.support.server import Service, copy_seeded_database, serve_library
 
 BOOKS, BULK = "/api/v2/books", "/api/v2/books/bulk"
@@ -133,16 +132,71 @@ def read_history(service: Service, address: str) -> list[Change.Kind]:
     return kinds
 
 
-# Changes of version 1
+# Requests of which one succeeds
 
 
-def test_one_of_many_creations_of_one_isbn_succeeds(service: Service, client: httpx.Client) -> None:
+def create_one_isbn(client: httpx.Client) -> list[Any]:
     isbn = build_book()["isbn"]
-    responses = run_concurrently(service, [create("/api/books", isbn=isbn, title=str(number)) for number in range(6)])
-    assert count_statuses(responses) == {201: 1, 409: 5}
-    assert {tuple(parse_refusal(response)[1]) for response in responses if response.is_error} == {("detail",)}
-    (book,) = [response.json() for response in responses if response.is_success]
-    assert client.get(f"/api/books/{book['id']}").json() == book
+    return [create("/api/books", isbn=isbn, title=str(number)) for number in range(6)]
+
+
+def change_to_one_isbn(client: httpx.Client) -> list[Any]:
+    isbn = build_book()["isbn"]
+    return [put(create_book(client, "/api/books")[0], isbn=isbn) for _ in range(6)]
+
+
+def change_one_state(client: httpx.Client, **headers: str) -> list[Any]:
+    address, _ = create_book(client, "/api/books")
+    etag = client.get(address).headers["ETag"]
+    changes = [put(address, year=2000), put(address, year=2001), put(address, title="Emma"), delete(address)]
+    return [partial(change, etag=etag, **headers) for change in changes]
+
+
+def change_one_version(client: httpx.Client) -> list[Any]:
+    _, book = create_book(client)
+    return [send_bulk([{**update(book["id"], year=number), "version": 1}]) for number in range(6)]
+
+
+def change_and_revert_one_state(client: httpx.Client) -> list[Any]:
+    address, _ = create_book(client)
+    etag = patch(address, year=1)(client).headers["ETag"]
+    return [revert(address, 1, etag), revert(address, 1, etag), patch(address, etag, title="Emma")]
+
+
+def delete_one_book(client: httpx.Client) -> list[Any]:
+    return [delete(create_book(client, "/api/books")[0])] * 6
+
+
+def restore_one_book(client: httpx.Client) -> list[Any]:
+    address, _ = create_book(client)
+    delete(address)(client)
+    return [restore(address)] * 6
+
+
+# By the requests, the statuses of all others. What the compiled path does not take is `Content-Encoding`.
+RACES: dict[Any, set[int]] = {
+    create_one_isbn: {409},
+    change_to_one_isbn: {409},
+    change_one_state: {404, 412},
+    lambda client: change_one_state(client, **{"Content-Encoding": "identity"}): {404, 412},
+    change_one_version: {409},
+    change_and_revert_one_state: {412},
+    delete_one_book: {404},
+    restore_one_book: {409},
+}
+
+
+@pytest.mark.parametrize("prepare", RACES)
+def test_one_of_many_requests_succeeds(service: Service, client: httpx.Client, prepare: Any) -> None:
+    responses = run_concurrently(service, prepare(client))
+    assert {response.status_code for response in responses if response.is_error} <= RACES[prepare]
+    [success] = [response for response in responses if response.is_success]
+    if "id" in (book := success.json()):
+        home = success.request.url.path.partition("/books")[0]
+        assert client.get(f"{home}/books/{book['id']}").json() == book
+
+
+# Changes of version 1
 
 
 def test_changes_of_different_fields_all_survive(service: Service, client: httpx.Client) -> None:
@@ -162,14 +216,6 @@ def test_two_books_that_swap_their_isbns_never_share_one(service: Service, clien
     assert [client.get(address).json(), client.get(other_address).json()] == [book, other]
 
 
-def test_one_of_many_changes_to_one_isbn_succeeds(service: Service, client: httpx.Client) -> None:
-    addresses = [create_book(client, "/api/books")[0] for _ in range(8)]
-    isbn = build_book()["isbn"]
-    responses = run_concurrently(service, [put(address, isbn=isbn) for address in addresses])
-    assert count_statuses(responses) == {200: 1, 409: 7}
-    assert [client.get(address).json()["isbn"] for address in addresses].count(isbn) == 1
-
-
 @pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite has one isolation")
 def test_a_serialization_failure_is_answered_409(tmp_path: Path) -> None:
     with copy_seeded_database(tmp_path) as url:
@@ -181,33 +227,6 @@ def test_a_serialization_failure_is_answered_409(tmp_path: Path) -> None:
                 assert 200 in count_statuses(responses)
 
 
-def test_one_of_many_deletions_succeeds(service: Service, client: httpx.Client) -> None:
-    address, _ = create_book(client, "/api/books")
-    assert count_statuses(run_concurrently(service, [delete(address)] * 8)) == {200: 1, 404: 7}
-    assert client.get(address).json() == {"detail": "Book not found"}
-
-
-def test_one_of_many_changes_of_one_state_succeeds(service: Service, client: httpx.Client) -> None:
-    address, _ = create_book(client, "/api/books")
-    # The compiled path takes no coded body. A year that the book has already would leave its state as it is.
-    for years, headers in ((range(12), {}), (range(12, 24), {"Content-Encoding": "identity"})):
-        etag = client.get(address).headers["ETag"]
-        responses = run_concurrently(
-            service, [partial(put(address, year=year), etag=etag, **headers) for year in years]
-        )
-        assert count_statuses(responses) == {200: 1, 412: 11}
-        assert [response.json() for response in responses if response.is_success] == [client.get(address).json()]
-
-
-def test_one_of_a_change_and_a_deletion_of_one_state_succeeds(service: Service, client: httpx.Client) -> None:
-    for _ in ROUNDS:
-        address, _ = create_book(client, "/api/books")
-        etag = client.get(address).headers["ETag"]
-        calls = [partial(call, etag=etag) for call in (put(address, year=2000), delete(address))]
-        statuses = [response.status_code for response in run_concurrently(service, calls)]
-        assert statuses in ([200, 412], [404, 200])
-
-
 # Changes of version 2
 
 
@@ -217,14 +236,6 @@ def test_equal_changes_at_once_are_one_version(service: Service, client: httpx.C
     assert count_statuses(responses) == {200: 12}
     assert {response.json()["version"] for response in responses} == {2}
     assert len({response.headers["ETag"] for response in responses}) == 1
-
-
-def test_one_of_many_bulks_for_one_version_succeeds(service: Service, client: httpx.Client) -> None:
-    address, book = create_book(client)
-    operations = [{**update(book["id"], year=number), "version": 1} for number in range(12)]
-    responses = run_concurrently(service, [send_bulk([operation]) for operation in operations])
-    assert count_statuses(responses) == {200: 1, 409: 11}
-    assert client.get(address).json()["version"] == 2
 
 
 def test_bulks_that_change_books_in_opposite_order_both_succeed(service: Service, client: httpx.Client) -> None:
@@ -283,15 +294,6 @@ def test_a_dry_run_does_not_block_other_writers(service: Service, client: httpx.
 # Reversions and restorations
 
 
-def test_one_of_many_restorations_succeeds(service: Service, client: httpx.Client) -> None:
-    for _ in ROUNDS:
-        address, _ = create_book(client)
-        delete(address)(client)
-        assert count_statuses(run_concurrently(service, [restore(address)] * 6)) == {201: 1, 409: 5}
-        assert client.get(address).json()["version"] == 3
-        assert read_history(service, address) == [Change.Kind.CREATED, Change.Kind.DELETED, Change.Kind.RESTORED]
-
-
 def test_a_restoration_and_a_book_with_its_isbn_exclude_each_other(service: Service, client: httpx.Client) -> None:
     for _ in ROUNDS:
         address, book = create_book(client)
@@ -317,20 +319,6 @@ def test_restorations_and_deletions_take_turns(service: Service, client: httpx.C
     assert client.get(address).is_success is (len(others) % 2 == 0)
 
 
-def test_one_of_many_changes_and_reversions_of_one_state_succeeds(service: Service, client: httpx.Client) -> None:
-    for _ in ROUNDS:
-        address, book = create_book(client)
-        etag = patch(address, year=1)(client).headers["ETag"]
-        singles = [patch(address, etag, title=str(number)) for number in range(3)]
-        responses = run_concurrently(service, [*[revert(address, 1, etag)] * 3, *singles])
-        assert count_statuses(responses) == {200: 1, 412: 5}
-        (success,) = [response for response in responses if response.is_success]
-        after = client.get(address).json()
-        assert after == success.json()
-        assert (after["version"], after["year"] == book["year"]) == (3, after["title"] == book["title"])
-        assert len(read_history(service, address)) == 3
-
-
 def test_a_reversion_never_restores_a_deleted_book(service: Service, client: httpx.Client) -> None:
     for _ in ROUNDS:
         address, _ = create_book(client)
@@ -341,17 +329,6 @@ def test_a_reversion_never_restores_a_deleted_book(service: Service, client: htt
         assert parse_error(client.get(address)) == (404, "NOT_FOUND", [])
         kinds = read_history(service, address)
         assert (kinds[-1], kinds.count(Change.Kind.DELETED), len(kinds) <= 4) == (Change.Kind.DELETED, 1, True)
-
-
-def test_reversions_and_changes_are_all_counted(service: Service, client: httpx.Client) -> None:
-    address, book = create_book(client)
-    patch(address, title="Emma")(client)
-    calls = [revert(address, 1), *(patch(address, year=number) for number in range(5))]
-    assert count_statuses(run_concurrently(service, calls)) == {200: 6}
-    after = client.get(address).json()
-    # The reversion set the title back, whatever the years did meanwhile.
-    assert (after["title"], after["version"]) == (book["title"], 8)
-    assert len(read_history(service, address)) == 8
 
 
 @pytest.mark.django_db(transaction=True)
