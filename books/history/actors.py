@@ -17,7 +17,7 @@ from oauth2_provider.models import Application
 from rest_framework.request import Request
 
 from books.models import Actor, Operation
-from library_site.db.timeouts import is_conflict
+from library_site.db.errors import is_conflict
 from library_site.http.versioning import find_version
 from oauth.credentials import Credential
 from oauth.models import APIKey

@@ -29,9 +29,9 @@ from books.search.search_texts import fold_search_texts
 from books.summaries import refresh_summaries
 from books.writing.changes import ConcurrentChange
 from library_site.admin.stored_texts import translate_stored
+from library_site.db.errors import is_conflict, is_timeout
 from library_site.db.sql import execute, get_database_time
 from library_site.db.texts import describe_error, truncate_text
-from library_site.db.timeouts import is_conflict, is_timeout
 from library_site.jobs import leases
 from library_site.jobs.leases import (
     LEASE_TIME,

@@ -32,8 +32,8 @@ from books.models import Book, Change
 from books.writing import events, signals, statements
 from books.writing.id_sequence import reserve_id
 from books.writing.statements import INSERT_COLUMNS, can_combine_statements, insert_rows
+from library_site.db.errors import is_conflict
 from library_site.db.integers import BIGINT_MAX
-from library_site.db.timeouts import is_conflict
 from library_site.http.api_errors import APIError
 from webhooks.outbox import publish
 

@@ -26,7 +26,7 @@ from rest_framework.exceptions import APIException
 from library_site.api.query import Query, parse_query
 from library_site.api.shipped import compile_routes, list_changes
 from library_site.cached_settings import cached_settings
-from library_site.db.timeouts import is_timeout
+from library_site.db.errors import is_timeout
 from library_site.http.api_errors import APIError
 from library_site.http.caching import set_caching
 from library_site.http.errors import render_content

@@ -8,7 +8,7 @@ from typing import Any
 from django.db.backends.signals import connection_created
 from django.dispatch import receiver
 
-from library_site.db.read_only import is_read_only
+from library_site.db.errors import is_read_only
 
 log = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from threading import Lock
 
-from library_site.db.timeouts import DatabaseBusy
+from library_site.db.errors import DatabaseBusy
 
 # Seconds between two tries to lock the folder: `flock` itself can wait, but has no time-out.
 LOCK_POLL_INTERVAL = 0.002

@@ -17,10 +17,10 @@ from library_site.db.connections import describe_database
 from library_site.db.migration_state import has_all_migrations
 from library_site.db.sql import get_database_time
 from library_site.db.texts import describe_error
-from library_site.deployment.backups.records import read_backup_time
+from library_site.deployment.backups import read_backup_time
+from library_site.deployment.checks import list_folders
 from library_site.deployment.machine import read_disks
 from library_site.deployment.releases import VERSION, list_unknown_migrations
-from library_site.deployment.written_paths import list_folders
 
 OK, WARNING, PROBLEM = "ok", "warning", "problem"
 # As in docs/deploy/prometheus-rules.yml.

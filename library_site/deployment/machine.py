@@ -7,9 +7,9 @@ from collections.abc import Iterable
 import django
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 
-from library_site.deployment.backups.records import read_backup_time
+from library_site.deployment.backups import read_backup_time
+from library_site.deployment.checks import list_folders
 from library_site.deployment.releases import VERSION
-from library_site.deployment.written_paths import list_folders
 
 
 def read_machine() -> Iterable[Metric]:

@@ -15,8 +15,8 @@ from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.settings import api_settings
 
+from library_site.db.errors import is_timeout
 from library_site.db.outages import record_failure
-from library_site.db.timeouts import is_timeout
 from library_site.http.api_errors import APIError, ErrorContent, FieldError
 from library_site.http.error_pages import is_program_path, prefers_page, render_error_page
 from library_site.http.request_log import VERSION_KEY, current_request_id

@@ -31,8 +31,7 @@ from library_site.monitoring.metrics_files import (
     create_files,
     forget_dead_processes,
 )
-from library_site.monitoring.readiness import readiness
-from library_site.monitoring.shared_runs import SharedRun
+from library_site.monitoring.readiness import SharedRun, readiness
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIEnvironment

@@ -3,13 +3,15 @@
 import logging
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from threading import Lock
+from threading import Lock, Thread
+from typing import Generic, TypeVar
 
 from django.conf import settings
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.utils.module_loading import import_string
 from psycopg import pq
@@ -19,9 +21,9 @@ from psycopg.errors import ConnectionTimeout
 from library_site.db.connections import get_libpq_parameters
 from library_site.db.hangs import DatabaseHangs, server_state
 from library_site.db.migration_state import has_all_migrations
-from library_site.monitoring.shared_runs import SharedRun
 
 log = logging.getLogger(__name__)
+Result = TypeVar("Result")
 
 # Whether each check passed, by its name.
 Results = Mapping[str, bool]
@@ -34,6 +36,43 @@ CHECK_TIMEOUT, CONNECT_TIMEOUT = 2.5, 2
 SERVED_LIFETIME = 5.0
 MIGRATIONS_TABLE = "django_migrations"
 DATABASE_CHECKS = ("database_server", "database", "migrations")
+
+
+class SharedRun(Generic[Result]):
+    """Reuses a result for `lifetime` seconds. While a run hangs, no other begins: only one thread is blocked."""
+
+    def __init__(self, function: Callable[[], Result], lifetime: float, timeout: float) -> None:
+        self.function = function
+        self.lifetime, self.timeout = lifetime, timeout
+        self.lock = Lock()
+        self.run: Future[Result] | None = None
+        self.began_at = 0.0
+
+    def begin(self) -> tuple[Future[Result], float]:
+        """Returns the current run, or a new one if the result is too old, and the time when it counts as hanging."""
+        now = time.monotonic()
+        with self.lock:
+            if self.run is None or (self.run.done() and now - self.began_at > self.lifetime):
+                self.run, self.began_at = Future(), now
+                Thread(target=self.fulfil, args=[self.run], name="monitoring", daemon=True).start()
+            return self.run, self.began_at + self.timeout
+
+    def get(self) -> Result | None:
+        """Returns the result, or None if the run has not ended within the timeout. Raises what the function raises."""
+        run, deadline = self.begin()
+        try:
+            return run.result(max(0.0, deadline - time.monotonic()))
+        except TimeoutError:
+            return None
+
+    def fulfil(self, run: "Future[Result]") -> None:
+        try:
+            run.set_result(self.function())
+        except Exception as error:
+            run.set_exception(error)
+        finally:
+            # They belong to this thread, which ends.
+            connections.close_all()
 
 
 class Readiness:

@@ -17,8 +17,8 @@ from django.db.backends.postgresql import base, operations
 from psycopg.abc import PQGen
 from psycopg.errors import ConnectionTimeout
 
+from library_site.db.errors import ClosingErrorWrapper
 from library_site.db.hangs import server_state
-from library_site.db.read_only import ClosingErrorWrapper
 
 Result = TypeVar("Result")
 

@@ -16,7 +16,7 @@ from django.conf import settings
 from django.db.backends.sqlite3 import base, features
 
 from library_site.db.config import SQLITE_TIMEOUT
-from library_site.db.read_only import ClosingErrorWrapper
+from library_site.db.errors import ClosingErrorWrapper
 from library_site.db.writer_queue import WriterQueue, get_queue
 
 WRITE_PATTERN = re.compile(r"\s*(?:INSERT|UPDATE|DELETE|REPLACE)\b", re.IGNORECASE)

@@ -16,10 +16,16 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 from django.utils import timezone
 
-from library_site.deployment.backups.contents import describe_differences
-from library_site.deployment.backups.copies import BackupFailed, copy_database, restore_elsewhere
-from library_site.deployment.backups.records import record_backup
-from library_site.deployment.backups.retention import Retention, delete_old, name_backup
+from library_site.deployment.backups import (
+    BackupFailed,
+    Retention,
+    copy_database,
+    delete_old,
+    describe_differences,
+    name_backup,
+    record_backup,
+    restore_elsewhere,
+)
 from library_site.private_files import create_private
 
 # The files next to the copy of the database.

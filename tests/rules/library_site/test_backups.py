@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from library_site.deployment.backups.retention import Retention, choose_kept
+from library_site.deployment.backups import Retention, choose_kept
 
 
 def test_the_newest_of_each_period_is_kept() -> None:

@@ -9,8 +9,7 @@ from django.core import checks
 from django.core.management.base import SystemCheckError
 from pytest_django import Settings
 
-from library_site.deployment.checks import check_written_paths
-from library_site.deployment.written_paths import iter_unwritable_paths
+from library_site.deployment.checks import check_written_paths, iter_unwritable_paths
 from library_site.management.commands.check import Command
 
 WARNING = checks.Warning("It is\nunlikely.", hint="Set\tit.", id="x.W001")
@@ -81,7 +80,7 @@ def test_the_file_of_sqlite_and_its_folder_are_written_too(
     file = tmp_path / "library.sqlite3"
     away = tmp_path / "away" / "library.sqlite3"
     settings.DATA_DIR = tmp_path
-    monkeypatch.setattr("library_site.deployment.written_paths.find_database_file", lambda: file)
+    monkeypatch.setattr("library_site.deployment.checks.find_database_file", lambda: file)
     for written in (file, *(Path(f"{file}{suffix}") for suffix in ("-wal", "-shm"))):
         refuse_access(monkeypatch, written)
         assert [*iter_unwritable_paths()] == []
@@ -96,7 +95,7 @@ def test_the_file_of_sqlite_and_its_folder_are_written_too(
     assert [*iter_unwritable_paths()] == [tmp_path, settings.METRICS_DIR]
     settings.METRICS_TOKEN = ""
     assert [*iter_unwritable_paths()] == [tmp_path]
-    monkeypatch.setattr("library_site.deployment.written_paths.find_database_file", lambda: away)
+    monkeypatch.setattr("library_site.deployment.checks.find_database_file", lambda: away)
     monkeypatch.undo()
     settings.DATA_DIR = away.parent
     assert away.parent in iter_unwritable_paths()

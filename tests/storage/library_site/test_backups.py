@@ -22,8 +22,7 @@ from django.utils import timezone
 from psycopg import sql
 from pytest_django import DjangoAssertNumQueries, Settings
 
-from library_site.deployment.backups import copies
-from library_site.deployment.backups.records import read_backup_time
+from library_site.deployment import backups
 from library_site.management.commands import back_up
 from tests.support.books import build_book
 from tests.support.endpoints import create_endpoint
@@ -189,17 +188,17 @@ def test_a_restored_stream_must_be_restarted(api: httpx.Client, settings: Settin
 def test_a_backup_is_counted_as_it_was_copied(
     api: httpx.Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run_client = copies.run_client
+    run_client = backups.run_client
 
     def add_a_book_first(*arguments: str, **options: str) -> None:
         api.post("/api/v2/books", json=build_book())
         run_client(*arguments, **options)
 
-    monkeypatch.setattr(copies, "run_client", add_a_book_first)
+    monkeypatch.setattr(backups, "run_client", add_a_book_first)
     call_command("back_up", tmp_path / "backup")
     assert json.loads((tmp_path / f"backup{back_up.CONTENTS}").read_text())["books_book"] == 0
     monkeypatch.undo()
-    assert copies.restore_elsewhere(tmp_path / "backup")["books_book"] == 0
+    assert backups.restore_elsewhere(tmp_path / "backup")["books_book"] == 0
 
 
 @request_dump_programs
@@ -208,7 +207,7 @@ def test_a_backup_is_proven_whole(
 ) -> None:
     fill_library(api)
     call_command("back_up", tmp_path / "backup", verify=True)
-    found = copies.restore_elsewhere(tmp_path / "backup")
+    found = backups.restore_elsewhere(tmp_path / "backup")
     assert {"books_book", "django_migrations"} <= found.keys() <= {*connection.introspection.table_names()}
     assert not [name for name in found if name.startswith(("books_trigrams", "sqlite_"))]
     assert f"it has all {sum(found.values())} rows" in capsys.readouterr().out
@@ -237,7 +236,7 @@ def test_a_folder_keeps_encrypted_backups_by_their_time(
     [keys] = folder.glob("*.jwks.json.encrypted")
     assert f"the signing keys to {keys}, the secret keys to" in output
     assert b64decode(keys.read_bytes()) == settings.OAUTH_JWKS_FILE.read_bytes()
-    made_at = read_backup_time()
+    made_at = backups.read_backup_time()
     assert made_at
     assert made_at >= before
 
@@ -264,4 +263,4 @@ def test_a_backup_that_is_not_encrypted_is_none(
         with pytest.raises(CommandError, match=message):
             call_command("back_up", tmp_path / "backup")
         assert [path.name for path in tmp_path.iterdir() if path.name.startswith("backup")] == []
-        assert (read_backup_time(), capsys.readouterr().out) == (None, "")
+        assert (backups.read_backup_time(), capsys.readouterr().out) == (None, "")

@@ -7,8 +7,8 @@ import pytest
 from django.db import DatabaseError, InterfaceError, InternalError, OperationalError, connection
 from psycopg import errors
 
+from library_site.db.errors import DatabaseBusy
 from library_site.db.hangs import DatabaseHangs
-from library_site.db.timeouts import DatabaseBusy
 from tests.support.books import build_book
 from tests.support.failures import break_database
 

@@ -14,7 +14,7 @@ from pytest_django import Settings
 
 from books.models import LentBook, SearchText
 from library_site.deployment import diagnosis
-from library_site.deployment.backups.records import record_backup
+from library_site.deployment.backups import record_backup
 from library_site.deployment.diagnosis import CHECKS, Finding, diagnose
 from tests.support.failures import break_database
 from webhooks.models import Clearing

@@ -12,7 +12,7 @@ import sentry_sdk
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connection
 
-from library_site.db.timeouts import DatabaseBusy
+from library_site.db.errors import DatabaseBusy
 from library_site.monitoring.error_reports import start_error_reports
 from tests.support.books import build_book
 from tests.support.failures import break_database

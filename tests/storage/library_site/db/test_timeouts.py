@@ -6,8 +6,8 @@ from contextlib import closing
 import pytest
 from django.db import DatabaseError, OperationalError, connection, transaction
 
+from library_site.db.errors import is_timeout
 from library_site.db.sql import execute
-from library_site.db.timeouts import is_timeout
 from tests.support.sql import connect
 
 sqlite_alone = pytest.mark.skipif(connection.vendor != "sqlite", reason="What SQLite reports")

@@ -20,8 +20,8 @@ from pytest_django import Settings
 from books.models import Book
 from library_site.db import writer_queue
 from library_site.db.config import SQLITE_TIMEOUT
+from library_site.db.errors import DatabaseBusy
 from library_site.db.sqlite import base as sqlite
-from library_site.db.timeouts import DatabaseBusy
 from library_site.db.writer_queue import STALL_TIMEOUT, WriterQueue
 from tests.support.books import build_book
 from tests.support.server import Service, serve_library

@@ -13,7 +13,7 @@ from prometheus_client.metrics_core import Metric
 from pytest_django import Settings
 
 from library_site.deployment import machine
-from library_site.deployment.backups.records import record_backup
+from library_site.deployment.backups import record_backup
 from library_site.deployment.releases import VERSION
 from library_site.http.request_log import ActiveRequest
 from library_site.monitoring.metrics import ServerMetrics

@@ -26,11 +26,11 @@ from library_site.monitoring.readiness import (
     SERVED_LIFETIME,
     Readiness,
     Results,
+    SharedRun,
     check_database,
     is_server_running,
     readiness,
 )
-from library_site.monitoring.shared_runs import SharedRun
 
 ALL_PASSED = {"database_server": True, "database": True, "migrations": True, "signing_key": True}
 PROBES = ["/livez", "/readyz"]
