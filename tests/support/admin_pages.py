@@ -7,8 +7,10 @@ from typing import Any
 from urllib.parse import urljoin
 
 from django.apps import apps
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import User
 from django.test import Client
+
+from tests.support.oauth_flows import join_groups
 
 # Queries, ids and selections that no link or form of the admin contains, but that anybody can send.
 ODD_QUERIES = [
@@ -21,7 +23,7 @@ ODD_SELECTIONS = ["abc", "\0", "9" * 23, "9" * 5000, "", "1.5", "{}"]
 def create_staff(name: str, *groups: str, **fields: Any) -> User:
     """Creates a person of these groups who may sign in to the admin."""
     user = User.objects.create_user(name, is_staff=True, **fields)
-    user.groups.set([Group.objects.get(name=group) for group in groups])
+    join_groups(user, *groups)
     return user
 
 

@@ -277,6 +277,6 @@ def test_a_record_outlives_its_user_and_its_app(scenario: Scenario) -> None:
 
 def test_the_rights_that_an_earlier_release_stored_limit_the_scopes_alone(scenario: Scenario) -> None:
     """The tokens of that release have no permissions, so there is none to take away."""
-    ChangedRights.objects.update(scopes="write", permissions=None)
+    ChangedRights.objects.create(user_id=scenario.user.pk, scopes="write", changed_at=timezone.now())
     revocations.REVOCATION_LIST.invalidate()
     assert read_scopes(scenario.shelf_token) == "write"
