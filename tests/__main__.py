@@ -87,16 +87,14 @@ def run_suites(urls: dict[str, str], arguments: list[str]) -> list[str]:
         os.environ.setdefault("TMPDIR", folder)
         os.environ["OAUTH_JWKS_FILE"] = str(Path(folder) / "jwks.json")
         os.environ["MIGRATED_FILE"] = str(Path(folder) / "migrated.sqlite3")
-        for command in (["rotate_signing_key"], ["migrate", "-v0"], ["collectstatic", "--noinput", "-v0"]):
-            # Done here once: each run would take seconds to migrate, and the others would disturb each other.
-            command = [sys.executable, "manage.py", *command]
-            subprocess.run(
-                command,
-                env=build_environment(f"sqlite:///{os.environ['MIGRATED_FILE']}"),
-                check=True,
-                stdout=subprocess.DEVNULL,
-                timeout=PROCESS_TIMEOUT,
-            )
+        # Done here once: each run would take seconds to migrate, and the others would disturb each other.
+        subprocess.run(
+            [sys.executable, "manage.py", "set_up"],
+            env=build_environment(f"sqlite:///{os.environ['MIGRATED_FILE']}"),
+            check=True,
+            stdout=subprocess.DEVNULL,
+            timeout=PROCESS_TIMEOUT,
+        )
         print(f"\nThe suite on {' and '.join(urls)}", flush=True)
         runs = choose_runs(list(urls), arguments)
         # Each waits from time to time, so there are two more than processors.

@@ -7,16 +7,10 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from tests.support.documents import ROOT
 from tests.support.forked_commands import run_forked
 from tests.support.server import copy_seeded_database
 from tests.support.waiting import PROCESS_TIMEOUT
-
-
-def run_with_keys_in(
-    folder: Path, *command: str, database: str = "sqlite:///{}/library.sqlite3"
-) -> "subprocess.CompletedProcess[str]":
-    variables = {"DATABASE_URL": database.format(folder), "OAUTH_JWKS_FILE": f"{folder}/jwks.json"}
-    return run_forked(os.environ | variables, *command)
 
 
 def run_in_folder(folder: Path, *command: str, **variables: str) -> "subprocess.CompletedProcess[str]":
@@ -26,28 +20,27 @@ def run_in_folder(folder: Path, *command: str, **variables: str) -> "subprocess.
 
 
 def test_two_first_starts_wait_for_each_other_and_say_once_what_they_create(tmp_path: Path) -> None:
-    with ThreadPoolExecutor() as threads:
-        starts = list(threads.map(lambda _: run_with_keys_in(tmp_path, "set_up", "--example-books"), range(2)))
-    first, second = sorted(starts, key=lambda start: len(start.stdout), reverse=True)
-    assert first.stdout.splitlines() == [
-        f"Created the key that signs access tokens, in {tmp_path}/jwks.json. Only its owner may read the file.",
-        "Creating the tables of the database.",
-        "1000 books added.",
-    ]
-    database = f"Database: SQLite, {tmp_path}/library.sqlite3\n"
-    assert (first.returncode, second.returncode, second.stdout, second.stderr) == (0, 0, "", database)
-
-
-def test_set_up_is_the_first_command_and_creates_a_secret_for_its_owner_alone(tmp_path: Path) -> None:
     url, key = f"sqlite:///{tmp_path}/library.sqlite3", tmp_path / "secret_key"
-    commands = (["migrate"], ["shell", "-c", ""])
-    for refused in [run_in_folder(tmp_path, *command, DATABASE_URL=url) for command in commands]:
+    for refused in [
+        run_in_folder(tmp_path, *command, DATABASE_URL=url) for command in (["migrate"], ["shell", "-c", ""])
+    ]:
         assert refused.stderr == (
             f"SECRET_KEY is not set and {key} does not exist. `manage.py set_up` makes one, and so does `serve` with"
             " SET_UP.\n"
         )
-    first, second = [run_in_folder(tmp_path, "set_up", DATABASE_URL=url) for _ in range(2)]
-    assert (first.stdout.splitlines()[0], second.stdout) == (f"Created the secret key, in {key}.", "")
+    command = ["set_up", "--example-books"]
+    with ThreadPoolExecutor() as threads:
+        starts = list(threads.map(lambda _: run_in_folder(tmp_path, *command, DATABASE_URL=url), range(2)))
+    first, second = sorted(starts, key=lambda start: len(start.stdout), reverse=True)
+    assert first.stdout.splitlines() == [
+        f"Created the secret key, in {key}.",
+        f"Created the key that signs access tokens, in {tmp_path}/jwks.json. Only its owner may read the file.",
+        "Creating the tables of the database.",
+        "1000 books added.",
+        f"Copying the styles and scripts of the pages to {tmp_path}/static.",
+    ]
+    database = f"Database: SQLite, {tmp_path}/library.sqlite3\n"
+    assert (first.returncode, second.returncode, second.stdout, second.stderr) == (0, 0, "", database)
     assert (len(key.read_text()) > 40, stat.S_IMODE(key.stat().st_mode)) == (True, 0o600)
     assert run_in_folder(tmp_path, "migrate", DATABASE_URL=url).returncode == 0
     key.unlink()
@@ -56,10 +49,13 @@ def test_set_up_is_the_first_command_and_creates_a_secret_for_its_owner_alone(tm
     assert not key.exists()
 
 
-def test_the_suite_is_run_by_the_command_of_django() -> None:
-    command = [sys.executable, "manage.py", "test", "--version"]
-    run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PROCESS_TIMEOUT)
-    assert (run.returncode, "pytest " in run.stdout) == (0, True)
+def test_the_suite_is_run_by_the_command_of_django(tmp_path: Path) -> None:
+    """In this folder the suite only says how it was called."""
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests/__main__.py").write_text("import os, sys; print(sys.argv[1:], 'LIBRARY_PROCESS' in os.environ)")
+    call = [sys.executable, f"{ROOT}/manage.py", "test", "tests/api", "-k", "book"]
+    run = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=PROCESS_TIMEOUT)
+    assert (run.returncode, run.stdout) == (0, "['tests/api', '-k', 'book'] False\n")
 
 
 def test_a_deployment_creates_keys_only_when_asked_and_no_second_ones(tmp_path: Path) -> None:
@@ -89,7 +85,7 @@ def test_another_folder_does_not_give_a_library_other_keys(tmp_path: Path) -> No
 
 
 def test_a_database_that_does_not_answer_is_reported(tmp_path: Path) -> None:
-    failed = run_with_keys_in(tmp_path, "set_up", database="postgresql://127.0.0.1:1/library")
+    failed = run_in_folder(tmp_path, "set_up", DATABASE_URL="postgresql://127.0.0.1:1/library")
     assert failed.returncode == 1
     assert failed.stderr.startswith("CommandError: The database of DATABASE_URL does not answer: ")
     assert "Traceback" not in failed.stderr
