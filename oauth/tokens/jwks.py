@@ -148,15 +148,9 @@ def generate_key(now: int) -> dict[str, Any]:
 def edit_key_file(path: Path) -> Iterator[list[dict[str, Any]]]:
     """Yields the file's keys, and replaces the file at the end of the block. Until then readers see the old keys."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with lock_key_file(path.with_name(f"{path.name}.lock")):
+    with os.fdopen(os.open(f"{path}.lock", os.O_WRONLY | os.O_CREAT, 0o600)) as lock:
+        # Without the lock, two concurrent rotations would lose a key.
+        fcntl.flock(lock, fcntl.LOCK_EX)
         jwks = json.loads(path.read_text())["keys"] if path.exists() else []
         yield jwks
         replace_private(path, json.dumps({"keys": jwks}).encode())
-
-
-@contextmanager
-def lock_key_file(path: Path) -> Iterator[None]:
-    """Without the lock, two concurrent rotations would lose a key."""
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)) as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield

@@ -7,6 +7,7 @@ from io import StringIO
 
 import httpx
 import pytest
+import segno
 from axes.models import AccessAttempt
 from django.contrib.auth.models import User
 from django.contrib.sessions.models import Session
@@ -34,6 +35,12 @@ from tests.support.oauth_flows import (
 from tests.support.second_factors import Phone, compute_code, find_wrong_code, set_up_phone
 
 CODE_PAGE, SETUP_PAGE, APPS_PAGE = "/accounts/login/code", "/accounts/two-factor", "/accounts/apps"
+
+
+@pytest.fixture(autouse=True)
+def fast_qr_codes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Takes the first pattern of a QR code: to find the best of eight takes a tenth of a second."""
+    monkeypatch.setattr("segno.make", partial(segno.make, mask=0))
 
 
 @pytest.fixture
