@@ -35,7 +35,10 @@ BASIC = App("client_secret_basic", "catalogue", CALLBACK, SECRET)
 POST = App("client_secret_post", "catalogue", CALLBACK, SECRET)
 
 
-@pytest.fixture(params=[PUBLIC, BASIC, POST], ids=lambda app: app.method)
+APPS = [PUBLIC, BASIC, POST]
+
+
+@pytest.fixture(params=APPS, ids=lambda app: app.method)
 def app(request: pytest.FixtureRequest) -> App:
     selected_app: App = request.param
     return selected_app

@@ -1,6 +1,6 @@
 // Every request of an app to the authorization server, with the checks of oauth4webapi: RFC 6749, 6750, 7009, 7636,
-// 7662, 8414, 9068 and 9207. Standard input has the URL of the library, the app and the cookies of a person who is
-// signed in. The script stops at the first step that fails, and prints its name.
+// 7662, 8414, 9068 and 9207. Standard input has the URL of the library, the apps and the cookies of a person who is
+// signed in. An app stops at the first step that fails, and the script prints its name.
 import assert from 'node:assert/strict';
 import { webcrypto } from 'node:crypto';
 import { json } from 'node:stream/consumers';
@@ -9,17 +9,15 @@ import * as oauth from 'oauth4webapi';
 // Node 18 has no global `crypto`.
 globalThis.crypto ??= webcrypto;
 
-const { issuer, audience, cookie, app, resourceServer } = await json(process.stdin);
-const client = { client_id: app.client_id };
+const { issuer, audience, cookie, apps, resourceServer } = await json(process.stdin);
 const http = { [oauth.allowInsecureRequests]: true };
 const AUTHENTICATION_METHODS = {
   none: oauth.None,
   client_secret_basic: oauth.ClientSecretBasic,
   client_secret_post: oauth.ClientSecretPost,
 };
-const authentication = AUTHENTICATION_METHODS[app.method](app.secret);
 const TOKEN_RESPONSE = { token_type: 'bearer', expires_in: 3600, scope: 'read write' };
-let server;
+let server, app, client, authentication;
 
 const STEPS_OF_ANY_APP = {
   async theMetadataIsValid() {
@@ -288,13 +286,17 @@ async function assertChallenge(scheme, attempt) {
   return { response: failure.response, challenge: failure.cause[0].parameters };
 }
 
-for (const [name, step] of Object.entries({ ...STEPS_OF_ANY_APP, ...STEPS_BY_METHOD[app.method] })) {
-  try {
-    await step();
-  } catch (error) {
-    // Only the message: other members of an error contain tokens.
-    console.error(`${name}: ${error.message}`);
-    process.exitCode = 1;
-    break;
+for (app of apps) {
+  client = { client_id: app.client_id };
+  authentication = AUTHENTICATION_METHODS[app.method](app.secret);
+  for (const [name, step] of Object.entries({ ...STEPS_OF_ANY_APP, ...STEPS_BY_METHOD[app.method] })) {
+    try {
+      await step();
+    } catch (error) {
+      // Only the message: other members of an error contain tokens.
+      console.error(`${app.method}, ${name}: ${error.message}`);
+      process.exitCode = 1;
+      break;
+    }
   }
 }
