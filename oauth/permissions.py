@@ -70,25 +70,15 @@ class LibraryAccess(BasePermission):
         return True
 
 
-class HasCredential(BasePermission):
-    """A credential is needed, whatever LIBRARY_ACCESS says."""
+class HasViewScope(BasePermission):
+    """A credential is needed, whatever LIBRARY_ACCESS says, with the view's `scope` unless that is None."""
 
     def has_permission(self, request: Request, view: Any) -> bool:
         """Raises NotAuthenticated, InvalidCredential, PermissionDenied."""
         if find_request_credential(request) is None:
             raise NotAuthenticated
-        check_view(request, view, self.get_scope(view))
+        check_view(request, view, view.scope)
         return True
-
-    def get_scope(self, view: Any) -> str | None:
-        return None
-
-
-class HasViewScope(HasCredential):
-    """A credential with the view's `scope` is needed, whatever LIBRARY_ACCESS says."""
-
-    def get_scope(self, view: Any) -> str | None:
-        return str(view.scope)
 
 
 class NoUser(PermissionDenied):

@@ -63,16 +63,13 @@ class StoredEvent(NamedTuple):
     traceparent: str | None
 
 
-class EventHead(msgspec.Struct):
-    """The fields of every event's body (specification, Section 6)."""
+class EventBody(msgspec.Struct):
+    """Specification, Section 6."""
 
     id: UUID
     event: str
     timestamp: str
     api_version: int
-
-
-class EventBody(EventHead):
     data: Any
 
 
@@ -104,13 +101,9 @@ def split_batches(events: Iterable[EventData]) -> Iterator[Sequence[EventData]]:
 
 
 def build_event(data: EventData, now: datetime) -> StoredEvent:
-    head = make_head(data.kind, now)
-    body = encode_body(EventBody(head.id, head.event, head.timestamp, head.api_version, data.data))
-    return StoredEvent(head.id, data.kind, data.subject, body, now, get_traceparent())
-
-
-def make_head(kind: str, now: datetime) -> EventHead:
-    return EventHead(uuid4(), kind, format_event_time(now), settings.EVENT_API_VERSION)
+    uuid = uuid4()
+    body = encode_body(EventBody(uuid, data.kind, format_event_time(now), settings.EVENT_API_VERSION, data.data))
+    return StoredEvent(uuid, data.kind, data.subject, body, now, get_traceparent())
 
 
 def format_event_time(utc_time: datetime) -> str:

@@ -45,7 +45,7 @@ class APIKeyScheme(OpenApiAuthenticationExtension):
 
 def get_required_scopes(auto_schema: Any) -> list[str]:
     if HasViewScope in auto_schema.view.permission_classes:
-        return [auto_schema.view.scope]
+        return [auto_schema.view.scope] if auto_schema.view.scope else []
     return [get_required_scope(auto_schema.method)] if has_library_access(auto_schema) else []
 
 

@@ -115,7 +115,8 @@ def iter_variants(door: Door, view: Any, action: str) -> Iterator[Door]:
 
 def find_scope(view: Any, method: str) -> str | None:
     if HasViewScope in view.permission_classes:
-        return str(view.scope)
+        scope: str | None = view.scope
+        return scope
     return get_required_scope(method) if LibraryAccess in view.permission_classes else None
 
 
