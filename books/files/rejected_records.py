@@ -48,11 +48,7 @@ def iter_reasons(file: ImportFile, operation: Operation) -> Iterator[tuple[int, 
         for (row, field), value in cells.items():
             if value is not None:
                 corrected.setdefault(row, []).append(name_field(field, f"“{value}”"))
-        yield from ((row, describe_corrected(reason, corrected.get(row, []))) for row, _line, reason in rows)
-
-
-def describe_corrected(reason: str, corrected: Sequence[str]) -> str:
-    """Adds the user's corrections to a reason, because the record itself is written as it is in the file."""
-    if not corrected:
-        return reason
-    return _("%(reason)s Corrected in the page: %(names)s.") % {"reason": reason, "names": ", ".join(corrected)}
+        for row, _line, reason in rows:
+            # The record itself is written as it is in the file.
+            names = {"reason": reason, "names": ", ".join(corrected.get(row, []))}
+            yield row, _("%(reason)s Corrected in the page: %(names)s.") % names if row in corrected else reason

@@ -47,8 +47,8 @@ def begin_upload(user_id: int, name: str, size: int, fingerprint: str, now: date
         raise UnreadableFile(_("The file is empty.") if size <= 0 else _("The file is too large."))
     if "\0" in name + fingerprint:
         raise UnreadableFile(_("The name of the file has a character that cannot be stored."))
-    unfinished = find_unfinished(user_id, size, fingerprint)
-    if unfinished:
+    unchecked = ImportFile.objects.filter(user=user_id, fingerprint=fingerprint, size=size, check_operation=None)
+    if fingerprint and (unfinished := unchecked.order_by("-pk").first()):
         return unfinished
     require_quota(user_id, size)
     return ImportFile.objects.create(
@@ -66,12 +66,6 @@ def require_quota(user_id: int, size: int) -> None:
     if sums["size"] + size > settings.UPLOAD_MAX_MEGABYTES * 10**6:
         limit = {"count": format_count(settings.UPLOAD_MAX_MEGABYTES)}
         raise UnreadableFile(_("Your files here may have %(count)s MB together. Delete some of them.") % limit)
-
-
-def find_unfinished(user_id: int, size: int, fingerprint: str) -> ImportFile | None:
-    """Returns the user's latest upload of this file without a check."""
-    files = ImportFile.objects.filter(user=user_id, fingerprint=fingerprint, size=size, check_operation=None)
-    return files.order_by("-pk").first() if fingerprint else None
 
 
 def count_chunks(file: ImportFile) -> int:

@@ -117,7 +117,9 @@ def split_joined_records(piece: bytes) -> Iterator[bytes]:
 
 def read_record(data: bytes, chosen: Encoding | None) -> tuple[pymarc.Record, tuple[str, ...]]:
     """Returns the record and the warnings about it. Raises UnreadableRecord."""
-    encoding = chosen or find_marc_encoding(data)
+    # ASCII is both.
+    has_utf_8 = data[9:10] == UNICODE or (not data.isascii() and is_utf_8(data))
+    encoding = chosen or (UTF_8 if has_utf_8 else MARC_8)
     data = repair_leader(data, UNICODE if encoding is UTF_8 else b" ")
     require_whole_directory(data)
     # pymarc replaces unknown MARC-8 characters by spaces, and reports them only on standard error.
@@ -131,11 +133,6 @@ def read_record(data: bytes, chosen: Encoding | None) -> tuple[pymarc.Record, tu
         raise UnreadableRecord(_("It cannot be read.")) from error
     has_unknown_characters = encoding is MARC_8 and (bool(messages.getvalue()) or bool(UNKNOWN_MARC_8.search(data)))
     return record, (_("It has characters that its encoding, MARC-8, does not know."),) if has_unknown_characters else ()
-
-
-def find_marc_encoding(data: bytes) -> Encoding:
-    """Returns the encoding of a record: UTF-8 if its leader declares it or its characters are UTF-8. ASCII is both."""
-    return UTF_8 if data[9:10] == UNICODE or (not data.isascii() and is_utf_8(data)) else MARC_8
 
 
 def is_utf_8(data: bytes) -> bool:

@@ -64,25 +64,24 @@ def iter_records(stream: BinaryIO, left_out: Counter[str]) -> Iterator[Record]:
 def iter_record_elements(stream: BinaryIO, left_out: Counter[str]) -> Iterator[Element]:
     """Yields the records without envelopes of the same name (OAI-PMH, SRU), and counts what is not sent."""
     ancestors: list[Element] = []
-    envelopes: set[int] = set()
-    deleted = 0
+    # What is known of each ancestor: that a record is in it, or that its header says it is deleted.
+    marks: list[set[str]] = []
     for event, element in iter_xml_elements(stream):
         if event == "start":
             ancestors.append(element)
+            marks.append(set())
             continue
         ancestors.pop()
-        name = get_name(element)
+        own_marks, name = marks.pop(), get_name(element)
         if name in MORE_RECORDS and (element.text or "").strip():
             left_out[_("further records on the server")] += 1
         if name == "header" and element.get("status") == "deleted":
-            deleted = id(ancestors[-1])
             left_out[_("deleted records")] += 1
+            marks[-1:] = [{"deleted"}]
         if name == "record":
-            if id(element) not in envelopes and deleted not in map(id, (*ancestors, element)):
+            if not own_marks and not any("deleted" in mark for mark in marks):
                 yield element
-            # Another element may get its place in memory.
-            deleted = 0 if id(element) == deleted else deleted
-            envelopes = {id(ancestor) for ancestor in ancestors}
+            marks = [{*mark, "envelope"} for mark in marks]
             element.clear()
             # Otherwise the whole file would be in memory at the end.
             for ancestor in ancestors:

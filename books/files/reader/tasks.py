@@ -88,11 +88,13 @@ def read_preview(job: Job, stream: BinaryIO) -> Iterator[Any]:
         )
     is_offered = table.warning and format.encodings == TEXT_ENCODINGS and not job["encoding"]
     proposed = propose_encodings(stream) if is_offered else []
+    encodings = {"encodings": ", ".join(ENCODINGS[name].name for name in proposed)}
+    advice = f" {_('The file may be in %(encodings)s.') % encodings}" if proposed else ""
     head = {
         "format": format.name,
         "columns": [*table.columns],
         "description": table.description,
-        "warning": " ".join([table.warning, *describe_encodings(proposed)]),
+        "warning": table.warning + advice,
         "proposed": proposed,
         "notes": [*table.notes, *describe_without_isbn(table.columns, chain(records, table.records))],
         "rows": [[show_cell(record.values.get(column)) for column in table.columns] for record in records],
@@ -102,11 +104,6 @@ def read_preview(job: Job, stream: BinaryIO) -> Iterator[Any]:
 
 def show_left_out(table: Table) -> str:
     return show_storable(describe_left_out(table.left_out))
-
-
-def describe_encodings(names: Sequence[str]) -> list[str]:
-    sentence = _("The file may be in %(encodings)s.")
-    return [sentence % {"encodings": ", ".join(ENCODINGS[name].name for name in names)}] if names else []
 
 
 def describe_without_isbn(columns: Sequence[str], records: Iterator[Record]) -> list[str]:
@@ -149,9 +146,11 @@ def count_records(job: Job, stream: BinaryIO) -> Iterator[Any]:
 def read_records(job: Job, stream: BinaryIO) -> Iterator[Any]:
     """Yields the records without their raw form."""
     _format, table = read_table(job, stream)
+    limit = {"count": format_count(MAX_RECORD_CHARACTERS)}
     for record in table.records:
         if sum(len(name) + measure(value) for name, value in record.values.items()) > MAX_RECORD_CHARACTERS:
-            record = reject_long_record(record)
+            problem = name_field("record", _("It has more than %(count)s characters.") % limit)
+            record = record._replace(values={}, problem=problem)
         numbers = [name for name, value in record.values.items() if type(value) is NumberText]
         yield record.line, record.values, numbers, record.problem, record.warnings, record.number
 
@@ -161,11 +160,6 @@ def measure(value: Any) -> int:
     if isinstance(value, str):
         return len(value)
     return len(json.dumps(value)) if isinstance(value, dict | list) else 0
-
-
-def reject_long_record(record: Record) -> Record:
-    limit = {"count": format_count(MAX_RECORD_CHARACTERS)}
-    return record._replace(values={}, problem=name_field("record", _("It has more than %(count)s characters.") % limit))
 
 
 def write_rejected(job: Job, stream: BinaryIO) -> Iterator[Any]:

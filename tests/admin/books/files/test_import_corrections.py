@@ -12,11 +12,10 @@ from books.files.corrections import MAX_CORRECTION_LENGTH, load_corrections
 from books.history.actors import get_or_create_actor
 from books.models import Actor, Book, ImportCorrection, ImportFile, Operation
 from books.operations import worker
-from books.operations.lifecycle import cancel_operation
 from tests.support.books import build_isbn
 from tests.support.books_admin import change_book, create_book, delete_book
 from tests.support.imports import check, check_again, confirm, count_kinds, page, post_confirmation
-from tests.support.operations import claim_runner, do_undo, run_operations
+from tests.support.operations import do_undo, run_operations
 
 HEADER = "Titel;Verfasser;Jahr;ISBN;Gattung;Verfügbar\n"
 FIELD = re.compile(r'<input type="text" name="(cell-[0-9]+-[a-z]+)"')
@@ -199,21 +198,6 @@ def test_what_was_imported_is_found_by_its_isbn(head: Client) -> None:
     assert count_kinds(check_again(head, file, on_match="replace")) == {"new": 1, "same": 1, "changed": 1}
     assert count_kinds(correct(head, file, "import")) == {"new": 1, "same": 1, "changed": 1}
     assert Book.objects.get(pk=same.pk).version == 1
-
-
-def test_an_import_that_was_cancelled_goes_on_where_it_was(head: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker, "BATCH_SIZES", dict.fromkeys(worker.BATCH_SIZES, 2))
-    rows = [f"T{number};Prus;{1890 if number else '19x8'};{build_isbn(number)};Roman;" for number in range(4)]
-    file, _shown = check_rows(head, *rows)
-    post_confirmation(head, file, follow=False)
-    runner = claim_runner()
-    runner.advance(), runner.advance()
-    cancel_operation(Operation.objects.latest("pk").pk)
-    assert Book.objects.count() == 1
-    shown = correct(head, file, cell_1_year="1998")
-    assert count_kinds(shown) == {"left": 1, "new": 3}
-    correct(head, file, "import")
-    assert Book.objects.count() == 4
 
 
 def test_what_was_undone_can_be_imported_again(head: Client, berta: User) -> None:

@@ -36,7 +36,8 @@ def read_workbook(workbook: Workbook) -> tuple[Table, list[Record]]:
 def test_sheets_are_read_by_the_names_of_their_columns_or_named() -> None:
     workbook = build_sheets(
         {
-            "First": [[*NAMES, "shelf"], [*QUAY, "A"]],
+            # As rejected records come back.
+            "First": [["line", "reason", *NAMES, "shelf"], [2, "x", *QUAY, "A"]],
             "Order": [[*reversed(NAMES)], [*reversed(QUAY)]],
             "Writing": [["TITLE ", "Author", "Year.", "I.S.B.N.", "genre"], QUAY],
             "More": [[None, *NAMES, "notes", "price"], [None, *QUAY, "x"], [None, *QUAY, "y"]],

@@ -100,3 +100,9 @@ def test_ids_match_only_if_that_is_asked_for(emma: Book, tmp_path: Path) -> None
         import_file(write_file(tmp_path, f"{emma.pk},E,A,1,taken,G,"), match_by="id", on_match="replace")
     emma.refresh_from_db()
     assert emma.isbn == "newer"
+
+
+def test_two_writings_in_a_file_are_not_both_added(tmp_path: Path) -> None:
+    rows = [f",A,B,1,{ISBN},G,", f",A,B,1,{SAME_ISBN},G,"]
+    with pytest.raises(CommandError, match="1 record not imported"):
+        import_file(write_file(tmp_path, *rows))
