@@ -14,8 +14,7 @@ from django.views.decorators.http import require_POST
 from books.admin.book.forms import write_isbn
 from books.admin.descriptions import label_field
 from books.book.isbn import normalize_isbn
-from books.files.catalogues.catalogue_records import CatalogueEntry, CatalogueResult
-from books.files.catalogues.lookup import find_remembered, has_catalogues, look_up
+from books.files.catalogues.lookup import CatalogueEntry, CatalogueResult, find_remembered, has_catalogues, look_up
 from books.files.parsing import COMPLETED_FIELDS
 from books.models import Book
 from books.search.quality import warn_isbn

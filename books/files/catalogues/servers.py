@@ -3,14 +3,14 @@
 import asyncio
 import logging
 from contextlib import aclosing
+from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.utils.translation import gettext_noop as _
 
 from books.book.isbn import to_isbn10
-from books.files.catalogues.catalogue_records import CatalogueEntry, CatalogueFailed, CatalogueResult
-from books.files.catalogues.sru import read_response
+from books.files.catalogues.sru import CatalogueFailed, read_response
 from library_site.outbound.addresses import ForbiddenAddress
 from library_site.outbound.client import Client, ResponseTooLong
 
@@ -23,14 +23,18 @@ MAX_RESPONSE_TRAFFIC = 2 * MAX_ANSWER_BYTES
 HEADERS = {"Accept": "application/sru+xml, application/xml, text/xml, */*;q=0.1"}
 
 
-async def ask_servers(isbn13: str, seconds: float) -> CatalogueResult:
-    """Returns a result within so many seconds."""
+# The host of a catalogue and the values of its entry, and why those asked before it returned none.
+Found = tuple[tuple[str, dict[str, Any]] | None, list[str]]
+
+
+async def ask_servers(isbn13: str, seconds: float) -> Found:
+    """Returns within so many seconds."""
     allow_private: bool = settings.SRU_ALLOW_PRIVATE
     async with aclosing(Client(seconds, MAX_RESPONSE_TRAFFIC, allow_private, HEADERS)) as client:
         return await ask_in_turn(client, isbn13, seconds)
 
 
-async def ask_in_turn(client: Client, isbn13: str, seconds: float) -> CatalogueResult:
+async def ask_in_turn(client: Client, isbn13: str, seconds: float) -> Found:
     """Queries one server after the other. A slow server leaves time for the others."""
     timer, templates = asyncio.get_running_loop().time, settings.SRU_SERVERS
     deadline, problems = timer() + seconds, []
@@ -47,8 +51,8 @@ async def ask_in_turn(client: Client, isbn13: str, seconds: float) -> CatalogueR
             problems.append(f"{host}: {failure.describe()}")
         else:
             if values:
-                return CatalogueResult(CatalogueEntry(str(host), values), tuple(problems))
-    return CatalogueResult(None, tuple(problems))
+                return (str(host), values), problems
+    return None, problems
 
 
 async def fetch(client: Client, url: str, seconds: float) -> bytes:

@@ -10,11 +10,11 @@ from xml.etree.ElementTree import Element, ParseError
 
 import pymarc
 from defusedxml.common import DefusedXmlException
+from django.utils.translation import gettext
 from django.utils.translation import gettext_noop as _
 from rest_framework.exceptions import ValidationError
 
 from books.book.isbn import find_isbn, normalize_isbn
-from books.files.catalogues.catalogue_records import CatalogueFailed
 from books.files.columns.cells import read_year
 from books.files.formats.marc_fields import describe_other_kind, group_fields, read_fields
 from books.files.formats.marc_xml import NAMESPACE, build_pymarc_record, get_name, iter_xml_elements
@@ -28,6 +28,17 @@ RECORD_TAG = f"{{{NAMESPACE}}}record"
 ANY_NUMBER = 2
 # The page shows at most so many characters of another server's message.
 MAX_DIAGNOSTIC = 200
+
+
+class CatalogueFailed(Exception):
+    """A catalogue did not say whether it has the book. `text` is marked for translation; the log has it in English."""
+
+    def __init__(self, text: str, **details: Any) -> None:
+        super().__init__(text % details)
+        self.text, self.details = text, details
+
+    def describe(self) -> str:
+        return gettext(self.text) % self.details
 
 
 def read_response(content: bytes, isbn13: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from books.admin.book import catalogue as pages
-from books.files.catalogues.catalogue_records import CatalogueResult
+from books.files.catalogues.lookup import CatalogueResult
 from books.models import Book
 from library_site.http.transfer.streams import StreamLimit
 from library_site.rate_limit.counters import LocalCounter

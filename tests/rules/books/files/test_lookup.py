@@ -10,8 +10,8 @@ from django.utils import translation
 from django.utils.translation import get_language
 from pytest_django import Settings
 
-from books.files.catalogues import catalogue_records, lookup
-from books.files.catalogues.catalogue_records import CatalogueEntry, CatalogueResult
+from books.files.catalogues import lookup, sru
+from books.files.catalogues.lookup import CatalogueEntry, CatalogueResult
 from tests.support.receivers import respond_with
 from tests.support.server import reserve_port
 from tests.support.sru_servers import (
@@ -61,7 +61,7 @@ def test_a_server_is_asked_for_the_isbn_and_for_ten_digits_too(settings: Setting
 def test_the_reason_is_in_the_language_of_who_asks_and_the_log_in_english(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(catalogue_records, "_", lambda text: f"{get_language()}: {text}")
+    monkeypatch.setattr(sru, "gettext", lambda text: f"{get_language()}: {text}")
     with translation.override("de"):
         found = look_up_at(settings, respond_with(500))
     assert found.problems == ("127.0.0.1: de: It answered with the status 500.",)

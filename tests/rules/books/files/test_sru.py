@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from books.files.catalogues.catalogue_records import CatalogueFailed
-from books.files.catalogues.sru import read_response
+from books.files.catalogues.sru import CatalogueFailed, read_response
 from tests.support.sru_servers import DIAGNOSTICS, ISBN, build_record, build_response
 
 VALUES = {"title": "Emma", "author": "Austen, Jane", "year": 1815, "genre": "Novel"}
