@@ -88,13 +88,13 @@ def read_preview(job: Job, stream: BinaryIO) -> Iterator[Any]:
         )
     is_offered = table.warning and format.encodings == TEXT_ENCODINGS and not job["encoding"]
     proposed = propose_encodings(stream) if is_offered else []
-    encodings = {"encodings": ", ".join(ENCODINGS[name].name for name in proposed)}
-    advice = f" {_('The file may be in %(encodings)s.') % encodings}" if proposed else ""
+    names = ", ".join(ENCODINGS[name].name for name in proposed)
+    advice = [_("The file may be in %(encodings)s.") % {"encodings": names}] if proposed else []
     head = {
         "format": format.name,
         "columns": [*table.columns],
         "description": table.description,
-        "warning": table.warning + advice,
+        "warning": " ".join([table.warning, *advice]),
         "proposed": proposed,
         "notes": [*table.notes, *describe_without_isbn(table.columns, chain(records, table.records))],
         "rows": [[show_cell(record.values.get(column)) for column in table.columns] for record in records],
