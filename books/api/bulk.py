@@ -56,16 +56,8 @@ class BulkItem(NamedTuple):
 ItemSerializers = Mapping[str, serializers.Serializer[Any]]
 
 
-class ItemsField(serializers.ListField):
-    def to_internal_value(self, data: Any) -> Any:
-        # REST framework checks the length only after it has validated every item.
-        if isinstance(data, list) and len(data) > MAX_ITEMS:
-            self.fail("max_length", max_length=MAX_ITEMS)
-        return super().to_internal_value(data)
-
-
 class BulkSerializer(RejectUnknownMixin):
-    operations = ItemsField(min_length=1, max_length=MAX_ITEMS)
+    operations = serializers.ListField(min_length=1, max_length=MAX_ITEMS)
 
 
 def parse_items(documents: Sequence[Any], rules: ItemSerializers) -> tuple[dict[int, BulkItem], FieldErrors]:

@@ -121,25 +121,21 @@ class APIViewSet(GenericViewSet[Any]):
         """
         is_partial = self.action == "partial_update"
         serializer = cast("Serializer[Any]", self.get_serializer(*arguments, partial=is_partial))
-        serializer.initial_data = self.read_json(request)
+        serializer.initial_data = self.parse_body(request)
         serializer.is_valid()
         serializer.initial_data = None
         serializer.is_valid(raise_exception=True)
         return serializer
 
-    def read_json(self, request: Request) -> Any:
-        """Parses the body. Raises ParseError.
+    def parse_body(self, request: Request) -> Any:
+        """Raises ParseError. `initial` has found a parser for the body.
 
         It does not use `request.data`: request and view form a reference cycle, which would keep the body in memory.
         """
         if request.stream is None:
             raise ParseError("The body is empty.", code="missing")
-        return self.parse_body(request.body)
-
-    def parse_body(self, body: bytes) -> Any:
-        """Raises ParseError. `initial` has found a parser for the body."""
-        parser: Any = self.get_content_negotiator().select_parser(self.request, self.request.parsers or [])
-        return parser.parse(BytesIO(body), self.request.content_type, self.request.parser_context)
+        parser: Any = self.get_content_negotiator().select_parser(request, request.parsers or [])
+        return parser.parse(BytesIO(request.body), request.content_type, request.parser_context)
 
 
 class ResourceViewSet(APIViewSet, ModelViewSet[Any]):

@@ -1,6 +1,6 @@
 """The table of all versions of the interface, and when each ends (specification, Section 9)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache, cached_property
@@ -88,15 +88,10 @@ class Version:
 def get_versions() -> dict[int, Version]:
     """Returns the versions that the settings let be served, by number. Raises ImproperlyConfigured."""
     lifecycles = {number: Lifecycle(**dates) for number, dates in settings.API_LIFECYCLES.items()}
-    return select_served(KNOWN_VERSIONS, lifecycles)
-
-
-def select_served(versions: Iterable[Version], lifecycles: Mapping[int, Lifecycle]) -> dict[int, Version]:
-    """The versions that are not retired, by number, each with its lifecycle."""
-    known_versions = [replace(version, lifecycle=lifecycles.get(version.number, Lifecycle())) for version in versions]
-    if unknown_numbers := lifecycles.keys() - {version.number for version in known_versions}:
+    if unknown_numbers := lifecycles.keys() - {version.number for version in KNOWN_VERSIONS}:
         raise ImproperlyConfigured(f"API_V{min(unknown_numbers)}_… is set, and there is no such version.")
-    served_versions = {version.number: version for version in known_versions if not version.lifecycle.retired}
+    versions = (replace(known, lifecycle=lifecycles.get(known.number, Lifecycle())) for known in KNOWN_VERSIONS)
+    served_versions = {version.number: version for version in versions if not version.lifecycle.retired}
     if not served_versions:
         raise ImproperlyConfigured("API_V1_RETIRED and the like leave no version to serve.")
     return served_versions

@@ -165,8 +165,9 @@ class BookViewSetV2(BookViewSet):
         if Book.objects.filter(pk=pk).exclude(pk__in=shown.filter(pk=pk)).exists():
             raise changes.BookNotFound
 
-    def parse_body(self, body: bytes) -> Any:
-        return split_body(body) if self.action == "bulk" else super().parse_body(body)
+    def parse_body(self, request: Request) -> Any:
+        is_bulk = self.action == "bulk" and request.stream is not None
+        return split_body(request.body) if is_bulk else super().parse_body(request)
 
 
 @cache
