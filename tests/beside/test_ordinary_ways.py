@@ -50,12 +50,6 @@ def test_the_validation_hook_of_a_serializer_is_run(api):
     assert refused.json()["error"]["details"] == [{"field": "body", "message": "Nobody is called like a book."}]
 
 
-def test_an_annotation_of_the_queryset_can_be_shown(api):
-    book = make_book()
-    Review.objects.bulk_create(Review(book=book, stars=stars) for stars in (2, 5))
-    assert api.get(f"/api/v2/rated/{book.pk}").json()["rating"] == 3.5
-
-
 def test_a_viewset_may_have_no_queryset_but_get_queryset(api):
     make_book()
     praised = make_book()
@@ -65,11 +59,6 @@ def test_a_viewset_may_have_no_queryset_but_get_queryset(api):
 
 def test_an_overridden_check_of_permissions_counts(api):
     assert api.get("/api/v2/locked").json()["error"]["message"] == "Closed for holidays"
-
-
-def test_perform_create_may_be_one_save(api):
-    created, refused = [api.post("/api/v2/saving", json=build_book(isbn="1")) for _ in range(2)]
-    assert (created.json()["genre"], refused.status_code) == ("Saved", 409)
 
 
 def test_create_and_update_of_a_serializer_are_called(api):
@@ -168,7 +157,7 @@ def test_the_documents_show_what_an_app_adds(api):
     document = api.get("/openapi/v2.json").json()
     assert document["webhooks"]["review.written"]["post"]["summary"] == "A review was written."
     paths = document["paths"]
-    assert {"/api/v2/reviews", "/api/v2/reviews/{id}", "/api/v2/who", "/api/v2/rated/{book_id}"} <= paths.keys()
+    assert {"/api/v2/reviews", "/api/v2/reviews/{id}", "/api/v2/who", "/api/v2/spines/{book_id}"} <= paths.keys()
 
 
 def test_our_addresses_have_names():
