@@ -5,15 +5,17 @@ from time to time, and the result includes the time.
 """
 
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from django.db import DatabaseError, transaction
+from django.db.models import Count
+from django.db.models.functions import TruncHour
 
-from books.history.activity import count_changes
-from books.models import Summary
+from books.models import Change, Summary
 from books.search.counts import MAX_COUNTED_GENRES, count_books, count_genres
 from books.search.duplicates import MAX_PAIRS, Pair, check_pairs, count_pairs
 from library_site.admin.paginator import BoundedCount
@@ -25,6 +27,8 @@ COUNTERS: Mapping[str, Callable[[datetime], dict[str, Any]]] = {
     CHANGES: lambda now: count_changes(now.astimezone(UTC)),
     DUPLICATES: lambda _: count_pairs(),
 }
+# The days whose changes are counted.
+DAYS = 30
 # A count that took fewer seconds is repeated by each page that shows it, and stored by a page once a minute.
 LIVE_SECONDS = 0.03
 MIN_AGE = timedelta(minutes=1)
@@ -92,3 +96,21 @@ def count(name: str, now: datetime) -> Summary:
 def store(summary: Summary) -> None:
     values = {"numbers": summary.numbers, "counted_at": summary.counted_at, "seconds": summary.seconds}
     Summary.objects.update_or_create(name=summary.name, defaults=values)
+
+
+def count_changes(now: datetime) -> dict[str, Any]:
+    """Returns the numbers of changes by actor id: `hours` in UTC, and `days` for the release before.
+
+    From hours a page adds up the days of any time zone. `now` is in UTC.
+    """
+    dates = [(now - timedelta(days=days)).date().isoformat() for days in reversed(range(DAYS))]
+    # The days of some time zones begin up to 14 hours earlier.
+    first = now - timedelta(days=DAYS + 1)
+    rows = Change.objects.filter(at__gte=first).values_list(TruncHour("at", tzinfo=UTC), "actor")
+    hours: dict[str, dict[str, int]] = {}
+    days = {date: Counter[str]() for date in dates}
+    for hour, actor_id, changes in rows.annotate(changes=Count("pk")).order_by():
+        hours.setdefault(hour.isoformat(), {})[str(actor_id)] = changes
+        # If a clock runs ahead, there are changes of tomorrow.
+        days.get(hour.date().isoformat(), Counter[str]())[str(actor_id)] += changes
+    return {"hours": hours, "days": days}

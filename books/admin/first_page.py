@@ -24,14 +24,13 @@ from books.admin.list.filters import begin_day
 from books.admin.operations.descriptions import list_first_titles
 from books.admin.operations.views import describe_row
 from books.admin.views import SEE_BOOKS
-from books.history.activity import DAYS
 from books.history.change_pages import UNKNOWN_ACTOR, Filters, read_actor_names
 from books.history.feed import read_feed
 from books.history.loans import find_loan
 from books.models import Book
 from books.permissions import BULK_EDIT, CHANGE_BOOK, MERGE_BOOKS, VIEW_HISTORY
 from books.search.quality import MIN_PROBABLE_YEAR, QUALITIES
-from books.summaries import BOOKS, CHANGES, find_count_time, read_duplicates, read_summary
+from books.summaries import BOOKS, CHANGES, DAYS, find_count_time, read_duplicates, read_summary
 from library_site.admin.paginator import BoundedCount, count_rows
 from library_site.admin.site import has_any_permission
 from library_site.db.keyset import Start
