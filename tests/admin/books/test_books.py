@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Permission, User
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -31,15 +31,29 @@ from tests.support.books_admin import (
     page_address,
 )
 
+ADDRESSES = {str(route.name): f"{LIST}{re.sub('<[^>]*>', '1', str(route.pattern))}" for route in URLS}
+# Who began an operation sees it without a permission.
+OF_OPERATIONS = {"operation", "operation_progress", "operation_cancel", "operation_undo"}
+OF_THE_LIST = {"books_book_columns", *(f"books_book_{name}_view" for name in ("save", "delete", "default"))}
+OF_IMPORTS = {name for name in ADDRESSES if name.startswith("import_books")}
 
-def test_people_without_permissions_open_no_page_of_books(db: None, client: Client) -> None:
-    assert client.get(LIST).headers["Location"] == f"/admin/login/?next={LIST}"
-    client.force_login(User.objects.create_user("visitor", is_staff=True))
-    assert client.get(LIST).status_code == 403
-    addresses = {route.name: f"{LIST}{re.sub('<[^>]*>', '1', str(route.pattern))}" for route in URLS}
-    opened = [name for name, address in addresses.items() if client.get(address).status_code != 403]
-    # Who began an operation sees it without a permission.
-    assert opened == ["operation", "operation_progress", "operation_cancel", "operation_undo"]
+
+def test_each_page_opens_to_who_may_do_what_it_does(db: None, client: Client, astrid: User) -> None:
+    pages = [LIST, *ADDRESSES.values(), f"{LIST}1/history/"]
+    assert {client.get(page).headers["Location"].partition("?")[0] for page in pages} == {"/admin/login/"}
+    visitor, reader = (User.objects.create_user(name, is_staff=True) for name in ("visitor", "reader"))
+    reader.user_permissions.add(Permission.objects.get(codename="view_book"))
+    opened = []
+    for person in (visitor, reader, astrid):
+        client.force_login(person)
+        opened.append({name for name, page in ADDRESSES.items() if client.get(page).status_code != 403})
+        for page in (LIST, f"{LIST}1/history/"):
+            assert (client.get(page).status_code == 403) is (person is visitor or (person is reader and page != LIST))
+    assert opened == [
+        OF_OPERATIONS,
+        OF_OPERATIONS | OF_THE_LIST | {"scan", "genres", "export_books", "export_books_workbook"},
+        ADDRESSES.keys() - OF_IMPORTS - {"bulk_edit", "duplicates", "merge"},
+    ]
 
 
 def test_a_librarian_changes_a_book(librarian: Client) -> None:

@@ -161,17 +161,6 @@ def test_no_query_fails(librarian: Client) -> None:
         assert librarian.get(address, follow=True).status_code == 200, address
 
 
-def test_who_may_not_view_the_history_sees_none(client: Client, astrid: User) -> None:
-    book = create_book()
-    astrid.groups.clear()
-    client.force_login(astrid)
-    pages = [history_address(book), f"{history_address(book)}state/?version=1", RECENT_CHANGES, DELETED_BOOKS]
-    assert [client.get(page).status_code for page in pages] == [403] * 4
-    assert client.post(f"{LIST}{book.pk}/restore/").status_code == 403
-    client.logout()
-    assert {client.get(page).headers["Location"].partition("?")[0] for page in pages} == {"/admin/login/"}
-
-
 @pytest.mark.unrecorded
 def test_a_history_begins_with_the_first_state_that_is_known(librarian: Client) -> None:
     book = create_book(year=1816)

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -54,6 +55,12 @@ def prepared(service: Service) -> tuple[str, int, int]:
     """The key of the superuser's session, and the ids of a book and of a deleted book."""
     session, pk, deleted_pk = json.loads(run_in_shell(service.database_url, PREPARATION))
     return session, pk, deleted_pk
+
+
+@pytest.fixture
+def page(browser: Browser, service: Service, prepared: tuple[str, int, int]) -> Iterator[Page]:
+    with open_page(browser, service, prepared[0]) as page:
+        yield page
 
 
 def scan(page: Page) -> None:
@@ -147,22 +154,18 @@ def test_a_bulk_edit_shows_its_progress_until_it_is_done(
         expect(page.locator("progress")).to_be_visible()
 
 
-def test_escape_closes_a_menu_and_then_leaves_the_question(
-    browser: Browser, service: Service, prepared: tuple[str, int, int]
-) -> None:
-    session, pk, _ = prepared
-    with open_page(browser, service, session) as page:
-        page.goto(f"/admin/books/book/{pk}/change/")
-        page.get_by_role("link", name="Delete").click()
-        scan(page)
-        expect(page.get_by_role("button", name="Delete")).to_be_visible()
-        menu = page.locator("header details.menu").first
-        menu.locator("summary").click()
+def test_escape_closes_a_menu_and_then_leaves_the_question(page: Page, prepared: tuple[str, int, int]) -> None:
+    page.goto(f"/admin/books/book/{prepared[1]}/change/")
+    page.get_by_role("link", name="Delete").click()
+    scan(page)
+    expect(page.get_by_role("button", name="Delete")).to_be_visible()
+    menu = page.locator("header details.menu").first
+    menu.locator("summary").click()
+    page.keyboard.press("Escape")
+    expect(menu.locator(".menu-panel")).to_be_hidden()
+    with page.expect_navigation():
         page.keyboard.press("Escape")
-        expect(menu.locator(".menu-panel")).to_be_hidden()
-        with page.expect_navigation():
-            page.keyboard.press("Escape")
-        assert page.url.endswith(f"/{pk}/change/")
+    assert page.url.endswith(f"/{prepared[1]}/change/")
 
 
 # Adds four pairs of duplicates, and lets the next page compare all books.
@@ -211,66 +214,53 @@ def test_one_key_a_pair_works_off_the_duplicates(
         assert page.url.rpartition("#")[2].startswith("pair-")
 
 
-def test_a_scan_leads_to_a_new_book_by_enter_alone(
-    browser: Browser, service: Service, prepared: tuple[str, int, int]
-) -> None:
-    with open_page(browser, service, prepared[0]) as page:
-        page.goto("/admin/")
-        expect(page.locator("#scan-code")).to_be_focused()
-        page.keyboard.type("0306406152")
-        page.keyboard.press("Enter")
-        page.get_by_role("link", name="Add this book").click()
-        assert page.get_by_label("ISBN").input_value() == "978-0-306-40615-7"
-        assert page.evaluate("document.activeElement.name") == "title"
+def test_a_scan_leads_to_a_new_book_by_enter_alone(page: Page) -> None:
+    page.goto("/admin/")
+    expect(page.locator("#scan-code")).to_be_focused()
+    page.keyboard.type("0306406152")
+    page.keyboard.press("Enter")
+    page.get_by_role("link", name="Add this book").click()
+    assert page.get_by_label("ISBN").input_value() == "978-0-306-40615-7"
+    assert page.evaluate("document.activeElement.name") == "title"
 
 
-def test_enter_in_the_isbn_moves_on_and_warnings_come_meanwhile(
-    browser: Browser, service: Service, prepared: tuple[str, int, int]
-) -> None:
-    with open_page(browser, service, prepared[0]) as page:
-        page.goto("/admin/books/book/add/")
-        expect(page.get_by_label("ISBN")).to_be_focused()
-        page.keyboard.type("9780306406157")
-        page.keyboard.press("Enter")
-        assert page.evaluate("document.activeElement.name") == "title"
-        expect(page.get_by_label("ISBN")).to_have_value("978-0-306-40615-7")
-        page.get_by_label("Year").fill("12")
-        page.get_by_label("Genre").press_sequentially("nov")
-        expect(page.locator(".field-year .field-warnings")).to_contain_text("improbable")
-        expect(page.locator("#suggested-genre option")).not_to_have_count(0)
+def test_enter_in_the_isbn_moves_on_and_warnings_come_meanwhile(page: Page) -> None:
+    page.goto("/admin/books/book/add/")
+    expect(page.get_by_label("ISBN")).to_be_focused()
+    page.keyboard.type("9780306406157")
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.name") == "title"
+    expect(page.get_by_label("ISBN")).to_have_value("978-0-306-40615-7")
+    page.get_by_label("Year").fill("12")
+    page.get_by_label("Genre").press_sequentially("nov")
+    expect(page.locator(".field-year .field-warnings")).to_contain_text("improbable")
+    expect(page.locator("#suggested-genre option")).not_to_have_count(0)
 
 
-def test_a_warning_does_not_move_the_button_that_is_pressed(
-    browser: Browser, service: Service, prepared: tuple[str, int, int]
-) -> None:
-    session, pk, _ = prepared
-    with open_page(browser, service, session) as page:
-        page.goto(f"/admin/books/book/{pk}/change/")
-        page.get_by_label("Year").fill("12")
-        page.get_by_role("button", name="Save", exact=True).hover()
-        with page.expect_response("**/warnings/?*") as response:
-            page.mouse.down()
-        # When a second response is there, the page has read the first one.
-        page.evaluate("address => fetch(address).then(answer => answer.text())", response.value.url)
-        with page.expect_navigation():
-            page.mouse.up()
-        expect(page.locator(".field-year .errorlist")).to_contain_text("Save again to keep it")
+def test_a_warning_does_not_move_the_button_that_is_pressed(page: Page, prepared: tuple[str, int, int]) -> None:
+    page.goto(f"/admin/books/book/{prepared[1]}/change/")
+    page.get_by_label("Year").fill("12")
+    page.get_by_role("button", name="Save", exact=True).hover()
+    with page.expect_response("**/warnings/?*") as response:
+        page.mouse.down()
+    # When a second response is there, the page has read the first one.
+    page.evaluate("address => fetch(address).then(answer => answer.text())", response.value.url)
+    with page.expect_navigation():
+        page.mouse.up()
+    expect(page.locator(".field-year .errorlist")).to_contain_text("Save again to keep it")
 
 
-def test_a_digit_opens_a_numbered_book_and_a_scan_is_none(
-    browser: Browser, service: Service, prepared: tuple[str, int, int]
-) -> None:
-    with open_page(browser, service, prepared[0]) as page:
-        page.goto("/admin/books/book/scan/?code=e")
-        second = page.locator("[data-digit='2']").get_attribute("href")
-        expect(page.locator("#scan-code")).to_be_focused()
-        page.keyboard.type("9780306406157")
-        page.keyboard.press("Enter")
-        page.get_by_role("link", name="Add this book").wait_for()
-        page.goto("/admin/books/book/scan/?code=e")
-        expect(page.locator("#scan-code")).to_be_focused()
-        page.keyboard.press("2")
-        page.wait_for_url(f"**{second}")
+def test_a_digit_opens_a_numbered_book_and_a_scan_is_none(page: Page) -> None:
+    page.goto("/admin/books/book/scan/?code=e")
+    second = page.locator("[data-digit='2']").get_attribute("href")
+    expect(page.locator("#scan-code")).to_be_focused()
+    page.keyboard.type("9780306406157")
+    page.keyboard.press("Enter")
+    page.get_by_role("link", name="Add this book").wait_for()
+    page.goto("/admin/books/book/scan/?code=e")
+    expect(page.locator("#scan-code")).to_be_focused()
+    page.keyboard.press("2")
+    page.wait_for_url(f"**{second}")
 
 
 def test_the_keys_for_the_scan_box_and_the_list_of_shortcuts(
@@ -300,26 +290,25 @@ def test_the_keys_for_the_scan_box_and_the_list_of_shortcuts(
         assert page.locator("#scan-code").input_value() == "?"
 
 
-def test_each_menu_opens_inside_the_window(browser: Browser, service: Service, prepared: tuple[str, int, int]) -> None:
+def test_each_menu_opens_inside_the_window(page: Page) -> None:
     outside = []
-    with open_page(browser, service, prepared[0]) as page:
-        for address, name in PAGES_WITH_MENUS.items():
-            page.goto(address)
-            for width, height in ((390, 690), (1024, 600), (1280, 800), (1600, 900), (1920, 600)):
-                page.set_viewport_size({"width": width, "height": height})
-                expect(page.locator("summary:visible", has_text=name)).not_to_have_count(0)
-                for number, menu in enumerate(page.locator("details.menu:visible").all()):
-                    # The height of the window before.
-                    menu.locator(".menu-panel").evaluate("(panel) => panel.removeAttribute('style')")
-                    menu.locator("summary").first.click()
-                    expect(menu.locator(".menu-panel")).to_have_attribute("style", re.compile("max-height"))
-                    box = menu.locator(".menu-panel").evaluate("(panel) => panel.getBoundingClientRect().toJSON()")
-                    is_inside = 0 <= box["left"] < box["right"] <= width and 0 <= box["top"] < box["bottom"] <= height
-                    # What has no room below opens upwards.
-                    if not is_inside or box["height"] < 90:
-                        outside.append((address, width, height, number, box))
-                    assert all(count.is_visible() for count in menu.locator(".count").all())
-                    page.keyboard.press("Escape")
+    for address, name in PAGES_WITH_MENUS.items():
+        page.goto(address)
+        for width, height in ((390, 690), (1024, 600), (1280, 800), (1600, 900), (1920, 600)):
+            page.set_viewport_size({"width": width, "height": height})
+            expect(page.locator("summary:visible", has_text=name)).not_to_have_count(0)
+            for number, menu in enumerate(page.locator("details.menu:visible").all()):
+                # The height of the window before.
+                menu.locator(".menu-panel").evaluate("(panel) => panel.removeAttribute('style')")
+                menu.locator("summary").first.click()
+                expect(menu.locator(".menu-panel")).to_have_attribute("style", re.compile("max-height"))
+                box = menu.locator(".menu-panel").evaluate("(panel) => panel.getBoundingClientRect().toJSON()")
+                is_inside = 0 <= box["left"] < box["right"] <= width and 0 <= box["top"] < box["bottom"] <= height
+                # What has no room below opens upwards.
+                if not is_inside or box["height"] < 90:
+                    outside.append((address, width, height, number, box))
+                assert all(count.is_visible() for count in menu.locator(".count").all())
+                page.keyboard.press("Escape")
     assert outside == []
 
 
@@ -346,33 +335,27 @@ def test_a_phone_has_room_for_books_and_for_what_can_be_done(
         expect(page.locator(".tiles")).to_be_in_viewport(ratio=1)
 
 
-def test_the_first_book_is_three_keys_away_from_the_top(
-    browser: Browser, service: Service, prepared: tuple[str, int, int]
-) -> None:
-    with open_page(browser, service, prepared[0]) as page:
-        page.goto("/admin/books/book/")
-        first_book = page.locator("#result_list tbody th a").first
-        for key in ("Tab", "Tab", "Enter"):
-            page.keyboard.press(key)
-        expect(first_book).to_be_focused()
-        with page.expect_navigation():
-            page.keyboard.press("Enter")
-        assert page.url.split("?")[0].endswith("/change/")
+def test_the_first_book_is_three_keys_away_from_the_top(page: Page) -> None:
+    page.goto("/admin/books/book/")
+    first_book = page.locator("#result_list tbody th a").first
+    for key in ("Tab", "Tab", "Enter"):
+        page.keyboard.press(key)
+    expect(first_book).to_be_focused()
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
+    assert page.url.split("?")[0].endswith("/change/")
 
 
-def test_all_books_of_the_list_are_marked_and_the_message_undoes_it(
-    browser: Browser, service: Service, prepared: tuple[str, int, int]
-) -> None:
+def test_all_books_of_the_list_are_marked_and_the_message_undoes_it(page: Page, service: Service) -> None:
     run_in_shell(service.database_url, MANY_BOOKS)
-    with open_page(browser, service, prepared[0]) as page:
-        page.goto("/admin/books/book/?genre=Counted")
-        page.locator(".action-select").first.check()
-        page.get_by_role("button", name="Clear").click()
-        expect(page.get_by_label("all 60")).to_be_hidden()
-        page.locator(".action-select").first.check()
-        page.get_by_label("all 60").check()
-        page.get_by_role("button", name="Mark as lent").click()
-        page.get_by_role("button", name="Mark 60 books as lent").click()
-        expect(page.locator(".messagelist")).to_contain_text("60 books are now lent.")
-        page.get_by_role("button", name="Undo").click()
-        expect(page.get_by_role("heading", level=1)).to_have_text("Undo: 60 books marked as lent")
+    page.goto("/admin/books/book/?genre=Counted")
+    page.locator(".action-select").first.check()
+    page.get_by_role("button", name="Clear").click()
+    expect(page.get_by_label("all 60")).to_be_hidden()
+    page.locator(".action-select").first.check()
+    page.get_by_label("all 60").check()
+    page.get_by_role("button", name="Mark as lent").click()
+    page.get_by_role("button", name="Mark 60 books as lent").click()
+    expect(page.locator(".messagelist")).to_contain_text("60 books are now lent.")
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Undo: 60 books marked as lent")

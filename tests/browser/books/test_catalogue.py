@@ -18,8 +18,6 @@ print(create_session("annika", "Librarians"))
 ADD = "/admin/books/book/add/"
 # Books that nobody has yet.
 OTHER_ISBNS = ["9780141439600", "9780141439518", "9780141439662", "9780141439556"]
-# Chromium says so of each response that is none of 2xx.
-NO_SUCCESS = "Failed to load resource"
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +37,13 @@ def library(catalogue: Catalogue, tmp_path_factory: pytest.TempPathFactory) -> I
 @pytest.fixture(scope="module")
 def session(library: Service) -> str:
     return run_in_shell(library.database_url, PREPARATION).strip()
+
+
+@pytest.fixture
+def page(browser: Browser, library: Service, session: str) -> Iterator[Page]:
+    # Chromium says so of each response that is none of 2xx.
+    with open_page(browser, library, session, ignored="Failed to load resource") as page:
+        yield page
 
 
 def scan(page: Page, isbn: str) -> None:
@@ -72,69 +77,60 @@ def test_a_scan_fills_the_form_which_is_changed_and_saved(
     assert (isbn, f"Emma in {width}", "Jane Austen", 1815, "Novel") in map(tuple, books)
 
 
-def test_the_scan_box_leads_to_a_filled_form_and_what_was_typed_stays(
-    browser: Browser, library: Service, session: str, catalogue: Catalogue
-) -> None:
+def test_the_scan_box_leads_to_a_filled_form_and_what_was_typed_stays(page: Page, catalogue: Catalogue) -> None:
     isbn = OTHER_ISBNS[1]
     catalogue.answer = respond_with_records(build_record(m020a=isbn))
-    with open_page(browser, library, session) as page:
-        page.goto(f"{ADD}?isbn={isbn}")
-        expect(page.get_by_role("button", name="Use the ticked values")).to_be_focused()
-        page.locator("#id_title").fill("Ema")
-        page.get_by_role("button", name="Fill from the catalogue").click()
-        expect(page.get_by_role("checkbox", name="Title")).not_to_be_checked()
-        expect(page.get_by_role("row", name="Title Ema Emma")).to_be_visible()
-        page.get_by_role("button", name="Use the ticked values").click()
-        expect(page.locator("#id_year")).to_have_value("1815")
-        assert page.locator("#id_title").input_value() == "Ema"
+    page.goto(f"{ADD}?isbn={isbn}")
+    expect(page.get_by_role("button", name="Use the ticked values")).to_be_focused()
+    page.locator("#id_title").fill("Ema")
+    page.get_by_role("button", name="Fill from the catalogue").click()
+    expect(page.get_by_role("checkbox", name="Title")).not_to_be_checked()
+    expect(page.get_by_role("row", name="Title Ema Emma")).to_be_visible()
+    page.get_by_role("button", name="Use the ticked values").click()
+    expect(page.locator("#id_year")).to_have_value("1815")
+    assert page.locator("#id_title").input_value() == "Ema"
 
 
-def test_what_the_catalogue_found_does_not_move_the_button_that_is_pressed(
-    browser: Browser, library: Service, session: str, catalogue: Catalogue
-) -> None:
+def test_what_the_catalogue_found_does_not_move_the_button_that_is_pressed(page: Page, catalogue: Catalogue) -> None:
     catalogue.answer = respond_with_records(build_record(m020a=OTHER_ISBNS[3]))
     held: list[Route] = []
 
     def hold(route: Route) -> None:
         held.append(route)
 
-    with open_page(browser, library, session) as page:
-        page.goto(ADD)
-        for name, value in {
-            "Title": "Emma in Highbury",
-            "Author": "Jane Austen",
-            "Year": "1815",
-            "Genre": "Novel",
-        }.items():
-            page.get_by_label(name).fill(value)
-        page.route("**/catalogue/", hold)
-        page.get_by_label("ISBN").fill(OTHER_ISBNS[3])
-        with page.expect_request("**/catalogue/"):
-            page.keyboard.press("Enter")
-        page.get_by_role("button", name="Save", exact=True).hover()
-        page.mouse.down()
-        with page.expect_response("**/catalogue/"):
-            held[0].continue_()
-        # When another response is there, the page has read the first one.
-        page.evaluate("fetch('/').then(answer => answer.text())")
-        expect(page.locator("#catalogue table")).to_have_count(0)
-        with page.expect_navigation():
-            page.mouse.up()
-        expect(page.locator(".messagelist")).to_contain_text("was added successfully")
+    page.goto(ADD)
+    for name, value in {
+        "Title": "Emma in Highbury",
+        "Author": "Jane Austen",
+        "Year": "1815",
+        "Genre": "Novel",
+    }.items():
+        page.get_by_label(name).fill(value)
+    page.route("**/catalogue/", hold)
+    page.get_by_label("ISBN").fill(OTHER_ISBNS[3])
+    with page.expect_request("**/catalogue/"):
+        page.keyboard.press("Enter")
+    page.get_by_role("button", name="Save", exact=True).hover()
+    page.mouse.down()
+    with page.expect_response("**/catalogue/"):
+        held[0].continue_()
+    # When another response is there, the page has read the first one.
+    page.evaluate("fetch('/').then(answer => answer.text())")
+    expect(page.locator("#catalogue table")).to_have_count(0)
+    with page.expect_navigation():
+        page.mouse.up()
+    expect(page.locator(".messagelist")).to_contain_text("was added successfully")
 
 
-def test_a_form_that_is_not_filled_says_why(
-    browser: Browser, library: Service, session: str, catalogue: Catalogue
-) -> None:
+def test_a_form_that_is_not_filled_says_why(page: Page, catalogue: Catalogue) -> None:
     responses: list[tuple[Any, str]] = [
         (respond_with(200, b"<html>"), "Its answer is no XML that can be read."),
         (respond_with_records(), "The catalogue does not have this ISBN."),
     ]
-    with open_page(browser, library, session, ignored=NO_SUCCESS) as page:
-        page.goto(ADD)
-        for response, words in responses:
-            catalogue.answer = response
-            page.get_by_label("ISBN").fill(OTHER_ISBNS[2])
-            page.keyboard.press("Enter")
-            expect(page.locator("#catalogue")).to_contain_text(words, timeout=15_000)
-            expect(page.locator("#id_title")).to_be_focused()
+    page.goto(ADD)
+    for response, words in responses:
+        catalogue.answer = response
+        page.get_by_label("ISBN").fill(OTHER_ISBNS[2])
+        page.keyboard.press("Enter")
+        expect(page.locator("#catalogue")).to_contain_text(words, timeout=15_000)
+        expect(page.locator("#id_title")).to_be_focused()

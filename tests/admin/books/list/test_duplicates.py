@@ -187,10 +187,3 @@ def test_a_form_that_is_not_valid_merges_nothing(head: Client) -> None:
     for choices in ({"kept": "999"}, {"member_title": "x"}, {"member_isbn": "\0"}):
         assert "Choose a book for each field." in read_text(merge(head, first, second, **choices)), choices
     assert Book.objects.count() == 2
-
-
-def test_librarians_merge_nothing(librarian: Client) -> None:
-    books = create_book(), create_book()
-    responses = [librarian.get(DUPLICATES), librarian.post(DUPLICATES), librarian.get(merge_address(*books))]
-    assert [response.status_code for response in responses] == [403, 403, 403]
-    assert "Possible duplicates" not in read_text(librarian.get(LIST))

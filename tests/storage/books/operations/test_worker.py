@@ -6,8 +6,7 @@ from threading import Event
 from typing import Any, NoReturn
 
 import pytest
-from django.core.management import call_command
-from django.db import OperationalError, connection, transaction
+from django.db import IntegrityError, OperationalError, connection, transaction
 from django.db.models.functions import Now
 from django.utils.translation import override
 from psycopg import errors
@@ -196,22 +195,6 @@ def test_only_an_unexpected_failure_has_a_traceback_in_the_log(
         assert (record.exc_info is None) == is_expected
 
 
-def test_a_batch_that_waited_too_long_is_written_later(head: ActorRef, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker, "RETRY_DELAY", 0)
-    create_book()
-    operation = begin_edit(head, SET_LENT)
-    write_batch, causes = EditTask.write_batch, [errors.LockNotAvailable(), errors.DeadlockDetected()]
-
-    def write_at_last(task: EditTask, *arguments: Any) -> BatchCounts:
-        if causes:
-            raise OperationalError from causes.pop()
-        return write_batch(task, *arguments)
-
-    monkeypatch.setattr(EditTask, "write_batch", write_at_last)
-    run_operations(operation)
-    assert (operation.state, count_items(operation), causes) == ("done", (1, 1, 0, 0, 0), [])
-
-
 def test_a_batch_that_always_meets_another_change_ends_the_operation(
     head: ActorRef, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -231,25 +214,22 @@ def test_a_batch_that_always_meets_another_change_ends_the_operation(
     entry.delete()
 
 
-def test_changes_that_meet_one_batch_after_another_end_nothing(head: ActorRef, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_that_others_stop_is_written_later(
+    head: ActorRef, batches_of_one: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Locks end nothing, and neither do changes that meet one batch after another."""
     monkeypatch.setattr(worker, "RETRY_DELAY", 0)
     monkeypatch.setattr(worker, "MAX_CONFLICTS", 3)
-    monkeypatch.setattr(worker, "FIRST_BATCH_SIZE", 1)
-    monkeypatch.setattr(worker, "BATCH_SIZES", dict.fromkeys(worker.BATCH_SIZES, 1))
-    for _ in range(2):
-        create_book()
-    operation = begin_edit(head, SET_LENT)
-    write_batch, results = EditTask.write_batch, ([ConcurrentChange()] * worker.MAX_CONFLICTS + [None]) * 2
-
-    def write_at_last(task: EditTask, *arguments: Any) -> BatchCounts:
-        if error := results.pop():
-            raise error
-        return write_batch(task, *arguments)
-
-    results.reverse()
-    monkeypatch.setattr(EditTask, "write_batch", write_at_last)
+    create_book(), create_book()
+    operation, write_batch = begin_edit(head, SET_LENT), EditTask.write_batch
+    failures = [
+        raise_always(OperationalError(), cause) for cause in (errors.LockNotAvailable(), errors.DeadlockDetected())
+    ]
+    conflicts = [raise_always(ConcurrentChange(), IntegrityError())] * worker.MAX_CONFLICTS
+    calls = iter([*failures, *conflicts, write_batch, *conflicts, write_batch])
+    monkeypatch.setattr(EditTask, "write_batch", lambda *arguments: next(calls)(*arguments))
     run_operations(operation)
-    assert (operation.state, operation.changed, results) == ("done", 2, [])
+    assert (operation.state, count_items(operation), [*calls]) == ("done", (2, 2, 0, 0, 0), [])
 
 
 def test_a_filter_of_another_release_selects_no_books(head: ActorRef) -> None:
@@ -440,11 +420,3 @@ def test_no_more_problems_are_kept_than_the_limit_in_all_batches(
     monkeypatch.setattr(worker, "BATCH_SIZES", {"sqlite": 9, "postgresql": 9})
     operation = do_edit(head, Edit({"isbn": "I"}))
     assert (operation.changed, operation.refused, operation.problems.count()) == (1, 3, 2)
-
-
-def test_the_command_does_what_is_due(head: ActorRef, capsys: pytest.CaptureFixture[str]) -> None:
-    create_book()
-    operation = begin_edit(head, SET_LENT)
-    call_command("run_operations", once=True)
-    assert count_lent() == 1
-    assert f"Operation {operation.pk}: done" in capsys.readouterr().out
