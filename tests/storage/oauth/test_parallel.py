@@ -84,9 +84,8 @@ def test_nothing_survives_a_replay_or_a_revocation_while_refreshing(
     refresh = confidential.redeem()
     form = {"client_id": confidential.app.client_id, "client_secret": SECRET, "token": refresh[1]["refresh_token"]}
     request, status = (confidential.redemption, 400) if end == TOKEN else ((REVOKE, form), 200)
-    if is_first:
-        assert confidential.send_both(refresh, request) == [200, status]
-    else:
-        assert confidential.send_both(request, refresh) == [status, 400]
+    statuses = confidential.send_both(*((refresh, request) if is_first else (request, refresh)))
+    # On PostgreSQL a refresh that waits gets tokens that are good for nothing.
+    assert statuses[int(is_first)] == status
     assert has_ended()
     assert confidential.send(refresh).status_code == 400
