@@ -19,6 +19,8 @@ MAX_NESTING = 32
 encoder = msgspec.json.Encoder()
 # Where an error of the decoder is.
 PLACE_PATTERN = re.compile("(?:byte|position) ([0-9]+)")
+# A string, and the colon after it if it names a value.
+STRING_PATTERN = re.compile(rb'"(?:[^"\\]++|\\.)*+"\s*(:?)', re.DOTALL)
 # The first bytes of a file that contains one array.
 ARRAY_PATTERN = re.compile(rb"[\xef\xbb\xbf]*\s*\[\s*[\[{\]]")
 
@@ -82,7 +84,16 @@ def parse_line(number: int, text: bytes) -> Record:
     if not is_flat(values):
         limit = _("It is nested deeper than %(count)d.") % {"count": MAX_NESTING}
         return Record(number, {}, problem=name_field("row", limit))
-    return Record(number, values)
+    has_repetition = text.count(b":") > len(values) and STRING_PATTERN.findall(text).count(b":") > count_names(values)
+    warnings = (name_field("row", _("It has two values of one name.")),) if has_repetition else ()
+    return Record(number, values, warnings=warnings)
+
+
+def count_names(value: Any) -> int:
+    """Returns how many values the objects in a value have; of those with the same name the last counts."""
+    if isinstance(value, dict):
+        return len(value) + sum(map(count_names, value.values()))
+    return sum(map(count_names, value)) if isinstance(value, list) else 0
 
 
 def is_flat(value: Any, levels: int = MAX_NESTING) -> bool:

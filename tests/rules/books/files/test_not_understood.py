@@ -108,6 +108,17 @@ def test_what_no_record_shows_is_counted() -> None:
     assert describe_left_out({"x" * 1000: 2000}) == f"Left out: {'x' * 64} (2,000)."
 
 
+def test_two_values_of_one_name_are_doubtful() -> None:
+    texts = {
+        '{"title": "A", "title": "B"}': True,
+        '{"title" \n: "A", "author": {"a": 1, "a" : 2}}': True,
+        '{"title": "A: \\"b\\": c", "author": [{"a": 1}, {"a": ":"}]}': False,
+    }
+    records = [read_one("jsonl", f"[{text}]") for text in texts]
+    assert [record.warnings != () for record in records] == [*texts.values()]
+    assert records[0].warnings == ("row: It has two values of one name.",)
+
+
 TEX = {
     r"D.\,E.": "D. E.",
     r"{\TH}orbergsson, {\DJ}or{\dj}e": "Þorbergsson, Đorđe",
