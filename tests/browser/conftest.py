@@ -21,5 +21,5 @@ def browser(chromium: str) -> Iterator[Browser]:
 @pytest.fixture(scope="package")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """A served library without the books of clients, which are duplicates of each other."""
-    with serve_library(tmp_path_factory.mktemp("browser"), WEB_CONCURRENCY="2", WEB_THREADS="40") as service:
+    with serve_library(tmp_path_factory.mktemp("browser"), WEB_THREADS="40") as service:
         yield service

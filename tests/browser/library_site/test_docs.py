@@ -7,6 +7,19 @@ from playwright.sync_api import Browser, Page
 
 from tests.support.server import Service
 
+# The lowest contrast of the words of code, after the formula of WCAG 2.
+CONTRAST_SCRIPT = """elements => {
+  const luminance = (color) => color.match(/[0-9.]+/g).slice(0, 3).map((part) => part / 255)
+    .map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, part, index) => sum + part * [0.2126, 0.7152, 0.0722][index], 0);
+  return Math.min(...elements.map((element) => {
+    const [dark, light] = [getComputedStyle(element).color, getComputedStyle(element.closest("pre")).backgroundColor]
+      .map(luminance).sort((one, other) => one - other);
+    return (light + 0.05) / (dark + 0.05);
+  }));
+}"""
+NAMELESS_SCRIPT = "fields => fields.filter(one => !one.labels.length && !one.ariaLabel).map(one => one.outerHTML)"
+
 
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
@@ -26,7 +39,7 @@ def test_the_policy_allows_no_other_host(service: Service) -> None:
 
 
 def test_a_request_of_version_2_goes_from_the_docs_to_the_address_of_the_page(service: Service, page: Page) -> None:
-    """The servers of a document are those of PUBLIC_URL."""
+    """The servers of a document are those of PUBLIC_URL. What is answered can be read, and its form has names."""
     url = service.url.replace("127.0.0.1", "localhost")
     problems: list[str] = []
     page.on("console", lambda message: problems.append(message.text))
@@ -48,6 +61,13 @@ def test_a_request_of_version_2_goes_from_the_docs_to_the_address_of_the_page(se
     assert '"results": [' in response
     assert '"author": "Jane Austen"' in response
     assert '"updated_at"' in response
+    code = page.locator(".live-responses-table pre code span, .curl-command pre span")
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        page.locator(f"html[data-theme={scheme}]").wait_for(state="attached")
+        assert code.evaluate_all(CONTRAST_SCRIPT) >= 4.5
+    assert page.locator(".swagger-ui :is(select, input, textarea)").evaluate_all(NAMELESS_SCRIPT) == []
+    assert page.locator(".live-responses-table pre:not([tabindex='0'])").count() == 0
     assert problems == []
 
 
