@@ -1,5 +1,6 @@
 """What clients receive while PostgreSQL is stopped, and after it has started again."""
 
+import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +14,7 @@ from django.db import connection
 
 from tests.support.books import build_book
 from tests.support.postgres import Cluster, find_binary, run_unprivileged, start_cluster
-from tests.support.server import Service, run_in_shell, seed_database, serve_library
+from tests.support.server import Service, build_database_url, create_seeded_template, run_in_shell, serve_library
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.skipif(
@@ -65,7 +66,10 @@ class Outage(NamedTuple):
 def outage(postgresql: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outage]:
     # The server is killed, but the machine goes on: nothing has to be on the disk.
     with start_cluster(fsync="off", full_page_writes="off") as cluster:
-        seed_database(cluster.url())
+        dump = subprocess.run(
+            ["pg_dump", build_database_url(create_seeded_template())], check=True, capture_output=True
+        )
+        subprocess.run(["psql", "-qX", cluster.url()], input=dump.stdout, check=True, stdout=subprocess.DEVNULL)
         with serve_library(tmp_path_factory.mktemp("outage"), cluster.url()) as service:
             yield Outage(service, cluster)
 
