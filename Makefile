@@ -7,7 +7,7 @@ MANAGE := $(BIN)/python manage.py
 LOCK := uv pip compile --quiet --generate-hashes --universal --python-version 3.11 --no-emit-index-url \
 	--custom-compile-command "make lock"
 
-# Options of the measurements and of the image: make faults OPTIONS='--only kills --seconds 60'
+# Options of the measurements and of the image: make faults OPTIONS='--seconds 60'
 OPTIONS ?=
 
 # One make prepares the checkout at a time; the others wait for it.

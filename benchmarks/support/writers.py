@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any
 
 import httpx
 
@@ -19,14 +19,6 @@ COUNT_EVENTS_SQL = "SELECT kind, subject, count(*) FROM webhooks_event GROUP BY 
 COUNT_OPERATED_SQL = "SELECT book_id, count(*) FROM books_change WHERE operation_id IS NOT NULL GROUP BY book_id"
 Fetch = Callable[[str], Sequence[tuple[Any, ...]]]
 """Runs a statement in the database of the library and returns its rows."""
-
-
-class Finding(NamedTuple):
-    """A fault, its result in words, and the number of errors: above all, of lost events."""
-
-    fault: str
-    result: str
-    error_count: int
 
 
 class Writer:

@@ -11,6 +11,7 @@ from django.db import connection
 
 from books.book.fields import FIELDS
 from books.models import Change
+from library_site.db.sql import fetch_all
 
 EVENT_KINDS = {"INSERT": "book.created", "UPDATE": "book.updated", "DELETE": "book.deleted"}
 CREATE_LEDGER = """
@@ -63,25 +64,25 @@ def clear_ledger() -> None:
 
 def is_untouched() -> bool:
     """Whether no book was changed, by one statement for the many tests of which that is true."""
-    return fetch_rows(UNTOUCHED_SQL) == [(0,)]
+    return fetch_all(UNTOUCHED_SQL) == [(0,)]
 
 
 def count_changes() -> Counter[tuple[str, int]]:
     """Returns how many changes of each kind each book had."""
-    return Counter(fetch_rows("SELECT kind, book FROM ledger"))
+    return Counter(fetch_all("SELECT kind, book FROM ledger"))
 
 
 def count_events() -> Counter[tuple[str, int]]:
     """Returns how many events of each kind were stored for each book."""
     return Counter(
-        fetch_rows("SELECT kind, subject FROM webhooks_event WHERE subject IS NOT NULL AND kind LIKE 'book.%'")
+        fetch_all("SELECT kind, subject FROM webhooks_event WHERE subject IS NOT NULL AND kind LIKE 'book.%'")
     )
 
 
 def list_changes() -> dict[int, list[Any]]:
     """Returns the version, the kind and the fields before and after of each change, by book, as history has them."""
     changes: dict[int, list[Any]] = defaultdict(list)
-    for book, *states in fetch_rows("SELECT book, old, new FROM ledger ORDER BY id"):
+    for book, *states in fetch_all("SELECT book, old, new FROM ledger ORDER BY id"):
         changes[book].append(describe_change(*(json.loads(state) if state else None for state in states)))
     return changes
 
@@ -105,7 +106,7 @@ def normalize(state: dict[str, Any], names: Any) -> dict[str, Any]:
 def list_history() -> dict[int, list[Any]]:
     """Returns what `list_changes` returns, as the history has it."""
     history: dict[int, list[Any]] = defaultdict(list)
-    for book, version, kind, *texts in fetch_rows(HISTORY_SQL):
+    for book, version, kind, *texts in fetch_all(HISTORY_SQL):
         before, after = (json.loads(text) if text else None for text in texts)
         if before:
             before.pop("created_at", None)
@@ -114,10 +115,3 @@ def list_history() -> dict[int, list[Any]]:
             kind, after = Change.Kind.DELETED, None
         history[book].append((version, kind, before, after))
     return history
-
-
-def fetch_rows(statement: str) -> list[tuple[Any, ...]]:
-    with connection.cursor() as cursor:
-        cursor.execute(statement)
-        rows: list[tuple[Any, ...]] = cursor.fetchall()
-        return rows
