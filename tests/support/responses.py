@@ -11,11 +11,6 @@ def list_problems(response: httpx.Response) -> list[tuple[str, str]]:
     return [(".".join(problem["loc"]), problem["type"]) for problem in response.json()["detail"]]
 
 
-def parse_refusal(response: httpx.Response) -> tuple[int, list[str]]:
-    """Returns the status and the fields of the body: `(409, ["detail"])`."""
-    return response.status_code, list(response.json())
-
-
 def parse_allow(response: httpx.Response) -> set[str]:
     """Returns the methods that the header Allow lists."""
     return set(response.headers["Allow"].split(", "))

@@ -7,9 +7,7 @@ from typing import Any, NoReturn, cast
 import pytest
 from django_filters import RangeFilter
 from rest_framework import serializers
-from rest_framework.exceptions import PermissionDenied
 from rest_framework.pagination import PageNumberPagination
-from rest_framework.permissions import BasePermission
 from rest_framework.renderers import JSONRenderer as StockJSONRenderer
 
 from books.api.v1 import urls as v1_urls
@@ -106,11 +104,6 @@ def test_another_field_finds_a_book(serve: Serve) -> None:
     requests = [request._replace(path=address) for request in (READ, CHANGE, DELETE)]
     responses = serve(BookViewSetV2, {"lookup_field": "isbn"}, *requests, READ)
     assert [response.status[:3] for response in responses] == ["200", "200", "204", "404"]
-
-
-class Forbidding(BasePermission):
-    def has_object_permission(self, request: Any, view: Any, obj: Any) -> bool:
-        raise PermissionDenied(f"{obj.title} is not for you")
 
 
 class TitleParser(JSONParser):
