@@ -17,12 +17,10 @@ from library_site.cached_settings import cached_settings
 from oauth.credentials import Credential, InvalidCredential, build_challenge
 from oauth.scopes import (
     NO_PERMISSIONS,
-    NO_RIGHTS,
     PERMISSIONS,
     SCOPES,
     PermissionSet,
     Rights,
-    get_rights,
     get_user_rights,
     is_covered,
     list_groups,
@@ -110,7 +108,7 @@ def find_request_credential(request: HttpRequest | Request) -> Credential | None
     user, auth = cast("User | None", request.user), getattr(request, "auth", None)
     if isinstance(auth, Credential) or user is None or not user.is_authenticated:
         return cast("Credential | None", auth)
-    scopes, permissions = get_user_rights(user)
+    scopes, permissions = get_user_rights(user.pk)
     credential = Credential(f"user {user.pk}", scopes, user.pk, permissions=permissions)
     # A token of another app stays what it is.
     cast("Any", request).auth = auth or credential
@@ -174,7 +172,7 @@ def build_refusal(credential: Credential, scope: str | None, permissions: Permis
     if user_id is not None and (missing := list_missing(credential, permissions)):
         return LacksPermission(missing[0])
     if scope is not None and scope not in credential.scopes:
-        rights = None if user_id is None else get_rights(User.objects.filter(pk=user_id)).get(user_id, NO_RIGHTS)
+        rights = None if user_id is None else get_user_rights(user_id)
         return InsufficientScope(scope, rights)
     if scope and not is_covered(scope, credential.permissions):
         return InvalidCredential("The access token is of an earlier release: refresh it")

@@ -1,6 +1,7 @@
 """The scopes of credentials, the permissions behind them, and which users have them (specification, Section 5)."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 from django.conf import settings
@@ -9,6 +10,8 @@ from django.core.exceptions import ValidationError
 from django.db.models import Exists, F, Func, OuterRef, Q, QuerySet, Subquery, TextField, Value
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Concat
+
+from library_site.db.sql import CompiledQuery, Parameter
 
 ScopeSet = frozenset[str]
 PermissionSet = frozenset[str]
@@ -77,16 +80,31 @@ def format_scope_sentences(text: str) -> str:
 
 def get_rights(users: QuerySet[User]) -> dict[int, Rights]:
     """Returns what each user may do, by id, in one query. Inactive users have no rights."""
-    rows = users.values("pk", "is_active", **build_permission_columns(PERMISSIONS))
-    return {row["pk"]: select_rights(row, ALL_SCOPES) if row["is_active"] else NO_RIGHTS for row in rows}
+    return {row["pk"]: read_rights(row) for row in select_rows(users)}
 
 
-def get_user_rights(user: User) -> Rights:
-    return get_rights(User.objects.filter(pk=user.pk)).get(user.pk, NO_RIGHTS)
+def get_user_rights(user_id: int) -> Rights:
+    """Returns no rights if there is no such user."""
+    rows = get_user_query().fetch_all(user=user_id)
+    return read_rights(rows[0]) if rows else NO_RIGHTS
+
+
+@cache
+def get_user_query() -> CompiledQuery:
+    """A token request needs it once, and Django takes longer to compile it than for anything else."""
+    return CompiledQuery(select_rows(User.objects.filter(pk=Parameter("user"))))
+
+
+def select_rows(users: QuerySet[User]) -> QuerySet[User, Any]:
+    return users.values("pk", "is_active", **build_permission_columns(PERMISSIONS))
+
+
+def read_rights(row: Mapping[str, Any]) -> Rights:
+    return select_rights(row, ALL_SCOPES) if row["is_active"] else NO_RIGHTS
 
 
 def get_user_scopes(user: User) -> ScopeSet:
-    return get_user_rights(user).scopes
+    return get_user_rights(user.pk).scopes
 
 
 def select_rights(row: Mapping[str, Any], scopes: Iterable[str], asked: PermissionSet = PERMISSIONS) -> Rights:

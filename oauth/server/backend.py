@@ -119,7 +119,7 @@ def narrow_scopes(request: Request) -> None:
     allowance = Allowance.objects.select_for_update(no_key=True).filter(application=request.client).first()
     # An app that acts for nobody has what a person of the staff allowed it, and no permissions.
     is_own = request.grant_type == CLIENT_CREDENTIALS
-    rights = Rights(ALL_SCOPES, NO_PERMISSIONS) if is_own else scopes.get_user_rights(request.user)
+    rights = Rights(ALL_SCOPES, NO_PERMISSIONS) if is_own else scopes.get_user_rights(request.user.pk)
     granted_scopes = frozenset(request.scopes) & get_allowance_scopes(allowance) & rights.scopes
     if not granted_scopes:
         raise InvalidScopeError(request=request)

@@ -4,7 +4,6 @@ from datetime import datetime
 from typing import Any
 
 from django.conf import settings
-from django.contrib.auth.models import User
 from oauth2_provider.models import Application, RefreshToken
 
 from oauth import scopes
@@ -48,8 +47,7 @@ def find_current_rights(claims: access_tokens.Claims) -> scopes.Rights | None:
         return None
     if claims.user_id is None:
         return claims.rights
-    rights = scopes.get_rights(User.objects.filter(pk=claims.user_id)).get(claims.user_id, scopes.NO_RIGHTS)
-    return limit_rights(claims.rights, rights)
+    return limit_rights(claims.rights, scopes.get_user_rights(claims.user_id))
 
 
 def introspect_refresh_token(token: str, client: Application, now: datetime) -> dict[str, Any]:

@@ -78,7 +78,7 @@ def require_scopes(request: Request, scopes: frozenset[str]) -> None:
     """Raises InsufficientScope."""
     credential = cast("Credential", request.auth)
     if missing_scopes := sorted(scopes - credential.scopes):
-        raise InsufficientScope(missing_scopes[0], get_user_rights(cast("User", request.user)))
+        raise InsufficientScope(missing_scopes[0], get_user_rights(cast("int", credential.user_id)))
 
 
 def require_future(expires_at: datetime | None, now: datetime) -> None:

@@ -296,7 +296,7 @@ def test_all_that_is_known_of_a_person_is_exported(ada: Scenario, capsys: pytest
         "changed_rights": [
             {
                 **show(ChangedRights.objects.get(), "scopes", "changed_at"),
-                "permissions": sorted(get_user_rights(ada.user).permissions),
+                "permissions": sorted(get_user_rights(ada.user.pk).permissions),
             }
         ],
         "second_factor": {**show(factor, "created_at", "wrong_codes"), "recovery_code_count": 10},

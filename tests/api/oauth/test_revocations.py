@@ -50,7 +50,7 @@ class Scenario:
         authorization = Authorization.objects.create(
             user=self.user, application=app, scopes="read write", created_at=timezone.now()
         )
-        permissions = sorted(get_user_rights(self.user).permissions)
+        permissions = sorted(get_user_rights(self.user.pk).permissions)
         return forge_token(build_claims(self.user.pk, sid=str(authorization.pk), entitlements=permissions))
 
 
