@@ -56,11 +56,11 @@ def read_marc(stream: BinaryIO, encoding_name: str = "") -> Table:
     records = iter_records(stream, encoding, left_out)
     if encoding:
         return Table(COLUMNS, records, f"MARC 21, {encoding.name}", left_out=left_out)
-    warning, note = describe_wrong_leaders(stream)
-    return Table(COLUMNS, records, "MARC 21", warning, [note] if note else [], left_out=left_out)
+    warning, notes = describe_wrong_leaders(stream)
+    return Table(COLUMNS, records, "MARC 21", warning, notes, left_out=left_out)
 
 
-def describe_wrong_leaders(stream: BinaryIO) -> tuple[str, str]:
+def describe_wrong_leaders(stream: BinaryIO) -> tuple[str, list[str]]:
     """Returns a warning about records that are not in UTF-8 as they declare, and a note about those that are in it
     though they declare MARC-8, as far as the bytes show; empty if there are none.
     """
@@ -82,7 +82,7 @@ def describe_wrong_leaders(stream: BinaryIO) -> tuple[str, str]:
     )
     return (
         warning % {"count": found[True]} if found[True] else "",
-        note % {"count": found[False]} if found[False] else "",
+        [note % {"count": found[False]}] if found[False] else [],
     )
 
 

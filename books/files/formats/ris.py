@@ -41,6 +41,8 @@ NUMBER_PATTERN = re.compile(r"\s*[0-9]+\.?\s*")
 # A value is one line without spaces around it. Other programs recognise more line ends and spaces than we do.
 UNSAFE_CHARACTERS = re.compile(rf"[\x00-\x1f\x7f-\x9f]|{UNSAFE_BLANKS}|{AMBIGUOUS}")
 LINE_ENDS = "\r\n"
+# The tag, which may be empty, and the text after it.
+Line = tuple[str, str]
 
 
 def read_ris(stream: BinaryIO, encoding_name: str = "") -> Table:
@@ -51,30 +53,26 @@ def read_ris(stream: BinaryIO, encoding_name: str = "") -> Table:
     return Table(COLUMNS, records, f"RIS, {encoding.description}", warning, left_out=left_out)
 
 
-def iter_tag_pieces(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
+def iter_tag_pieces(lines: Iterable[str]) -> Iterator[tuple[int, list[Line]]]:
     """Yields the first line number and the lines of each record, and of text between records."""
-    piece: list[str] = []
+    piece: list[Line] = []
     start, last_tag = 1, ""
     for number, line in enumerate(lines, 1):
-        tag = get_tag(line)
+        text = line.strip(LINE_ENDS)
+        tag, value = match.groups("") if (match := LINE_PATTERN.fullmatch(text)) else ("", text)
         if piece and (tag == BEGIN or last_tag == END_TAG):
             yield start, piece
             piece = []
-        if piece or (line.strip() and not NUMBER_PATTERN.fullmatch(line)):
+        if piece or (text.strip() and not NUMBER_PATTERN.fullmatch(text)):
             start = start if piece else number
-            piece.append(line)
+            piece.append((tag, value))
         last_tag = tag
     if piece:
         yield start, piece
 
 
-def get_tag(line: str) -> str:
-    match = LINE_PATTERN.fullmatch(line.strip(LINE_ENDS))
-    return match[1] if match else ""
-
-
-def parse_piece(number: int, lines: list[str], left_out: Counter[str]) -> Record:
-    if get_tag(lines[0]) != BEGIN:
+def parse_piece(number: int, lines: list[Line], left_out: Counter[str]) -> Record:
+    if lines[0][0] != BEGIN:
         return Record(number, {}, problem=name_field("record", _("It does not begin with a line TY.")))
     fields = read_tags(lines)
     if END_TAG not in fields:
@@ -89,17 +87,15 @@ def parse_piece(number: int, lines: list[str], left_out: Counter[str]) -> Record
     return Record(number, values, None, problem, warnings, build_record_number(values.get("id", "")))
 
 
-def read_tags(lines: list[str]) -> dict[str, list[str]]:
+def read_tags(lines: list[Line]) -> dict[str, list[str]]:
     """Returns the values of each tag. A line without a tag continues the previous value."""
     fields: dict[str, list[list[str]]] = {}
     # The parts of the last value are joined once, because a record may have very many lines.
     pieces: list[str] = []
-    for line in lines:
-        text = line.strip(LINE_ENDS)
-        match = LINE_PATTERN.fullmatch(text)
-        if match:
-            pieces = [match[2] or ""]
-            fields.setdefault(match[1], []).append(pieces)
+    for tag, text in lines:
+        if tag:
+            pieces = [text]
+            fields.setdefault(tag, []).append(pieces)
         elif text.strip() and pieces:
             pieces.append(text)
     return {

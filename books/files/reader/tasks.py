@@ -90,7 +90,7 @@ def read_preview(job: Job, stream: BinaryIO) -> Iterator[Any]:
     proposed = propose_encodings(stream) if is_offered else []
     names = ", ".join(ENCODINGS[name].name for name in proposed)
     advice = [_("The file may be in %(encodings)s.") % {"encodings": names}] if proposed else []
-    head = {
+    yield {
         "format": format.name,
         "columns": [*table.columns],
         "description": table.description,
@@ -98,8 +98,9 @@ def read_preview(job: Job, stream: BinaryIO) -> Iterator[Any]:
         "proposed": proposed,
         "notes": [*table.notes, *describe_without_isbn(table.columns, chain(records, table.records))],
         "rows": [[show_cell(record.values.get(column)) for column in table.columns] for record in records],
+        # Behind what reads records.
+        "left_out": show_left_out(table),
     }
-    yield {**head, "left_out": show_left_out(table)}
 
 
 def show_left_out(table: Table) -> str:
