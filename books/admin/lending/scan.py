@@ -20,10 +20,13 @@ from books.search.scans import Scan, ScanKind, read_scan
 MAX_NUMBERED_BOOKS = 9
 
 
-class Absence(NamedTuple):
-    """Why no book is shown, and the address of the form that adds it, None if it should not be added."""
+class ScanResult(NamedTuple):
+    """The book with this code or None, a message about the code, and the address of the form that adds a book, None if
+    none should be added.
+    """
 
-    explanation: str
+    book: Book | None
+    message: str = ""
     add_address: str | None = None
 
 
@@ -50,16 +53,17 @@ def show_scan(request: HttpRequest) -> HttpResponse:
     )
 
 
-def explain_absence(scan: Scan, may_add: bool) -> Absence:
+def explain_absence(scan: Scan, may_add: bool) -> ScanResult:
     if scan.kind in EXPLANATIONS:
-        return Absence(str(EXPLANATIONS[scan.kind]))
+        return ScanResult(None, str(EXPLANATIONS[scan.kind]))
     if scan.kind is ScanKind.ISBN:
         isbn = hyphenate_isbn(scan.isbn13)
         explanation = gettext("No book has the ISBN %(isbn)s.") % {"isbn": isbn}
-        return Absence(explanation, build_add_address(isbn=isbn) if may_add else None)
+        return ScanResult(None, explanation, build_add_address(isbn=isbn) if may_add else None)
     if scan.kind is ScanKind.ID:
-        return Absence(gettext("No book has the ID %(number)d.") % {"number": scan.number})
-    return Absence(
+        return ScanResult(None, gettext("No book has the ID %(number)d.") % {"number": scan.number})
+    return ScanResult(
+        None,
         gettext("No book has all these words in title, author and genre."),
         build_add_address(title=scan.text) if may_add else None,
     )

@@ -4,7 +4,7 @@ The page first looks up a code and then asks for a state of that book. This requ
 the page has seen. If the response is lost and the request is sent again, nothing changes twice.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlencode
 
 from django import forms
@@ -17,7 +17,7 @@ from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_GET, require_POST
 
 from books.admin.descriptions import AVAILABLE, LENT_STATE, STATES, name_state
-from books.admin.lending.scan import explain_absence, explain_layout
+from books.admin.lending.scan import ScanResult, explain_absence, explain_layout
 from books.admin.views import find_librarian, render_page, report_rejected
 from books.book_values import BookValues
 from books.history.actors import ActorRef
@@ -37,14 +37,6 @@ MAX_NAMED_BOOKS = 5
 class BookChanged(APIError):
     status = 412
     message = gettext_noop("The book was changed since it was looked up")
-
-
-class ScanResult(NamedTuple):
-    """The book with this code or None, a message about the code, and the address to add a book."""
-
-    book: Book | None
-    message: str = ""
-    add_address: str | None = None
 
 
 class StateForm(forms.Form):
@@ -126,7 +118,7 @@ def explain_no_match(scan: Scan, may_add: bool) -> ScanResult:
     if scan.kind is ScanKind.WORDS:
         return ScanResult(None, _("Words lend no book. Scan its code, or type its ID like #17."))
     # A title is no code, so only an unknown ISBN leads to the form that adds a book.
-    return ScanResult(None, *explain_absence(scan, may_add))
+    return explain_absence(scan, may_add)
 
 
 def show_lending(request: HttpRequest) -> HttpResponse:
