@@ -162,10 +162,9 @@ def run_small_operation(
     operation = Operation.objects.get(pk=actor.operation_id or 0)
     operation.parameters, operation.matched = dict(parameters), len(pks)
     counts = task.write_books(operation, list(changes.lock_books(pks).values()), actor, now)
-    numbers = {"matched": len(pks), "changed": counts.changed, "refused": counts.refused, "missed": 0}
-    numbers["unchanged"] = len(pks) - counts.changed - counts.refused
-    Operation.objects.filter(pk=operation.pk).update(**numbers, parameters=operation.parameters)
-    operation.changed, operation.refused = counts.changed, counts.refused
+    operation.changed, operation.refused, operation.missed = counts.changed, counts.refused, 0
+    operation.unchanged = len(pks) - counts.changed - counts.refused
+    operation.save()
     if not counts.changed:
         # It has nothing to show, and nothing to undo.
         operation.delete()
