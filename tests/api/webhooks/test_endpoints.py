@@ -188,18 +188,6 @@ def test_a_change_changes_what_it_names(api: httpx.Client, key_header: dict[str,
     assert parse_error(null)[2] == ["url"]
 
 
-def test_an_enabled_webhook_has_no_reason_and_no_dead_deliveries(
-    api: httpx.Client, owner: User, key_header: dict[str, str]
-) -> None:
-    endpoint = create_made_endpoint(owner, state="disabled", reason="10 deliveries died", dead_in_a_row=10)
-    before = api.get(f"{HOOKS}/{endpoint.pk}", headers=key_header).json()
-    after = api.patch(f"{HOOKS}/{endpoint.pk}", json={"state": "active"}, headers=key_header).json()
-    assert (before["state"], before["reason"]) == ("disabled", "10 deliveries died")
-    assert after == {**before, "state": "active", "reason": ""}
-    endpoint.refresh_from_db()
-    assert endpoint.dead_in_a_row == 0
-
-
 def test_a_deleted_webhook_is_gone_and_its_deliveries_are_kept(
     api: httpx.Client, owner: User, key_header: dict[str, str]
 ) -> None:

@@ -24,8 +24,6 @@ from webhooks.permissions import EVENT_ACTIONS
 from webhooks.registry import EVENT_KINDS
 from webhooks.stream import StreamCursor
 
-KNOWN_PARAMETERS = ("after", "limit", "kinds")
-
 
 class EventViewSet(WebhookViewSet):
     # The stream is nobody's own.
@@ -36,7 +34,7 @@ class EventViewSet(WebhookViewSet):
     @document_stream
     def follow(self, request: Request) -> HttpResponse:
         """Raises CursorGone."""
-        check_parameters(request, KNOWN_PARAMETERS, ["kinds"])
+        check_parameters(request, ["after", "limit", "kinds"], ["kinds"])
         limit, limit_errors = read_limit(request)
         kinds, kinds_errors = read_kinds(request)
         after, cursor_errors = read_cursor(request, "after", StreamCursor.decode, "It is no cursor of this stream.")

@@ -12,7 +12,6 @@ from tests.support.oauth_flows import (
     CALLBACK,
     build_bearer_header,
     build_code_request,
-    build_refresh_request,
     create_confidential_app,
     create_librarian,
     obtain_code,
@@ -105,12 +104,3 @@ def test_access_beyond_the_new_scopes_of_an_app_ends(api: httpx.Client) -> None:
     assert Authorization.objects.get(ended_at=None).scopes == "read"
     assert not APIKey.objects.filter(revoked_at=None).exists()
     assert api.get("/api/books", headers=build_bearer_header(read_token)).status_code == 200
-
-
-def test_a_change_keeps_access_and_secret(api: httpx.Client) -> None:
-    app = create_confidential_app()
-    tokens = obtain_tokens(api, create_librarian(), app)
-    app.name = "Bookshop and Café"
-    registration.change_app(app, SCOPES | {"webhooks"}, timezone.now())
-    response = api.post("/oauth/refresh", data=build_refresh_request(app, tokens["refresh_token"]))
-    assert response.status_code == 200
