@@ -39,7 +39,7 @@ def find_remembered(isbn13: str) -> CatalogueResult | None:
 def look_up(isbn13: str, seconds: float) -> CatalogueResult:
     """Queries the catalogues for at most so many seconds."""
     # The import takes a tenth of a second; only processes that look up books need it.
-    from books.files.catalogues.servers import ask_servers
+    from books.files.catalogues.sru import ask_servers
 
     found, problems = asyncio.run(ask_servers(isbn13, seconds))
     lookup = CatalogueResult(CatalogueEntry(*found) if found else None, tuple(problems))
