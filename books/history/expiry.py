@@ -22,10 +22,8 @@ def iter_expired(now: datetime) -> Iterator[tuple[str, QuerySet[Any]]]:
     if not settings.HISTORY_KEPT_DAYS:
         return
     cutoff = now - timedelta(days=settings.HISTORY_KEPT_DAYS)
-    changes, operations = (
-        Change.objects.filter(at__lte=cutoff),
-        Operation.objects.filter(created_at__lte=cutoff, next_at=None),
-    )
+    changes = Change.objects.filter(at__lte=cutoff)
+    operations = Operation.objects.filter(created_at__lte=cutoff, next_at=None)
     has_later_change = Exists(Change.objects.filter(book_id=OuterRef("book_id"), version__gt=OuterRef("version")))
     for rows in split_by_id(changes):
         yield "changes", rows.exclude(kind=Change.Kind.CREATED).filter(has_later_change)

@@ -1,6 +1,6 @@
 """Counts all books: lent books, and books by genre, decade and quality."""
 
-from datetime import date, datetime
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from django.db.models import Count, F, Min
@@ -44,15 +44,13 @@ def count_books(now: datetime) -> dict[str, Any]:
         "books": Book.objects.count(),
         "lent": LentBook.objects.count(),
         "genres": [[name, books] for name, books in genres.values_list("name", "books")[:MAX_GENRES] if name.strip()],
-        "qualities": count_qualities(now.date()),
+        "qualities": {
+            name: Book.objects.filter(build_quality_condition(name, now.date())).count() for name in QUALITIES
+        },
         "decades": [
             [decade * 10, books] for decade, books in decades.order_by("decade").values_list("decade", "books")
         ],
     }
-
-
-def count_qualities(today: date) -> dict[str, int]:
-    return {name: Book.objects.filter(build_quality_condition(name, today)).count() for name in QUALITIES}
 
 
 class GenreCount(NamedTuple):

@@ -17,7 +17,6 @@ from books.search.scans import ScanKind, read_scan
 
 # The first printed books are from about 1450; some libraries have older ones.
 MIN_PROBABLE_YEAR, FIRST_PRINTED_YEAR = 1400, 1450
-HAS_NO_ISBN = Q(isbn13=None)
 NO_GENRE = "no_genre"
 QUALITIES = {"no_isbn": _("no valid ISBN"), "year": _("improbable year"), NO_GENRE: _("no genre")}
 
@@ -35,17 +34,13 @@ OTHER_CALENDAR = _("This may be a year of another calendar: few books are older 
 def build_quality_condition(name: str, today: date) -> Q:
     """Returns the condition of one of QUALITIES. An index can find the books of each."""
     if name == "year":
-        return has_improbable_year(today)
-    return is_blank_genre() if name == NO_GENRE else HAS_NO_ISBN
+        return Q(year__lt=MIN_PROBABLE_YEAR) | Q(year__gt=today.year + 1)
+    return is_blank_genre() if name == NO_GENRE else Q(isbn13=None)
 
 
 def is_probable_year(year: int, today: date) -> bool:
     """Publishers announce books for the next year."""
     return MIN_PROBABLE_YEAR <= year <= today.year + 1
-
-
-def has_improbable_year(today: date) -> Q:
-    return Q(year__lt=MIN_PROBABLE_YEAR) | Q(year__gt=today.year + 1)
 
 
 def is_blank_genre() -> Q:

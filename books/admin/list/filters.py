@@ -67,11 +67,7 @@ class ListFilterForm(forms.Form):
         label=_("Year from"), required=False, min_value=YEAR_RANGE[0], max_value=YEAR_RANGE[1]
     )
     year_to = forms.IntegerField(label=_("to"), required=False, min_value=YEAR_RANGE[0], max_value=YEAR_RANGE[1])
-    availability = forms.ChoiceField(
-        label=_("Availability"),
-        required=False,
-        choices=[("", _("any")), *STATES.items()],
-    )
+    availability = forms.ChoiceField(label=_("Availability"), required=False, choices=[("", _("any")), *STATES.items()])
     quality = forms.ChoiceField(label=_("To look at"), required=False, choices=[("", _("any")), *QUALITIES.items()])
     added_since = forms.DateField(
         label=_("Added since"), required=False, widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d")
