@@ -29,7 +29,7 @@ CREATE TRIGGER ledger_{action} AFTER {action} ON books_book FOR EACH ROW EXECUTE
 """
 UNTOUCHED_SQL = (
     "SELECT (SELECT count(*) FROM ledger) + (SELECT count(*) FROM books_change)"
-    " + (SELECT count(*) FROM webhooks_event WHERE subject IS NOT NULL AND kind LIKE 'book.%')"
+    " + (SELECT count(*) FROM webhooks_event WHERE subject IS NOT NULL AND kind LIKE 'book.%%')"
 )
 HISTORY_SQL = """
 SELECT book_id, version, kind, CAST(before AS text), CAST(after AS text) FROM books_change ORDER BY id
@@ -75,7 +75,7 @@ def count_changes() -> Counter[tuple[str, int]]:
 def count_events() -> Counter[tuple[str, int]]:
     """Returns how many events of each kind were stored for each book."""
     return Counter(
-        fetch_all("SELECT kind, subject FROM webhooks_event WHERE subject IS NOT NULL AND kind LIKE 'book.%'")
+        fetch_all("SELECT kind, subject FROM webhooks_event WHERE subject IS NOT NULL AND kind LIKE 'book.%%'")
     )
 
 
