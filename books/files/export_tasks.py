@@ -81,9 +81,8 @@ class ExportTask(Task):
         return BatchCounts(changed=0, unchanged=self.book_count if is_first else 0)
 
     def require_complete(self, operation: Operation) -> None:
-        """Checks that all parts are stored, at least one."""
-        count = ExportChunk.objects.filter(operation=operation).count()
-        if count != max(1, operation.last or 0):
+        """Checks that all parts are stored."""
+        if operation.export_chunks.count() != operation.last:
             raise OperationFailed(_("Parts of the workbook are missing. Export it again."))
 
 

@@ -191,14 +191,6 @@ def test_a_workbook_with_missing_parts_is_not_done(head: ActorRef) -> None:
     assert (operation.state, operation.error) == ("failed", "Parts of the workbook are missing. Export it again.")
 
 
-def test_an_export_that_the_release_before_planned_is_not_done_without_a_workbook(head: ActorRef) -> None:
-    """It took 0 for the last part."""
-    operation = begin_export(head)
-    Operation.objects.filter(pk=operation.pk).update(state="running", cursor=0, last=0)
-    run_operations(operation)
-    assert (operation.state, operation.error) == ("failed", "Parts of the workbook are missing. Export it again.")
-
-
 @pytest.mark.parametrize(
     ("steps", "changes", "error"),
     [
