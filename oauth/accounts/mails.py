@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 from django.conf import settings
 from django.contrib.auth.forms import PasswordResetForm
 from django.contrib.auth.models import User
+from django.contrib.auth.tokens import default_token_generator
 from django.core.mail import send_mail
 from django.db.models import F
 from django.db.models.signals import pre_save
@@ -23,7 +24,7 @@ from django.utils.translation import get_language, override
 from library_site.admin.moments import localize_moment, write_moment
 from library_site.jobs.retries import RetrySchedule
 from oauth.accounts.languages import find_language
-from oauth.accounts.tokens import INVITATION_DAYS, invitation_tokens, reset_tokens
+from oauth.accounts.tokens import INVITATION_DAYS, invitation_tokens
 from oauth.models import AccountMail
 from oauth.signals import has_new_password, saves_any_of
 
@@ -34,7 +35,7 @@ MAX_MAILS_PER_ADDRESS, MAX_MAILS_PER_NETWORK, MAIL_PERIOD = 3, 20, timedelta(hou
 BATCH = 20
 # The mails with a link to a password form, and the tokens of the link. All others lead to `password-reset`.
 PASSWORD_FORMS = {
-    AccountMail.Kind.RESET: ("accounts:new-password", reset_tokens),
+    AccountMail.Kind.RESET: ("accounts:new-password", default_token_generator),
     AccountMail.Kind.INVITATION: ("accounts:invitation", invitation_tokens),
 }
 # After the last failure the mail is not sent.

@@ -1,4 +1,4 @@
-"""The tokens in links to choose a password. A sign-in or a new password or mail address invalidates them."""
+"""The tokens in the links of invitations. A sign-in or a new password or mail address invalidates them."""
 
 from typing import Any
 
@@ -9,8 +9,6 @@ from django.utils.crypto import constant_time_compare
 from oauth.credentials import sha256_hex
 
 INVITATION_DAYS = 7
-
-reset_tokens = PasswordResetTokenGenerator()
 
 
 class InvitationTokenGenerator(PasswordResetTokenGenerator):

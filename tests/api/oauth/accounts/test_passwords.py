@@ -11,6 +11,7 @@ import httpx
 import pytest
 from axes.models import AccessAttempt
 from django.contrib.auth.models import User
+from django.contrib.auth.tokens import default_token_generator
 from django.core import mail
 from django.core.mail import EmailMessage
 from django.db import connection
@@ -22,7 +23,7 @@ from library_site.jobs.expiry import delete_by_kind
 from oauth import expiry
 from oauth.accounts import mails
 from oauth.accounts.forms import NewPasswordForm
-from oauth.accounts.tokens import invitation_tokens, reset_tokens
+from oauth.accounts.tokens import invitation_tokens
 from oauth.models import AccountMail, Profile
 from tests.support.account_pages import PASSWORD, dump_sessions, read_text, submit
 from tests.support.oauth_flows import create_key_header, post_form, sign_in, submit_sign_in
@@ -177,9 +178,9 @@ def test_a_link_is_good_once_for_an_hour_and_for_an_active_person(
     choose_password(api, link)
     assert is_no_longer_good(choose_password(api, link, "another-one-of-hers"))
     assert is_password(jane, NEW_PASSWORD)
-    now = reset_tokens._now()
+    now = default_token_generator._now()
     with monkeypatch.context() as patch:
-        patch.setattr(reset_tokens, "_now", lambda: now - timedelta(hours=1, seconds=1))
+        patch.setattr(default_token_generator, "_now", lambda: now - timedelta(hours=1, seconds=1))
         link = get_link(api)
     assert is_no_longer_good(api.get(link))
     for query in ("?uid=&token=", "?uid=MQ&token=x-y", "?uid=%00&token=%00", f"?uid={'9' * 999}&token=a-b", ""):
@@ -274,7 +275,7 @@ def test_an_invitation_is_good_once_and_for_a_week_and_survives_a_new_secret_key
     token = invitation_tokens.make_token(newcomer)
     settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "new", [settings.SECRET_KEY]
     assert invitation_tokens.check_token(newcomer, token)
-    assert not invitation_tokens.check_token(newcomer, reset_tokens.make_token(newcomer))
+    assert not invitation_tokens.check_token(newcomer, default_token_generator.make_token(newcomer))
     now = timezone.now().timestamp()
     with monkeypatch.context() as patch:
         patch.setattr("django.core.signing.time.time", lambda: now + 7 * 24 * 3600 + 2)
