@@ -1,11 +1,14 @@
 """Fixtures of all tests: clients of the application in this process, the served library, and its users."""
 
 import gc
+import json
 import logging
 import os
 import shutil
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from contextlib import contextmanager
+from tempfile import TemporaryFile
+from typing import IO, TYPE_CHECKING, Any
 
 import httpx
 import hypothesis
@@ -20,6 +23,7 @@ from django.test.client import ClientHandler
 from django.test.utils import override_settings
 from pytest_django import Settings
 
+from books.files.reader.tasks import write_results
 from books.history import actors
 from books.search import lent_books, search_texts
 from oauth.server.docs_client import sync_docs_client
@@ -27,7 +31,6 @@ from oauth.tokens import revocations
 from tests.support import book_audit
 from tests.support.admin_pages import create_staff
 from tests.support.books import build_book
-from tests.support.readers import run_reader_here
 from tests.support.server import Service, keep_migrated_database, serve_library
 
 # They need what the recipes add (`tests/served/library_site/test_recipes.py`).
@@ -136,6 +139,14 @@ def delete_rows(tables: list[str]) -> None:
 @pytest.fixture(autouse=True)
 def files_are_read_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process takes a quarter of a second to start. `tests/served/books/test_reader.py` starts some."""
+
+    @contextmanager
+    def run_reader_here(job: str, file: IO[bytes], *_files: IO[str]) -> Iterator[IO[bytes]]:
+        with TemporaryFile() as output, open(file.fileno(), "rb", closefd=False) as stream:
+            write_results(json.loads(job), stream, output)
+            output.seek(0)
+            yield output
+
     monkeypatch.setattr("books.files.reader.client.start_reader", run_reader_here)
 
 

@@ -3,6 +3,7 @@
 import logging
 import signal
 import socket
+import subprocess
 import sys
 import time
 from collections import Counter
@@ -17,11 +18,16 @@ import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 from pytest_django import Settings
+from redis import Redis
+from redis.backoff import ConstantBackoff
+from redis.retry import Retry
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 
 from books.api.views import BookViewSet
+from library_site.deployment.checks import check_redis_answers
 from library_site.http import callers
+from library_site.monitoring.sources import read_redis
 from library_site.rate_limit.counters import MAX_CALLERS, LocalCounter, make_counter
 from library_site.rate_limit.redis_windows import REDIS_RETRY_AFTER, REDIS_TIMEOUT, RedisCounter
 from oauth.api_keys import create_key
@@ -31,8 +37,8 @@ from tests.support.applications import open_client
 from tests.support.books import build_book
 from tests.support.failures import build_error
 from tests.support.rate_limit import count_requests
-from tests.support.redis_server import RedisServer, start_redis
 from tests.support.server import Service, serve_library
+from tests.support.settings import override_by
 
 POLICY = '"default";q=3;w=60'
 READ = frozenset({"read"})
@@ -46,6 +52,27 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
+
+
+class RedisServer:
+    """A server on a Unix socket. It can be stopped and started again, and loses its data when it stops."""
+
+    def __init__(self, folder: Path) -> None:
+        self.url = f"unix://{folder / 'redis.sock'}"
+        self.command = ["redis-server", "--port", "0", "--unixsocket", str(folder / "redis.sock"), "--save", ""]
+        # Tries for ten seconds, because the server needs a moment until it listens.
+        self.client: Redis = Redis.from_url(self.url, retry=Retry(ConstantBackoff(0.05), 200))
+
+    def start(self) -> None:
+        self.process = subprocess.Popen(self.command, stdout=subprocess.DEVNULL)
+        self.client.ping()
+
+    def stop(self) -> None:
+        self.process.terminate()
+        self.process.wait()
+
+    def list_keys(self) -> list[str]:
+        return [key.decode() for key in self.client.scan_iter()]
 
 
 class HeaderAuthentication(BaseAuthentication):
@@ -81,8 +108,11 @@ def public(api: httpx.Client, clock: Clock, settings: Settings, monkeypatch: pyt
 
 @pytest.fixture
 def redis(redis_server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    with start_redis(tmp_path_factory.mktemp("redis")) as server:
-        yield server
+    server = RedisServer(tmp_path_factory.mktemp("redis"))
+    server.start()
+    yield server
+    server.stop()
+    server.client.close()
 
 
 @pytest.fixture
@@ -371,6 +401,31 @@ def count_scripts(listener: socket.socket) -> int:
                 client.sendall(b"+OK\r\n" * data.count(b"*"))
             count += b"EVALSHA" in data
     return count
+
+
+def test_a_scrape_says_whether_redis_answers(settings: Settings, redis: RedisServer) -> None:
+    def read_state() -> list[float]:
+        return [sample.value for metric in read_redis() for sample in metric.samples]
+
+    assert read_state() == []
+    settings.REDIS_URL = redis.url
+    assert read_state() == [1]
+    redis.stop()
+    assert read_state() == [0]
+
+
+LIMITED = {"API_RATE_LIMIT": "9/second", "LIBRARY_PROCESS": "web"}
+
+
+def test_a_server_says_at_the_start_that_redis_does_not_answer(redis: RedisServer) -> None:
+    with override_by({**LIMITED, "REDIS_URL": redis.url}):
+        assert not list(check_redis_answers(None))
+        redis.stop()
+        [warning] = check_redis_answers(None)
+    assert (warning.id, warning.is_serious()) == ("library_site.W015", False)
+    for process, count in (("worker", 0), ("command", 0), ("doctor", 1)):
+        with override_by({**LIMITED, "REDIS_URL": "redis://127.0.0.1:1", "LIBRARY_PROCESS": process}):
+            assert len([*check_redis_answers(None)]) == count
 
 
 def exhaust_limit(service: Service, amount: int, **headers: str) -> list[httpx.Response]:
