@@ -24,8 +24,10 @@ SET_UP = env.flag("SET_UP", default=False)
 # Core
 DEBUG = env.flag("DEBUG", default=False)
 SECRET_KEY_PATH = DATA_DIR / "secret_key"
+# The commands that create a missing key.
+KEY_COMMANDS = ("set_up", "deploy") if SET_UP else ("set_up",)
 SECRET_KEY = env.secret_key(
-    "SECRET_KEY", SECRET_KEY_PATH, may_be_missing=DEBUG or sys.argv[1:2] in (["set_up"], ["deploy"] if SET_UP else [])
+    "SECRET_KEY", SECRET_KEY_PATH, may_be_missing=DEBUG or "".join(sys.argv[1:2]) in KEY_COMMANDS
 )
 SECRET_KEY_FALLBACKS = env.comma_list("SECRET_KEY_FALLBACKS", "")
 ALLOWED_HOSTS = env.host_names("ALLOWED_HOSTS", "127.0.0.1,localhost,[::1]")

@@ -148,7 +148,12 @@ def test_variables_of_other_programs_are_left_alone() -> None:
     assert read_settings(dict.fromkeys(names, "1"))["PORT"] == 8000
 
 
-def test_without_a_secret_key_the_library_does_not_start(tmp_path: Path) -> None:
+@pytest.mark.parametrize("call", [["manage.py", "serve"], ["manage.py", "deploy"], ["uwsgi"]])
+def test_without_a_secret_key_the_library_does_not_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: list[str]
+) -> None:
+    """In any server: each of its processes would make up a key of its own."""
+    monkeypatch.setattr("sys.argv", call)
     database = f"sqlite:///{tmp_path}/library.sqlite3"
     with pytest.raises(ImproperlyConfigured, match=r"^SECRET_KEY is not set"):
         read_settings({"SECRET_KEY": "", "DATA_DIR": str(tmp_path), "DATABASE_URL": database})
