@@ -370,9 +370,7 @@ OAUTH2_PROVIDER = {
     "OAUTH2_SERVER_CLASS": "oauth.server.backend.AuthorizationServer",
     "OAUTH2_BACKEND_CLASS": "oauth.server.backend.OAuthBackend",
     "OAUTH2_VALIDATOR_CLASS": "oauth.server.validators.RequestValidator",
-    # Apps may request every scope, and the library removes those that they may not have.
-    "SCOPES": {name: texts[0] for name, texts in OAUTH_SCOPES.items()},
-    "DEFAULT_SCOPES": ["read"],
+    "SCOPES_BACKEND_CLASS": "oauth.scopes.ScopesBackend",
     "ACCESS_TOKEN_GENERATOR": "oauth.tokens.access_tokens.generate_access_token",
     "REFRESH_TOKEN_GENERATOR": "oauth.tokens.access_tokens.generate_refresh_token",
     "CLIENT_SECRET_HASHER": "generated_secret",

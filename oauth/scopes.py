@@ -10,6 +10,7 @@ from django.core.exceptions import ValidationError
 from django.db.models import Exists, F, Func, OuterRef, Q, QuerySet, Subquery, TextField, Value
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Concat
+from oauth2_provider.scopes import BaseScopes
 
 from library_site.db.sql import CompiledQuery, Parameter
 
@@ -54,6 +55,19 @@ PERMISSIONS: PermissionSet = frozenset(
     for name in names
     if name
 )
+
+
+class ScopesBackend(BaseScopes):
+    """The toolkit's SCOPES_BACKEND_CLASS: apps may request every scope, and `limit_to_allowance` removes some."""
+
+    def get_all_scopes(self) -> dict[str, Any]:
+        return {name: scope.sentence for name, scope in SCOPES.items()}
+
+    def get_available_scopes(self, *arguments: Any, **options: Any) -> list[str]:
+        return list(SCOPES)
+
+    def get_default_scopes(self, *arguments: Any, **options: Any) -> list[str]:
+        return [DEFAULT_SCOPE]
 
 
 def parse_scopes(text: str) -> ScopeSet:
