@@ -70,6 +70,6 @@ def list_changes() -> list[Any]:
 
 def read_settings(values: Any) -> dict[str, Any]:
     """Leaves out the middleware of `for_pages`, which sees no request of a program, and addresses after ours."""
-    middleware = [path for path in values.MIDDLEWARE if not hasattr(import_string(path), "is_for_pages")]
+    middleware = [path for path in values.MIDDLEWARE if "is_for_pages" not in vars(import_string(path))]
     versions = get_resolver(values.ROOT_URLCONF).url_patterns[: len(settings.API_URLS)]
     return {"MIDDLEWARE": middleware, "REST_FRAMEWORK": values.REST_FRAMEWORK, "ROOT_URLCONF": versions}

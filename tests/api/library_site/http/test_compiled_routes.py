@@ -110,9 +110,15 @@ def test_a_receiver_of_others_gets_every_request() -> None:
 TeapotForPages = for_pages(Teapot)
 
 
+class TeapotForAll(TeapotForPages):
+    def __call__(self, request: Any) -> Any:
+        return self.get_response(request)
+
+
 def test_other_settings_turn_the_compiled_path_off(settings: Settings) -> None:
     names, teapot = [*settings.MIDDLEWARE], f"{Teapot.__module__}.Teapot"
-    for settings.MIDDLEWARE in ([*names, teapot], [teapot, *names], names[1:], names[::-1]):
+    for_all = f"{__name__}.TeapotForAll"
+    for settings.MIDDLEWARE in ([*names, teapot], [teapot, *names], names[1:], names[::-1], [*names, for_all]):
         assert not is_compiled()
     # They see no request of a program.
     settings.MIDDLEWARE = [*(name for name in names if "CSP" not in name), f"{__name__}.TeapotForPages"]
