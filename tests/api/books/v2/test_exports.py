@@ -72,7 +72,9 @@ def test_a_format_must_be_preferred_to_json() -> None:
         "text/csv, application/vnd.library.v2+json": "",
         "text/csv;q=0.5, */*": "",
         "text/csv;q=0": "",
-        "text/csv;q=x": "csv",
+        "text/csv;q=x": "",
+        "text/csv;q=5, application/json;q=0.9": "",
+        "text/csv; q*=x'en'1; v*=x'y'z": "csv",
         "text/*": "",
         "": "",
     }
