@@ -47,8 +47,9 @@ class Question(NamedTuple):
     token: str
 
     def sign(self) -> str:
-        kind, *others = self.change
-        return signing.dumps((kind.name, *others, self.matched, self.token), salt=SIGNING_SALT, compress=True)
+        kind, selection, parameters = self.change
+        content = (kind.name, selection._asdict(), parameters, self.matched, self.token)
+        return signing.dumps(content, salt=SIGNING_SALT, compress=True)
 
 
 def read_question(text: str) -> Question | None:
@@ -57,7 +58,7 @@ def read_question(text: str) -> Question | None:
     except signing.BadSignature:
         return None
     kind = DeleteTask if name == DELETE else EditTask
-    return Question(OperationRequest(kind, StoredFilter(*selection), parameters), matched, token)
+    return Question(OperationRequest(kind, StoredFilter(**selection), parameters), matched, token)
 
 
 def show_bulk_edit(request: HttpRequest) -> HttpResponse:

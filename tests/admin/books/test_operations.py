@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Permission, User
+from django.core import signing
 from django.db.models.functions import Now
 from django.test import Client
 from django.utils import timezone
@@ -53,6 +54,9 @@ def test_the_books_of_a_list_are_edited_after_a_preview(head: Client) -> None:
     assert "3 books change." in words
     assert "Meanwhile" not in words
     assert "Emma &lt;0&gt;" in words
+    # Another release may read it during an upgrade.
+    signed = signing.loads(read_inputs(read_text(question))["question"], salt="books.bulk_edit")
+    assert signed[1].keys() == {"form", "values"}
     assert Book.objects.filter(genre="Fiction").count() == 0
     page = confirm(head, question, "q=emma&genre=novel")
     assert "It begins in a moment." in read_text(page)
