@@ -281,8 +281,8 @@ def extract_isbn(text: str) -> str:
     """Returns the ISBN of this edition in the text. If there is none, it returns the text without decoration."""
     if number := find_whole_number(text.strip()):
         return NumberText(number)
-    if isbn := choose_isbn(isbns.LIST_SEPARATORS.split(text) if len(text) <= isbns.MAX_LIST_TEXT else []):
-        return isbn
+    if isbn := isbns.find_isbn(text):
+        return choose_isbn(isbns.LIST_SEPARATORS.split(text)) or isbn
     wrapped = WRAPPED_TEXT.fullmatch(text) if len(text) <= isbns.MAX_LIST_TEXT else None
     return (wrapped[1] or wrapped[2] or "") if wrapped else text
 
