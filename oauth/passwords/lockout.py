@@ -19,7 +19,7 @@ from django.contrib.auth.backends import BaseBackend, ModelBackend
 from django.contrib.auth.models import User
 from django.contrib.auth.signals import user_login_failed
 from django.db import transaction
-from django.db.models import F, Q, QuerySet, Sum
+from django.db.models import Case, F, Q, QuerySet, Sum, Value, When
 from django.db.models.functions import Coalesce
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -131,18 +131,22 @@ def count_attempt(request: Any, credentials: dict[str, Any] | None) -> None:
             user_agent="",
             defaults={"path_info": request.axes_path_info, "failures_since_start": 0},
         )
-        is_over = row.attempt_time <= request.axes_attempt_time - COOLOFF
+        previous_time = row.attempt_time
+        is_over = previous_time <= request.axes_attempt_time - COOLOFF
         row.failures_since_start = 1 if is_over else row.failures_since_start + 1
-        row.attempt_time = max(row.attempt_time, request.axes_attempt_time)
+        row.attempt_time = max(previous_time, request.axes_attempt_time)
         row.save()
-    request.counted_attempt = row.pk
+    request.counted_attempt = row.pk, previous_time
 
 
 def withdraw_attempt(request: Any) -> None:
     """Removes the request's attempt from the count: its password was right, or was not checked."""
-    if pk := vars(request).pop("counted_attempt", None):
+    if counted := vars(request).pop("counted_attempt", None):
+        pk, previous_time = counted
+        # A later attempt keeps its time.
+        time = Case(When(attempt_time=request.axes_attempt_time, then=Value(previous_time)), default=F("attempt_time"))
         row = AccessAttempt.objects.filter(pk=pk, failures_since_start__gt=0)
-        row.update(failures_since_start=F("failures_since_start") - 1)
+        row.update(failures_since_start=F("failures_since_start") - 1, attempt_time=time)
 
 
 class HashingBusyMiddleware:

@@ -11,9 +11,10 @@ import httpx
 import pytest
 from asgiref.sync import async_to_sync
 from axes.models import AccessAttempt, AccessFailureLog, AccessLog
-from django.contrib.auth import aauthenticate, authenticate
+from django.contrib.auth import BACKEND_SESSION_KEY, aauthenticate, authenticate
 from django.contrib.auth.hashers import MD5PasswordHasher
 from django.contrib.auth.models import User
+from django.contrib.sessions.models import Session
 from django.db import connections, models
 from django.db.models import F
 from django.test import Client, RequestFactory
@@ -181,6 +182,15 @@ def test_a_right_password_is_no_failure(jane: User) -> None:
     assert not sign_in_directly(PASSWORD, factory.get("/"))
 
 
+def test_a_right_password_does_not_keep_the_failures(jane: User) -> None:
+    """A program may send it every minute, and its user may mistype another one elsewhere."""
+    factory = RequestFactory()
+    assert not any(sign_in_directly(GUESS, factory.get("/")) for _ in range(MAX_LOGIN_FAILURES - 1))
+    before = AccessAttempt.objects.get().attempt_time
+    assert sign_in_directly(PASSWORD, factory.get("/"))
+    assert AccessAttempt.objects.get().attempt_time == before
+
+
 def test_a_password_that_nobody_had_time_to_check_is_no_failure(jane: User, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(User, "check_password", Mock(side_effect=HashingBusy))
     with pytest.raises(HashingBusy):
@@ -219,8 +229,10 @@ def test_a_password_is_counted_by_asynchronous_code(jane: User) -> None:
     assert AccessAttempt.objects.get().failures_since_start == 1
 
 
-def test_sessions_of_earlier_releases_go_on(client: Client, jane: User) -> None:
-    client.force_login(jane, "django.contrib.auth.backends.ModelBackend")
+def test_sessions_go_on_in_the_release_before_and_after(client: Client, jane: User) -> None:
+    client.force_login(jane)
+    stored = Session.objects.get().get_decoded()
+    assert stored[BACKEND_SESSION_KEY] == "django.contrib.auth.backends.ModelBackend"
     assert client.get(CHANGE_PASSWORD).status_code == 200
 
 
