@@ -18,6 +18,7 @@ from django.forms import modelform_factory
 from django.test import AsyncClient
 from django.urls import resolve, reverse
 from oauth2_provider.models import Application
+from oauth2_provider.scopes import get_scopes_backend
 from rest_framework.test import APIClient, APIRequestFactory, force_authenticate
 from reviews.models import Review
 
@@ -50,6 +51,12 @@ def test_the_validation_hook_of_a_serializer_is_run(api):
     assert refused.json()["error"]["details"] == [{"field": "body", "message": "Nobody is called like a book."}]
 
 
+def test_an_annotation_of_the_queryset_can_be_shown(api):
+    book = make_book()
+    Review.objects.bulk_create(Review(book=book, stars=stars) for stars in (2, 5))
+    assert api.get(f"/api/v2/rated/{book.pk}").json()["rating"] == 3.5
+
+
 def test_a_viewset_may_have_no_queryset_but_get_queryset(api):
     make_book()
     praised = make_book()
@@ -59,6 +66,11 @@ def test_a_viewset_may_have_no_queryset_but_get_queryset(api):
 
 def test_an_overridden_check_of_permissions_counts(api):
     assert api.get("/api/v2/locked").json()["error"]["message"] == "Closed for holidays"
+
+
+def test_perform_create_may_be_one_save(api):
+    created, refused = [api.post("/api/v2/saving", json=build_book(isbn="1")) for _ in range(2)]
+    assert (created.json()["genre"], refused.status_code) == ("Saved", 409)
 
 
 def test_create_and_update_of_a_serializer_are_called(api):
@@ -157,7 +169,7 @@ def test_the_documents_show_what_an_app_adds(api):
     document = api.get("/openapi/v2.json").json()
     assert document["webhooks"]["review.written"]["post"]["summary"] == "A review was written."
     paths = document["paths"]
-    assert {"/api/v2/reviews", "/api/v2/reviews/{id}", "/api/v2/who", "/api/v2/spines/{book_id}"} <= paths.keys()
+    assert {"/api/v2/reviews", "/api/v2/reviews/{id}", "/api/v2/who", "/api/v2/rated/{book_id}"} <= paths.keys()
 
 
 def test_our_addresses_have_names():
@@ -439,3 +451,4 @@ def test_permissions_of_an_app_are_asked(api, django_user_model):
 
 def test_a_scope_of_the_settings_is_offered(api):
     assert "reviews" in api.get("/.well-known/oauth-authorization-server").json()["scopes_supported"]
+    assert "reviews" in get_scopes_backend().get_available_scopes()

@@ -1,5 +1,6 @@
 """Addresses of version 2 before the library's: its viewsets, decorated, with arguments, and overridden."""
 
+from django.db.models import Avg
 from django.urls import path
 from django.utils.decorators import method_decorator
 from django.views.decorators.cache import cache_control
@@ -13,7 +14,7 @@ from rest_framework.renderers import BrowsableAPIRenderer
 from rest_framework.response import Response
 from rest_framework.settings import api_settings
 
-from books.api.v2.serializers import BookCreateSerializer
+from books.api.v2.serializers import BookCreateSerializer, BookSerializer
 from books.api.v2.views import BookViewSetV2
 from books.models import Book
 
@@ -86,6 +87,22 @@ class VolumeViewSet(BookViewSetV2):
     filterset_class = None
 
 
+class RatedSerializer(BookSerializer):
+    rating = serializers.FloatField(read_only=True)
+
+    class Meta(BookSerializer.Meta):
+        fields = [*BookSerializer.Meta.fields, "rating"]
+
+
+class RatedViewSet(BookViewSetV2):
+    """A queryset is annotated, and a field shows it."""
+
+    serializer_class = RatedSerializer
+
+    def get_queryset(self):
+        return super().get_queryset().annotate(rating=Avg("reviews__stars"))
+
+
 class PraisedViewSet(BookViewSetV2):
     queryset = None
 
@@ -97,6 +114,11 @@ class LockedViewSet(BookViewSetV2):
     def check_permissions(self, request):
         super().check_permissions(request)
         raise PermissionDenied("Closed for holidays")
+
+
+class SavingViewSet(BookViewSetV2):
+    def perform_create(self, serializer):
+        serializer.save(genre="Saved")
 
 
 class BrowsedViewSet(BookViewSetV2):
@@ -142,8 +164,10 @@ def who_am_i(request):
 CachedViewSet = method_decorator(cache_control(max_age=60), name="dispatch")(type("Cached", (BookViewSetV2,), {}))
 urlpatterns = [
     path("polite", PoliteViewSet.as_view(LIST)),
+    path("rated/<str:book_id>", RatedViewSet.as_view(DETAIL)),
     path("praised", PraisedViewSet.as_view(LIST)),
     path("locked", LockedViewSet.as_view(LIST)),
+    path("saving", SavingViewSet.as_view(LIST)),
     path("cached", CachedViewSet.as_view(LIST)),
     path("decorated", cache_control(max_age=30)(BookViewSetV2.as_view(LIST))),
     path("argued-books", BookViewSetV2.as_view({"get": "list"}, queryset=Book.objects.filter(genre="Novel"))),
