@@ -157,7 +157,7 @@ def make_getter(names: Sequence[str]) -> Callable[[Any], Row]:
 def format_times(books: Sequence[msgspec.Struct], name: str, zone: str) -> None:
     """Converts times that msgspec encodes differently: it omits a zero fraction, and the zone of a naive time.
 
-    Times are aware, but for those of a compiled route, which are as PostgreSQL's column has them.
+    Compiled routes read times without a zone from PostgreSQL; all other times have one.
     """
     time_zone = UTC if zone else None
     for book in books:

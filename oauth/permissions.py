@@ -68,7 +68,7 @@ class LibraryAccess(BasePermission):
         return True
 
 
-class HasViewScope(BasePermission):
+class HasCredential(BasePermission):
     """A credential is needed, whatever LIBRARY_ACCESS says, with the view's `scope` unless that is None."""
 
     def has_permission(self, request: Request, view: Any) -> bool:
@@ -102,8 +102,8 @@ def check_view(request: Request, view: Any, scope: str | None) -> None:
 
 
 def find_request_credential(request: HttpRequest | Request) -> Credential | None:
-    """Returns the request's credential. Who was authenticated in another way, as by a session or by
-    `force_authenticate`, has one with all their rights.
+    """Returns the request's credential. A user of a session, or of `force_authenticate`, gets one with all the user's
+    rights.
     """
     user, auth = cast("User | None", request.user), getattr(request, "auth", None)
     if isinstance(auth, Credential) or user is None or not user.is_authenticated:

@@ -191,7 +191,7 @@ def disable_issued(made: Q) -> None:
 
 
 @transaction.atomic
-def disable_ended() -> None:
+def disable_expired() -> None:
     """Disables active endpoints whose creator has expired."""
     disable_issued(Q(expires_at__lte=Now(), state=Endpoint.State.ACTIVE))
 

@@ -24,7 +24,7 @@ from webhooks.delivery import leases
 from webhooks.delivery.attempts import AttemptResult, record_results
 from webhooks.delivery.leases import LeasedDelivery
 from webhooks.delivery.sending import DatabaseClock, open_sender, send_delivery
-from webhooks.endpoints import disable_ended, mail_owner
+from webhooks.endpoints import disable_expired, mail_owner
 from webhooks.expiry import delete_expired_if_due
 from webhooks.models import Endpoint
 
@@ -143,5 +143,5 @@ class DeliveryQueue:
 
 
 def clean(stop: Event) -> None:
-    disable_ended()
+    disable_expired()
     delete_expired_if_due(stop)

@@ -67,7 +67,7 @@ PAUSES = {"postgresql": 0.0, "sqlite": 0.03}
 LOCK_TIMEOUT = "200ms"
 # Seconds before a batch is tried again, and between searches for operations.
 RETRY_DELAY, POLL_INTERVAL = 0.2, 0.5
-# So many concurrent changes of a batch, one after the other, are no chance: the operation fails.
+# An operation fails if other writers change the books of a batch so many times in a row.
 MAX_CONFLICTS = 50
 # Seconds between refreshes of the summaries.
 SUMMARY_INTERVAL = 60

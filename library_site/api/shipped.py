@@ -46,9 +46,7 @@ def compile_routes(patterns: Iterable[URLPattern]) -> list[Any]:
 
 
 def remember(cls: type[T]) -> type[T]:
-    """Decorates a class whose work the compiled path does. Whoever can change it has imported it, so it is remembered
-    as it was.
-    """
+    """Decorates a class whose work the compiled path does: at its definition nobody has changed it yet."""
     for base in cls.__mro__[:-1]:
         definitions.setdefault(base, read_definition(base))
     return cls

@@ -5,7 +5,7 @@ from typing import Any
 from django.conf import settings
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 
-from oauth.permissions import HasViewScope, LibraryAccess, get_required_scope, is_open_to_anonymous
+from oauth.permissions import HasCredential, LibraryAccess, get_required_scope, is_open_to_anonymous
 from oauth.scopes import SCOPES
 
 Requirement = dict[str, list[str]]
@@ -44,7 +44,7 @@ class APIKeyScheme(OpenApiAuthenticationExtension):
 
 
 def get_required_scopes(auto_schema: Any) -> list[str]:
-    if HasViewScope in auto_schema.view.permission_classes:
+    if HasCredential in auto_schema.view.permission_classes:
         return [auto_schema.view.scope] if auto_schema.view.scope else []
     return [get_required_scope(auto_schema.method)] if has_library_access(auto_schema) else []
 

@@ -24,7 +24,7 @@ from books.permissions import HISTORY_ACTIONS
 from library_site.api.pagination import NewestFirstPagination
 from library_site.api.query import UnknownParameter, check_parameters
 from library_site.api.viewsets import APIViewSet
-from oauth.permissions import HasViewScope
+from oauth.permissions import HasCredential
 
 
 class TimePagination(NewestFirstPagination):
@@ -35,7 +35,7 @@ class TimePagination(NewestFirstPagination):
 class HistoryViewSet(APIViewSet):
     """Names are personal data: whatever LIBRARY_ACCESS says, the history is for credentials."""
 
-    permission_classes = [HasViewScope]
+    permission_classes = [HasCredential]
     required_permissions = HISTORY_ACTIONS
     scope = "write"
     noun, tag = "change", "History"

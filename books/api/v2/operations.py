@@ -43,7 +43,7 @@ from library_site.api.responses import RETRY_SOON, json_response
 from library_site.api.viewsets import APIViewSet
 from oauth.credentials import Credential
 from oauth.issuers import describe_credential
-from oauth.permissions import HasUser, HasViewScope, require_permission
+from oauth.permissions import HasCredential, HasUser, require_permission
 
 SCOPE = "write"
 
@@ -52,7 +52,7 @@ SCOPE = "write"
 class OperationViewSet(APIViewSet):
     """Whatever LIBRARY_ACCESS says, operations are for credentials: somebody must answer for them."""
 
-    permission_classes = [HasViewScope, HasUser]
+    permission_classes = [HasCredential, HasUser]
     required_permissions = OPERATION_ACTIONS
     scope = SCOPE
     noun = "operation"

@@ -17,8 +17,9 @@ OF_VOLUME = re.compile(r"\b(?:v|vols?|volumes?|bd|band|tome?|t|pt|part|teil|no)\
 
 
 def choose_qualified(qualified: Sequence[tuple[str, str]], *, is_electronic: bool = False) -> tuple[str, str]:
-    """Returns the first text that contains an ISBN of this edition, else the first with another one, else the first
-    text; with what is written beside it. Empty if there are no texts.
+    """Returns the best text with its qualifier, ("", "") if there is none.
+
+    The first text with an ISBN of this edition is the best; then the first with any ISBN; then the first text.
     """
     volumes = {match[0] for _text, note in qualified if (match := OF_VOLUME.search(note))}
 

@@ -39,7 +39,7 @@ class BodySlot(NamedTuple):
 class BodySemaphore:
     """Has `count` slots. One caller gets fewer than half of them, but at least one. Others wait `timeout` seconds.
 
-    They do not wait if all slots that block them were acquired before that.
+    Nobody waits for slots that have all been taken for longer than `timeout` already.
     """
 
     def __init__(

@@ -19,7 +19,7 @@ from oauth.api.v2.documents import KEY_ID, document_api_keys
 from oauth.api.v2.serializers import APIKeyCreateSerializer, APIKeySerializer
 from oauth.credentials import Credential
 from oauth.models import APIKey
-from oauth.permissions import HasUser, HasViewScope, InsufficientScope
+from oauth.permissions import HasCredential, HasUser, InsufficientScope
 from oauth.scopes import KEY_PERMISSIONS, get_user_rights
 
 
@@ -27,7 +27,7 @@ from oauth.scopes import KEY_PERMISSIONS, get_user_rights
 class APIKeyViewSet(APIViewSet):
     """Those of the credential's own person, while they are good."""
 
-    permission_classes = [HasViewScope, HasUser]
+    permission_classes = [HasCredential, HasUser]
     # A key may make and end others of no more scopes than its own.
     scope = None
     required_permissions = KEY_PERMISSIONS

@@ -16,7 +16,7 @@ from books.api.views import BookViewSet
 from books.operations.tasks import KINDS
 from books.permissions import BOOK_ACTIONS, BULK_ACTIONS, OPERATION_KINDS
 from oauth.credentials import Credential
-from oauth.permissions import HasViewScope, LacksPermission, LibraryAccess, get_required_scope, require_permission
+from oauth.permissions import HasCredential, LacksPermission, LibraryAccess, get_required_scope, require_permission
 from oauth.scopes import PERMISSIONS, SCOPES, list_asked, select_permissions
 from tests.support.books import build_book
 from tests.support.credentials import create_token_header
@@ -114,7 +114,7 @@ def iter_variants(door: Door, view: Any, action: str) -> Iterator[Door]:
 
 
 def find_scope(view: Any, method: str) -> str | None:
-    if HasViewScope in view.permission_classes:
+    if HasCredential in view.permission_classes:
         scope: str | None = view.scope
         return scope
     return get_required_scope(method) if LibraryAccess in view.permission_classes else None

@@ -16,7 +16,7 @@ from library_site.api.viewsets import APIViewSet
 from oauth import issuers
 from oauth.credentials import Credential
 from oauth.issuers import Issuer
-from oauth.permissions import HasUser, HasViewScope
+from oauth.permissions import HasCredential, HasUser
 from webhooks import endpoints
 from webhooks.api.v2.documents import (
     DELIVERY_ID,
@@ -41,7 +41,7 @@ from webhooks.permissions import ENDPOINT_ACTIONS
 
 
 class WebhookViewSet(APIViewSet):
-    permission_classes = [HasViewScope, HasUser]
+    permission_classes = [HasCredential, HasUser]
     scope = "webhooks"
     tag = "Webhooks"
     path_parameters = [WEBHOOK_ID, DELIVERY_ID]

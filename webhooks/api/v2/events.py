@@ -15,7 +15,7 @@ from library_site.api.query import (
     read_list,
 )
 from library_site.api.responses import NO_STORE, json_response
-from oauth.permissions import HasViewScope
+from oauth.permissions import HasCredential
 from webhooks import stream
 from webhooks.api.v2.documents import document_stream
 from webhooks.api.v2.endpoints import WebhookViewSet
@@ -27,7 +27,7 @@ from webhooks.stream import StreamCursor
 
 class EventViewSet(WebhookViewSet):
     # The stream is nobody's own.
-    permission_classes = [HasViewScope]
+    permission_classes = [HasCredential]
     required_permissions = EVENT_ACTIONS
     queryset = Event.objects.order_by("transaction", "pk")
 
