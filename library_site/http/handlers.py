@@ -5,6 +5,8 @@ from typing import Any
 
 from django.core.handlers.wsgi import WSGIHandler, WSGIRequest
 
+# Parameters of RFC 2231, which no client sends in Accept. Django raises a ValueError for a charset that it lacks.
+EXTENDED_PARAMETER = re.compile(r";[^;,=]*\*[^;,=]*=[^;,]*")
 MULTIPART_FORM = re.compile(r"multipart/form-data; ?boundary=[\w'()+,./:=?-]+")
 
 
@@ -19,6 +21,8 @@ class LibraryRequest(WSGIRequest):
         content_type = environ.get("CONTENT_TYPE")
         if content_type and not MULTIPART_FORM.fullmatch(content_type):
             environ["CONTENT_TYPE"] = content_type.partition(";")[0].strip() or "unknown"
+        if "*" in environ.get("HTTP_ACCEPT", ""):
+            environ["HTTP_ACCEPT"] = EXTENDED_PARAMETER.sub("", environ["HTTP_ACCEPT"])
         super().__init__(environ)
         if not environ["REQUEST_METHOD"].isupper():
             self.method = f"{environ['REQUEST_METHOD']} "

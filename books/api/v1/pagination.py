@@ -4,14 +4,14 @@ from typing import Any
 
 from django.db.models import QuerySet
 from rest_framework.exceptions import ValidationError
-from rest_framework.pagination import BasePagination
+from rest_framework.pagination import LimitOffsetPagination
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from books.read_model import has_only_conditions
-from library_site.api.documents.schema import LIMIT_SCHEMA, query_parameter
-from library_site.api.query import FieldErrors, Query, read_integer, read_limit
+from library_site.api.documents.schema import query_parameter
+from library_site.api.query import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, FieldErrors, Query, read_integer
 from library_site.api.shipped import remember
 from library_site.db.integers import BIGINT_MAX
 
@@ -20,19 +20,33 @@ DEEP_OFFSET = 1_000
 
 
 @remember
-class SkipLimitPagination(BasePagination):
+class SkipLimitPagination(LimitOffsetPagination):
     """Pagination by `skip` and `limit` (specification, Section 8).
 
-    Values out of bounds are rejected; REST framework's own would clamp them, and count the books.
+    Values out of bounds are rejected; REST framework would clamp them. The books are not counted.
     """
 
+    offset_query_param = "skip"
+    default_limit = DEFAULT_PAGE_SIZE
+    max_limit = MAX_PAGE_SIZE
     parameters = ("skip", "limit")
 
     def find_errors(self, query: Request | Query) -> FieldErrors:
         """Parses the two parameters, and returns their errors by name."""
-        self.offset, errors = read_integer(query, "skip", 0, 0, None)
-        self.limit, limit_errors = read_limit(query)
-        return errors | limit_errors
+        self.errors: FieldErrors = {}
+        self.offset, self.limit = self.get_offset(query), self.get_limit(query)
+        return self.errors
+
+    def get_offset(self, request: Request | Query) -> int:
+        return self.read_integer(request, self.offset_query_param, 0, 0, None)
+
+    def get_limit(self, request: Request | Query) -> int:
+        return self.read_integer(request, self.limit_query_param, self.default_limit, 1, self.max_limit)
+
+    def read_integer(self, request: Request | Query, *arguments: Any) -> int:
+        value, errors = read_integer(request, *arguments)
+        self.errors |= errors
+        return value
 
     def paginate_queryset(self, queryset: QuerySet[Any], request: Request | Query, view: Any = None) -> Any:
         """Raises ValidationError."""
@@ -42,7 +56,7 @@ class SkipLimitPagination(BasePagination):
 
     def get_page(self, queryset: QuerySet[Any]) -> QuerySet[Any]:
         """Returns the page as a queryset, because the serializer chooses the columns. Call `find_errors` first."""
-        offset, limit = self.offset, self.limit
+        offset, limit = self.offset or 0, self.limit or 0
         if offset > BIGINT_MAX:
             return queryset.none()
         query = queryset.query
@@ -64,7 +78,8 @@ class SkipLimitPagination(BasePagination):
 
     def get_schema_operation_parameters(self, view: APIView) -> list[dict[str, Any]]:
         skip = {"type": "integer", "minimum": 0, "default": 0}
+        limit = {"type": "integer", "minimum": 1, "maximum": self.max_limit, "default": self.default_limit}
         return [
             query_parameter("skip", skip, "Number of records to skip."),
-            query_parameter("limit", LIMIT_SCHEMA, "Maximum number of records returned."),
+            query_parameter("limit", limit, "Maximum number of records returned."),
         ]

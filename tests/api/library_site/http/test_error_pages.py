@@ -35,7 +35,7 @@ def test_an_unknown_address_is_a_page_for_a_browser_and_json_for_a_program(api: 
         assert "Accept" in response.headers["Vary"]
         assert "default-src 'self'" in response.headers["Content-Security-Policy"]
         assert not re.search(r"<script|<style|\sstyle=", response.text)
-    for accept in ("*/*", "application/json, text/html", "image/png,*/*;q=0.5"):
+    for accept in ("*/*", "application/json, text/html", "image/png,*/*;q=0.5", "application/json;v*=x'y'z"):
         for address in ("/nothing", "/admin/r/1/%00/"):
             response = api.get(address, headers={"Accept": accept})
             assert (response.status_code, response.json()) == (404, {"detail": "Not Found"}), accept
