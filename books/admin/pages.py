@@ -43,6 +43,10 @@ from library_site.db.integers import parse_integer
 @admin.register(Book)
 class BookAdmin(ValidatingAdmin):
     form = BookForm
+    # Not where Django looks for those of every admin of books.
+    change_form_template = "admin/books/book_admin/change_form.html"
+    change_list_template = "admin/books/book_admin/change_list.html"
+    delete_confirmation_template = "admin/books/book_admin/delete_confirmation.html"
     # Django shows the search box only if this is set. `BookList` does the search.
     search_fields = ("title",)
     search_help_text = _(

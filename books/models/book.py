@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
+from django.core import checks
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import NotSupportedError, models
 from django.db.models.functions import Left, Length
@@ -117,6 +118,16 @@ class Book(models.Model):
 
     def __str__(self) -> str:
         return f"{self.title} ({self.author}, {self.year})"
+
+    @classmethod
+    def check(cls, **options: Any) -> list[checks.CheckMessage]:
+        """Also reports a manager, of a proxy for example, whose querysets would write books without history."""
+        unguarded = [one for one in cls._meta.managers if not isinstance(one.get_queryset(), BookQuerySet)]
+        message, hint = "{} writes books without their history.", "Use models.Manager.from_queryset(BookQuerySet)."
+        return [
+            *super().check(**options),
+            *(checks.Error(message.format(one), hint=hint, obj=cls, id="books.E002") for one in unguarded),
+        ]
 
     def save_base(
         self,

@@ -71,6 +71,8 @@ def translate_errors(book: Book, using: str | None) -> Iterator[None]:
 
 
 def add_instance(book: Book) -> None:
+    if any(hasattr(getattr(book, name), "resolve_expression") for name in FIELDS):
+        raise ValueError("A new book takes values, and no expressions.")
     clean_fields(book, FIELDS)
     values = {name: getattr(book, name) for name in FIELDS}
     actor, now = get_current_actor(), timezone.now()

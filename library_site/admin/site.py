@@ -17,6 +17,7 @@ class LibraryAdminSite(AdminSite):
     # The bar in `templates/bar.html` links to all models.
     enable_nav_sidebar = False
     index_title = _("Library")
+    index_template = "admin/first_page.html"
 
     def get_urls(self) -> list[Any]:
         route = "r/<int:content_type_id>/<path:object_id>/"

@@ -1,9 +1,14 @@
 """The root of the addresses: the library's, and pages of one's own."""
 
+from django.contrib import admin
 from django.http import HttpResponse
 from django.urls import include, path
+from reviews.models import Review
 
 from books.models import Book
+
+shop = admin.AdminSite(name="shop")
+shop.register([Book, Review])
 
 
 def show_hours(request):
@@ -24,5 +29,6 @@ def handler404(request, exception):
 urlpatterns = [
     path("hours/", show_hours, name="hours"),
     path("borrow/<int:pk>/", borrow, name="borrow"),
+    path("shop/", shop.urls),
     path("", include("library_site.urls")),
 ]

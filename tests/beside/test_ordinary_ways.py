@@ -7,15 +7,17 @@ from types import SimpleNamespace
 
 import pytest
 from asgiref.sync import async_to_sync
+from django import forms
 from django.contrib import admin
 from django.contrib.auth.models import Permission
 from django.core import checks
 from django.core.management import call_command
 from django.core.management.sql import emit_post_migrate_signal
-from django.db import DEFAULT_DB_ALIAS, connection, transaction
-from django.db.models import PROTECT, Avg, Count, F, ProtectedError
+from django.db import DEFAULT_DB_ALIAS, connection, models, transaction
+from django.db.models import PROTECT, Avg, Count, F, ProtectedError, Value
 from django.forms import modelform_factory
 from django.test import AsyncClient
+from django.test.runner import DiscoverRunner
 from django.urls import resolve, reverse
 from oauth2_provider.models import Application
 from oauth2_provider.scopes import get_scopes_backend
@@ -26,6 +28,7 @@ from books.admin.pages import BookAdmin
 from books.api.v2.views import BookViewSetV2
 from books.models import Book, Change, UnrecordedWrite
 from library_site.db.statements import time_statement
+from library_site.management.commands import test as suite_command
 from library_site.monitoring.log_formatters import TextFormatter
 from tests.support.books import build_book
 from tests.support.oauth_flows import create_key_header
@@ -66,6 +69,14 @@ def test_a_viewset_may_have_no_queryset_but_get_queryset(api):
 
 def test_an_overridden_check_of_permissions_counts(api):
     assert api.get("/api/v2/locked").json()["error"]["message"] == "Closed for holidays"
+
+
+def test_attributes_of_a_pagination_count(api):
+    make_book(), make_book(isbn="2"), make_book(isbn="3")
+    pages = {query: api.get(f"/api/v2/few{query}").json() for query in ("", "?size=2", "?limit=2&from=2")}
+    assert [len(page) for page in pages.values()] == [1, 2, 1]
+    assert pages["?limit=2&from=2"][0]["isbn"] == "3"
+    assert api.get("/api/v2/few?size=3").status_code == 422
 
 
 def test_perform_create_may_be_one_save(api):
@@ -262,7 +273,16 @@ def test_a_model_that_inherits_from_book_is_refused():
         atlas(**build_book()).save()
 
 
+def test_a_manager_of_a_proxy_without_history_is_reported():
+    managers = {"unguarded": models.Manager(), "guarded": models.Manager.from_queryset(type(Book.objects.all()))()}
+    meta = type("Meta", (), {"app_label": "beside", "proxy": True})
+    proxy = type("Novel", (Book,), {"__module__": __name__, "Meta": meta, **managers})
+    assert [error.msg for error in proxy.check()] == ["beside.Novel.unguarded writes books without their history."]
+
+
 def test_an_expression_is_saved():
+    with pytest.raises(ValueError, match="no expressions"):
+        make_book(title=Value("Emma"))
     book = make_book(year=1815)
     book.year = F("year") + 1
     book.save()
@@ -353,6 +373,31 @@ def test_a_window_stays_one_when_the_list_has_not_its_filter(admin_client):
     assert response.url == "/admin/books/book/?_popup=1&_to_field=id"
 
 
+def test_another_site_has_djangos_pages(admin_client):
+    book = make_book()
+    for address in ("", "books/book/", "books/book/add/", f"books/book/{book.pk}/change/", "reviews/review/"):
+        assert admin_client.get(f"/shop/{address}").status_code == 200
+    values = build_book(isbn=book.isbn, title="Emma")
+    assert admin_client.post(f"/shop/books/book/{book.pk}/change/", values).status_code == 302
+    assert Book.objects.get().title == "Emma"
+
+
+def test_the_form_of_a_book_may_have_a_field_of_its_own(admin_client, monkeypatch):
+    note = forms.CharField(required=False, help_text="Who gave it?")
+    monkeypatch.setattr(BookAdmin, "form", type("NoteForm", (BookAdmin.form,), {"note": note}))
+    sets = [("Book", {"fields": BookAdmin.fields}), ("Gift", {"fields": ["note"], "description": "As it came."})]
+    monkeypatch.setattr(BookAdmin, "fieldsets", sets)
+    book = make_book()
+    values = {name: getattr(book, name) for name in build_book()}
+    initial = {f"initial-{name}": value for name, value in values.items()}
+    others = {"title": "Emma", "note": "A gift", "reviews-TOTAL_FORMS": 0, "reviews-INITIAL_FORMS": 0}
+    address = reverse("admin:books_book_change", args=[book.pk])
+    page = admin_client.get(address).content.decode()
+    assert all(text in page for text in ("<h2>Gift</h2>", "As it came.", "Who gave it?"))
+    assert admin_client.post(address, values | initial | others).status_code == 302
+    assert Book.objects.get().title == "Emma"
+
+
 def test_a_search_field_suggests_books_in_an_order(admin_client):
     make_book(), make_book(isbn="2")
     parameters = {"app_label": "reviews", "model_name": "review", "field_name": "book", "term": ""}
@@ -409,6 +454,14 @@ def test_a_command_of_an_app_changes_many_books():
         make_book(genre="Poem")
     call_command("rename_genre", "Poem", "Verse")
     assert Book.objects.filter(genre="Verse", version=2).count() == 50
+
+
+def test_the_command_test_runs_tests_of_an_app(monkeypatch):
+    monkeypatch.setattr(DiscoverRunner, "run_tests", lambda _, labels: labels != ("reviews.shelves",))
+    call = suite_command.Command().run_from_argv
+    call(["manage.py", "test", "reviews.shelves"])
+    with pytest.raises(SystemExit):
+        call(["manage.py", "test", "reviews"])
 
 
 def test_a_system_check_of_an_app_is_run():

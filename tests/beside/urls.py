@@ -14,6 +14,8 @@ from rest_framework.renderers import BrowsableAPIRenderer
 from rest_framework.response import Response
 from rest_framework.settings import api_settings
 
+from books.api.v1.pagination import SkipLimitPagination
+from books.api.v1.views import BookViewSetV1
 from books.api.v2.serializers import BookCreateSerializer, BookSerializer
 from books.api.v2.views import BookViewSetV2
 from books.models import Book
@@ -116,6 +118,11 @@ class LockedViewSet(BookViewSetV2):
         raise PermissionDenied("Closed for holidays")
 
 
+class FewBooks(SkipLimitPagination):
+    default_limit, max_limit = 1, 2
+    limit_query_param, offset_query_param = "size", "from"
+
+
 class SavingViewSet(BookViewSetV2):
     def perform_create(self, serializer):
         serializer.save(genre="Saved")
@@ -167,6 +174,7 @@ urlpatterns = [
     path("rated/<str:book_id>", RatedViewSet.as_view(DETAIL)),
     path("praised", PraisedViewSet.as_view(LIST)),
     path("locked", LockedViewSet.as_view(LIST)),
+    path("few", BookViewSetV1.as_view(LIST, pagination_class=FewBooks)),
     path("saving", SavingViewSet.as_view(LIST)),
     path("cached", CachedViewSet.as_view(LIST)),
     path("decorated", cache_control(max_age=30)(BookViewSetV2.as_view(LIST))),

@@ -68,7 +68,9 @@ def show_entry(request: HttpRequest) -> HttpResponse:
         "values": [(name, label_field(name), value) for name, value in format_values(entry).items()] if entry else [],
         "missing": [label_field(name) for name in COMPLETED_FIELDS if entry and name not in entry.values],
     }
-    return TemplateResponse(request, "admin/books/book/catalogue_entry.html", context, status=status, headers=headers)
+    return TemplateResponse(
+        request, "admin/books/book_admin/catalogue_entry.html", context, status=status, headers=headers
+    )
 
 
 def format_values(entry: CatalogueEntry) -> dict[str, Any]:

@@ -129,7 +129,8 @@ class BookForm(forms.ModelForm):
         return [
             name
             for name in self.list_edited_names()
-            if remove_line_breaks(self.initial[name]) not in (self.read_initial_value(name), self.cleaned_data[name])
+            if name in self.initial
+            and remove_line_breaks(self.initial[name]) not in (self.read_initial_value(name), self.cleaned_data[name])
         ]
 
     def read_initial_value(self, name: str) -> Any:

@@ -26,4 +26,4 @@ def show_warnings(request: HttpRequest) -> HttpResponse:
     taken = [message for problem in isbn_problems if problem.code == "unique" for message in problem.messages]
     isbn = write_isbn(form.cleaned_data.get("isbn", ""))
     context = {"form": form, "isbn": isbn, "taken": taken, "is_live": True}
-    return TemplateResponse(request, "admin/books/book/live_warnings.html", context)
+    return TemplateResponse(request, "admin/books/book_admin/live_warnings.html", context)
