@@ -4,7 +4,6 @@ Each copy has its own environment, folder and output, reads the settings anew, a
 test must prove of a real start (variables that Python itself reads, what a process loads) starts a process of its own.
 """
 
-import array
 import atexit
 import gc
 import json
@@ -27,7 +26,6 @@ from asgiref.local import Local
 from tests.support.waiting import PROCESS_TIMEOUT
 
 MAX_REQUEST_BYTES = 1_000_000
-FD_SIZE = array.array("i").itemsize
 LOCK = Lock()
 
 
