@@ -143,6 +143,7 @@ def has_only_conditions(books: QuerySet[Book]) -> bool:
         or query.combinator
         or query.select_related
         or len(query.alias_map) > 1
+        or vars(books)["_prefetch_related_lookups"]
     )
     return not has_more and query.default_cols and query.deferred_loading[1]
 

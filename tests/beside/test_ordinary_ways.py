@@ -60,6 +60,12 @@ def test_an_annotation_of_the_queryset_can_be_shown(api):
     assert api.get(f"/api/v2/rated/{book.pk}").json()["rating"] == 3.5
 
 
+def test_a_prefetch_of_the_queryset_counts_for_one_book(api):
+    book = make_book()
+    best = [Review.objects.create(book=book, stars=stars) for stars in (4, 5)][1]
+    assert api.get(f"/api/v2/best/{book.pk}").json() == {"id": book.pk, "best": [best.pk]}
+
+
 def test_a_viewset_may_have_no_queryset_but_get_queryset(api):
     make_book()
     praised = make_book()

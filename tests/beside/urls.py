@@ -1,6 +1,6 @@
 """Addresses of version 2 before the library's: its viewsets, decorated, with arguments, and overridden."""
 
-from django.db.models import Avg
+from django.db.models import Avg, Prefetch
 from django.urls import path
 from django.utils.decorators import method_decorator
 from django.views.decorators.cache import cache_control
@@ -13,6 +13,7 @@ from rest_framework.generics import CreateAPIView, ListAPIView
 from rest_framework.renderers import BrowsableAPIRenderer
 from rest_framework.response import Response
 from rest_framework.settings import api_settings
+from reviews.models import Review
 
 from books.api.v1.pagination import SkipLimitPagination
 from books.api.v1.views import BookViewSetV1
@@ -105,6 +106,18 @@ class RatedViewSet(BookViewSetV2):
         return super().get_queryset().annotate(rating=Avg("reviews__stars"))
 
 
+class BestReviewsSerializer(BookSerializer):
+    best = serializers.PrimaryKeyRelatedField(many=True, read_only=True)
+
+    class Meta(BookSerializer.Meta):
+        fields = ["id", "best"]
+
+
+class BestReviewsViewSet(BookViewSetV2):
+    serializer_class = BestReviewsSerializer
+    queryset = Book.objects.prefetch_related(Prefetch("reviews", Review.objects.filter(stars=5), to_attr="best"))
+
+
 class PraisedViewSet(BookViewSetV2):
     queryset = None
 
@@ -172,6 +185,7 @@ CachedViewSet = method_decorator(cache_control(max_age=60), name="dispatch")(typ
 urlpatterns = [
     path("polite", PoliteViewSet.as_view(LIST)),
     path("rated/<str:book_id>", RatedViewSet.as_view(DETAIL)),
+    path("best/<str:book_id>", BestReviewsViewSet.as_view(DETAIL)),
     path("praised", PraisedViewSet.as_view(LIST)),
     path("locked", LockedViewSet.as_view(LIST)),
     path("few", BookViewSetV1.as_view(LIST, pagination_class=FewBooks)),
