@@ -208,7 +208,8 @@ ACCESS_END_HANDLERS = ["webhooks.endpoints.disable_issued"]
 PERSONAL_DATA = ["webhooks.management.personal_data", "books.management.personal_data"]
 
 # Sign-in
-AUTHENTICATION_BACKENDS = ["oauth.passwords.lockout.LockoutBackend"]
+LOCKOUT_BACKEND = "oauth.passwords.lockout.LockoutBackend"
+AUTHENTICATION_BACKENDS = [LOCKOUT_BACKEND]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in (

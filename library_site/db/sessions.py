@@ -7,7 +7,7 @@ from django.contrib.auth import BACKEND_SESSION_KEY
 from django.contrib.sessions.backends.db import SessionStore as DatabaseSessionStore
 
 # Processes of the release before know the second one alone. The next release may store the first.
-BACKENDS = settings.AUTHENTICATION_BACKENDS[0], "django.contrib.auth.backends.ModelBackend"
+BACKENDS = settings.LOCKOUT_BACKEND, "django.contrib.auth.backends.ModelBackend"
 
 
 class SessionStore(DatabaseSessionStore):

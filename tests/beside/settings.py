@@ -4,6 +4,7 @@ from reviews.settings import *
 
 INSTALLED_APPS.insert(0, "tests.beside")
 MIDDLEWARE.insert(0, "tests.beside.middleware.greet")
+AUTHENTICATION_BACKENDS.insert(0, "django.contrib.auth.backends.RemoteUserBackend")
 API_URLS[2].insert(0, "tests.beside.urls")
 ROOT_URLCONF = "tests.beside.site"
 LOGGING["loggers"]["reviews"] = {"level": "ERROR"}

@@ -9,7 +9,9 @@ import pytest
 from asgiref.sync import async_to_sync
 from django import forms
 from django.contrib import admin
+from django.contrib.auth import BACKEND_SESSION_KEY
 from django.contrib.auth.models import Permission
+from django.contrib.sessions.models import Session
 from django.core import checks
 from django.core.management import call_command
 from django.core.management.sql import emit_post_migrate_signal
@@ -237,6 +239,8 @@ def test_force_authenticate_makes_a_user_of_the_request(admin_user):
 
 def test_the_client_of_tests_signs_in_with_a_password(client, admin_user):
     assert client.login(username="admin", password="password")
+    assert client.session[BACKEND_SESSION_KEY] == "oauth.passwords.lockout.LockoutBackend"
+    assert Session.objects.get().get_decoded()[BACKEND_SESSION_KEY] == "django.contrib.auth.backends.ModelBackend"
     assert client.get("/accounts/password").status_code == 200
     assert not client.login(username="admin", password="wrong")
 
