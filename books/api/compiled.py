@@ -22,7 +22,7 @@ from books.models import Book
 from books.read_model import BookEncoder, Column, find_encoder, has_only_conditions
 from books.writing import changes
 from library_site.api.compiled_path import CompiledRequest, CompiledResponse, CompiledRoute
-from library_site.api.conditions import NO_CONDITIONS, Conditions
+from library_site.api.conditions import is_not_modified
 from library_site.api.decoding import make_decoder
 from library_site.api.responses import encode_json
 from library_site.cached_settings import cached_settings
@@ -88,7 +88,7 @@ class CompiledBooks:
         # Django does so when a request starts. A write would not be tried again on another connection.
         close_lost_connection()
         view = self.view_class()
-        view.action, view.request = action, SimpleNamespace(version=request.choice.version.name)
+        view.action, view.request = action, SimpleNamespace(version=request.choice.version.name, META=request.environ)
         view.check_query(request.query)
         names = view.get_shown_fields(request.query)
         return view, self.representation if names is None else self.representation.with_fields(names)
@@ -104,7 +104,7 @@ class CompiledBooks:
         body = encode_json(document)
         if etag := view.make_list_etag(body):
             headers["ETag"] = etag
-            if Conditions.from_environ(request.environ).is_not_modified(etag):
+            if is_not_modified(view.request, etag):
                 headers, body = {"ETag": etag}, b""
         return CompiledResponse(200 if body else 304, headers, body) if is_within_limit(request, credential) else None
 
@@ -130,7 +130,7 @@ class CompiledBooks:
             credential, rows = self.authorize("retrieve", request), statement.fetch_all((pk,))
         if rows:
             etag = view.make_etag(SimpleNamespace(id=pk, version=rows[0][-1]))
-            is_known = Conditions.from_environ(request.environ).is_not_modified(etag)
+            is_known = is_not_modified(view.request, etag)
         if not is_within_limit(request, credential):
             return None
         if not rows:
@@ -156,9 +156,7 @@ class CompiledBooks:
             book = changes.create_book(values, actor, now)
             status, headers = 201, {"Location": f"{request.choice.version.home}/books/{book.id}"}
         else:
-            conditions = Conditions.from_environ(request.environ)
-            check = None if conditions == NO_CONDITIONS else lambda book: conditions.require_state(view.make_etag(book))
-            book = changes.change_book(int(request.argument), values, check, actor, now)
+            book = changes.change_book(int(request.argument), values, view.require_state, actor, now)
             status, headers = 200, {}
         body = encode_json(self.representation.to_struct(book))
         return CompiledResponse(status, {"ETag": view.make_etag(book), **headers}, body)

@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from books.files.exports import stream_books
 from books.files.formats.registry import STREAMED_FORMATS, Format
 from books.models import Book
-from library_site.api.conditions import get_conditions
+from library_site.api.conditions import is_not_modified
 
 JSON_TYPES = ("application/json", "application/vnd.library")
 WILDCARDS = ("*/*", "application/*", "text/*")
@@ -48,7 +48,7 @@ def parse_weight(text: str) -> float:
 
 def export_books(books: QuerySet[Book], request: Request, format: Format) -> HttpResponseBase:
     """Returns a file with these books, page by page. It has no ETag. Raises PreconditionFailed."""
-    if get_conditions(request).is_not_modified(""):
+    if is_not_modified(request, ""):
         return HttpResponse(status=304)
     response = stream_books(books, format)
     return HttpResponse(headers=response.headers) if request.method == "HEAD" else response

@@ -4,7 +4,6 @@ Every hook of REST framework, django-filter and the paginations runs. Shortcuts 
 which handles no other viewsets than those that ship.
 """
 
-from collections.abc import Callable
 from typing import Any, ClassVar, cast
 
 from django.db import IntegrityError
@@ -25,7 +24,6 @@ from books.read_model import BookEncoder, has_only_conditions, make_encoder
 from books.writing import changes
 from books.writing.signals import build_instance
 from books.writing.statements import select_book
-from library_site.api.conditions import NO_CONDITIONS, get_conditions
 from library_site.api.query import FieldErrors, Query, UnknownParameter, check_parameters, read_boolean
 from library_site.api.viewsets import ResourceViewSet
 from library_site.http.api_errors import APIError
@@ -87,9 +85,6 @@ class BookViewSet(ResourceViewSet):
         self.check_object_permissions(self.request, book)
         return book
 
-    def get_serializer_context(self) -> dict[str, Any]:
-        return {**super().get_serializer_context(), "require_state": self.get_state_check()}
-
     def perform_update(self, serializer: Any) -> None:
         """Raises BookNotFound, IsbnInUse, ConcurrentChange, PreconditionFailed."""
         serializer.save()
@@ -97,9 +92,6 @@ class BookViewSet(ResourceViewSet):
     def perform_destroy(self, instance: Any) -> None:
         """Raises BookNotFound, BookProtected, ConcurrentChange, PreconditionFailed."""
         changes.delete_book(instance.id, self.require_state, get_current_actor(), timezone.now())
-
-    def get_state_check(self) -> Callable[[Any], None] | None:
-        return None if get_conditions(self.request) == NO_CONDITIONS else self.require_state
 
     def parse_book_id(self) -> int:
         """Raises ValidationError."""

@@ -17,7 +17,7 @@ from rest_framework.response import Response
 from rest_framework.serializers import Serializer
 from rest_framework.viewsets import GenericViewSet, ModelViewSet
 
-from library_site.api.conditions import PreconditionFailed, get_conditions
+from library_site.api.conditions import PreconditionFailed, is_not_modified
 from library_site.api.parsers import MergePatchParser
 from library_site.api.query import Query, check_parameters
 from library_site.api.responses import make_empty_response
@@ -116,21 +116,21 @@ class APIViewSet(GenericViewSet[Any]):
     def validate_body(self, request: Request, *arguments: Any) -> Serializer[Any]:
         """Returns the serializer of the valid body. Raises ParseError, ValidationError.
 
-        `arguments` are arguments for `get_serializer`, such as the instance to change. A serializer and its fields form
-        a reference cycle, which only the garbage collector frees: `initial_data` would keep the whole body until then.
+        `arguments` are arguments for `get_serializer`, such as the instance to change.
         """
-        is_partial = self.action == "partial_update"
-        serializer = cast("Serializer[Any]", self.get_serializer(*arguments, partial=is_partial))
-        serializer.initial_data = self.parse_body(request)
-        serializer.is_valid()
-        serializer.initial_data = None
-        serializer.is_valid(raise_exception=True)
+        body, is_partial = self.parse_body(request), self.action == "partial_update"
+        serializer = cast("Serializer[Any]", self.get_serializer(*arguments, data=body, partial=is_partial))
+        try:
+            serializer.is_valid(raise_exception=True)
+        finally:
+            # Only the garbage collector frees the cycle of a serializer and its fields: it would keep the body.
+            serializer.initial_data = None
         return serializer
 
     def parse_body(self, request: Request) -> Any:
         """Raises ParseError. `initial` has found a parser for the body.
 
-        It does not use `request.data`: request and view form a reference cycle, which would keep the body in memory.
+        It does not use `request.data`: request and view form such a cycle, too.
         """
         if request.stream is None:
             raise ParseError("The body is empty.", code="missing")
@@ -176,7 +176,7 @@ class ResourceViewSet(APIViewSet, ModelViewSet[Any]):
         instance = self.get_object()
         self.check_query(request)
         data, etag = self.get_serializer(instance).data, self.make_etag(instance)
-        if get_conditions(request).is_not_modified(etag):
+        if is_not_modified(request, etag):
             return make_empty_response(304, {"ETag": etag})
         return Response(data, headers={"ETag": etag})
 
@@ -243,7 +243,8 @@ class ResourceViewSet(APIViewSet, ModelViewSet[Any]):
 
     def require_state(self, instance: Any) -> None:
         """Raises PreconditionFailed if the request's conditions do not match the instance."""
-        get_conditions(self.request).require_state(self.make_etag(instance))
+        if is_not_modified(self.request, self.make_etag(instance)):
+            raise PreconditionFailed
 
     def handle_exception(self, exc: Exception) -> Response:
         """Adds the noun to the message of PreconditionFailed if the URL is of one row."""

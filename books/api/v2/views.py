@@ -41,7 +41,7 @@ from books.serializers import BOOK_EXAMPLE, BookSerializer
 from books.writing import changes
 from books.writing.signals import build_instance
 from books.writing.statements import select_book
-from library_site.api.conditions import PreconditionFailed, get_conditions
+from library_site.api.conditions import PreconditionFailed, is_not_modified
 from library_site.api.query import FieldErrors, Query, check_parameters, read_list, suggest_names
 from library_site.api.responses import encode_json, json_response, make_empty_response
 from library_site.api.shipped import remember
@@ -104,7 +104,7 @@ class BookViewSetV2(BookViewSet):
             return export_books(self.filter_queryset(self.get_queryset()), request, format)
         response = super().list(request)
         etag = self.make_list_etag(encode_json(response.data))
-        if get_conditions(request).is_not_modified(etag):
+        if is_not_modified(request, etag):
             return make_empty_response(304, {"ETag": etag})
         response["ETag"] = etag
         return response
@@ -133,7 +133,7 @@ class BookViewSetV2(BookViewSet):
         self.check_query(request)
         values = find_state(book.pk, self.read_values(request)["version"])
         self.require_state(book)
-        return self.show(change_read_book(book, values, self.get_state_check()))
+        return self.show(change_read_book(book, values, self.require_state))
 
     @document_restore
     def restore(self, request: Request, book_id: str) -> Any:
@@ -148,7 +148,7 @@ class BookViewSetV2(BookViewSet):
         if there := select_book(pk):
             self.require_state(there)
             raise changes.BookExists
-        if get_conditions(request).if_match is not None:
+        if "HTTP_IF_MATCH" in request.META:
             raise PreconditionFailed
         with transaction.atomic():
             book = build_instance(changes.restore_book(pk, get_current_actor(), timezone.now()))
