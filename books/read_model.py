@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from functools import cache, lru_cache, partial
 from itertools import starmap
 from operator import attrgetter, itemgetter
-from typing import Any, TypeVar, cast
+from typing import Any, ClassVar, cast
 
 import msgspec
 from django.db import connection
@@ -21,9 +21,6 @@ from library_site.db.sql import Row
 Column = Expression | F | str
 # Clients choose the fields. The cache keeps so many combinations.
 CACHED_SETS = 100
-# Serializers whose fields show their columns unchanged.
-encoded_serializers: set[type] = set()
-AnyReadSerializer = TypeVar("AnyReadSerializer", bound="ReadSerializer")
 
 
 class BookEncoder:
@@ -68,17 +65,6 @@ class BookEncoder:
         [struct] = self.to_structs([self.to_row(book)])
         return struct
 
-    def show_stored(self, values: Mapping[str, Any] | None) -> dict[str, Any] | None:
-        """Returns stored values of a book under the names and in the order of the fields, with formatted times."""
-        if values is None:
-            return None
-        sources = {name: str(field.source) for name, field in self.fields.items()}
-        return {
-            name: format_time(datetime.fromisoformat(values[source])) if name in self.time_zones else values[source]
-            for name, source in sources.items()
-            if source in values
-        }
-
 
 @remember
 class BookListSerializer(ListSerializer[Book]):
@@ -92,10 +78,10 @@ class BookListSerializer(ListSerializer[Book]):
 
 
 class ReadSerializer(Serializer[Book]):
-    """Serializes books with a BookEncoder. With `only`, it has only these fields.
+    """With `only`, it has only these fields. A BookEncoder shows the books of a class with `is_encoded`."""
 
-    REST framework serializes for classes without `use_encoder`.
-    """
+    # Whether its fields show their columns unchanged. A subclass may show something else, so it says it again.
+    is_encoded: ClassVar[bool] = False
 
     def __init__(self, *arguments: Any, only: Collection[str] | None = None, **options: Any) -> None:
         self.only = only
@@ -116,20 +102,30 @@ class ReadSerializer(Serializer[Book]):
         return representation.with_fields(self.only) if representation and self.only is not None else representation
 
 
-def use_encoder(serializer: type[AnyReadSerializer]) -> type[AnyReadSerializer]:
-    """Decorates a serializer whose fields show their columns unchanged: a BookEncoder shows its books."""
-    encoded_serializers.add(serializer)
-    return remember(serializer)
-
-
 def find_encoder(serializer: type[Serializer[Book]]) -> BookEncoder | None:
-    """Returns None for every other serializer, a subclass too: REST framework serializes."""
-    return make_encoder(serializer) if serializer in encoded_serializers else None
+    """Returns None without `is_encoded` of this very class: REST framework serializes."""
+    return make_encoder(serializer) if vars(serializer).get("is_encoded") else None
 
 
 @cache
 def make_encoder(serializer: type[Serializer[Book]]) -> BookEncoder:
     return BookEncoder(serializer)
+
+
+def show_stored(serializer: type[Serializer[Book]], values: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Returns stored values of a book under the names and in the order of the fields, with formatted times."""
+    if values is None:
+        return None
+    return {
+        name: format_time(datetime.fromisoformat(values[source])) if is_time else values[source]
+        for name, source, is_time in list_sources(serializer)
+        if source in values
+    }
+
+
+@cache
+def list_sources(serializer: type[Serializer[Book]]) -> Sequence[tuple[str, str, bool]]:
+    return [(name, str(field.source), isinstance(field, DateTimeField)) for name, field in serializer().fields.items()]
 
 
 def has_only_conditions(books: QuerySet[Book]) -> bool:

@@ -13,8 +13,9 @@ from books.book.fields import BOOK_FIELDS, FIELDS, REQUIRED_FIELDS
 from books.book.texts import clean_white_space
 from books.book_values import BookValues
 from books.models import FOLDED_COLUMNS, Book
-from books.read_model import BookListSerializer, ReadSerializer, use_encoder
+from books.read_model import BookListSerializer, ReadSerializer
 from library_site.api.serializers import NonBlankField, StrictModelSerializer, StringField, UTCDateTimeField
+from library_site.api.shipped import remember
 
 
 class NewBookSerializer(StrictModelSerializer):
@@ -57,9 +58,11 @@ class ISBN13FilterField(serializers.CharField):
     """ISO 2108, without hyphens; null where the isbn is no ISBN."""
 
 
-@use_encoder
+@remember
 class BookSerializer(ReadSerializer, StrictModelSerializer):
     """A book as every answer shows it."""
+
+    is_encoded = True
 
     isbn13 = ISBN13FilterField(allow_null=True)
     created_at = UTCDateTimeField()

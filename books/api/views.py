@@ -20,7 +20,7 @@ from books.api.schema import BOOK_ID_PARAMETER
 from books.history.actors import get_current_actor
 from books.models import Book
 from books.permissions import BOOK_ACTIONS
-from books.read_model import BookEncoder, has_only_conditions, make_encoder
+from books.read_model import has_only_conditions
 from books.writing import changes
 from books.writing.signals import build_instance
 from books.writing.statements import select_book
@@ -40,10 +40,6 @@ class BookViewSet(ResourceViewSet):
     filter_backends = [ListFilterBackend]
     lookup_url_kwarg = "book_id"
     filterset_class: ClassVar[type[BookFilter]]
-
-    @classmethod
-    def get_representation(cls) -> BookEncoder:
-        return make_encoder(cast("Any", cls.serializer_class))
 
     def check_query(self, query: Request | Query) -> None:
         """Raises ValidationError, which names all errors of the query. This version ignores unknown parameters."""

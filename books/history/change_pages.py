@@ -5,11 +5,12 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from rest_framework.serializers import Serializer
 
 from books.fields import adapt_time, to_naive_utc
 from books.history.loans import build_loan_condition
-from books.models import Actor, Change
-from books.read_model import BookEncoder, format_time
+from books.models import Actor, Book, Change
+from books.read_model import format_time, show_stored
 from library_site.api.cursors import Cursor, CursorInteger, CursorTime
 from library_site.db.keyset import Key, Order, Page, Start, cut_page
 from library_site.db.sql import Row
@@ -65,8 +66,8 @@ class Entry(NamedTuple):
     before: dict[str, Any] | None
     after: dict[str, Any] | None
 
-    def to_document(self, encoder: BookEncoder) -> dict[str, Any]:
-        """Returns the change as version 2 and exports of personal data show it, with the fields of the encoder."""
+    def to_document(self, serializer: type[Serializer[Book]]) -> dict[str, Any]:
+        """Returns the change as version 2 and exports of personal data show it, with these fields."""
         channel, *names = self.actor
         return {
             "version": self.version,
@@ -75,8 +76,8 @@ class Entry(NamedTuple):
             "channel": channel,
             "actor": dict(zip(ActorNames._fields[1:], names, strict=True)),
             "operation": self.operation_id,
-            "before": encoder.show_stored(self.before),
-            "after": self.after if self.kind is Change.Kind.MERGED else encoder.show_stored(self.after),
+            "before": show_stored(serializer, self.before),
+            "after": self.after if self.kind is Change.Kind.MERGED else show_stored(serializer, self.after),
         }
 
 

@@ -15,7 +15,7 @@ from django.db.models.functions import Cast, Concat
 from books.fields import FormattedTimestamp
 from books.history.change_pages import Entry, iter_actor_entries
 from books.models import Actor, ImportFile, ListSettings, SavedView
-from books.writing.events import get_event_representation
+from books.serializers import BookSerializer
 from oauth.management.users import Person
 
 VIEW_FIELDS = ("name", "query", "columns")
@@ -43,7 +43,7 @@ def find_actors(person: Person) -> QuerySet[Actor]:
 
 
 def export_entry(entry: Entry) -> dict[str, Any]:
-    return {"book": entry.book_id, **entry.to_document(get_event_representation())}
+    return {"book": entry.book_id, **entry.to_document(BookSerializer)}
 
 
 def forget(person: Person) -> Counter[str]:

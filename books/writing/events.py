@@ -28,8 +28,8 @@ BOOK_DELETED = register_kind("book.deleted", gettext_noop("A book was deleted.")
 ALWAYS_CHANGED = {"updated_at", "version"}
 
 
-def get_event_representation() -> BookEncoder:
-    """Returns the representation of a book in EVENT_API_VERSION."""
+def get_encoder() -> BookEncoder:
+    """Returns that of EVENT_API_VERSION."""
     return make_encoder(BookSerializer)
 
 
@@ -39,8 +39,8 @@ def created_event(book: BookValues) -> EventData:
 
 def updated_event(previous: BookValues, book: BookValues) -> EventData:
     """`previous` is the book before its change."""
-    representation = get_event_representation()
-    rows = zip(representation.names, representation.to_row(previous), representation.to_row(book), strict=True)
+    encoder = get_encoder()
+    rows = zip(encoder.names, encoder.to_row(previous), encoder.to_row(book), strict=True)
     changed_fields = {name: old for name, old, new in rows if old != new and name not in ALWAYS_CHANGED}
     return make_event(BOOK_UPDATED, book, changed_fields)
 
@@ -50,4 +50,4 @@ def deleted_event(book: BookValues) -> EventData:
 
 
 def make_event(kind: str, book: BookValues, previous: dict[str, Any]) -> EventData:
-    return EventData(kind, book.id, {"book": get_event_representation().to_struct(book), "previous": previous})
+    return EventData(kind, book.id, {"book": get_encoder().to_struct(book), "previous": previous})

@@ -9,7 +9,7 @@ from rest_framework import serializers
 from books.api.serializers import BookWriterMixin
 from books.book.fields import REQUIRED_FIELDS
 from books.models import Book
-from books.read_model import BookListSerializer, ReadSerializer, use_encoder
+from books.read_model import BookListSerializer, ReadSerializer
 from books.serializers import NewBookSerializer
 from library_site.api.serializers import StrictModelSerializer, make_optional
 from library_site.api.shipped import remember
@@ -23,9 +23,11 @@ class NaiveUTCField(serializers.DateTimeField):
         super().__init__(**{"format": "%Y-%m-%dT%H:%M:%S.%f", "default_timezone": UTC, **options})
 
 
-@use_encoder
+@remember
 class BookSerializer(ReadSerializer, StrictModelSerializer):
     """A book as every answer shows it."""
+
+    is_encoded = True
 
     created_at = NaiveUTCField()
 

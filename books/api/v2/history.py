@@ -6,12 +6,12 @@ from typing import ClassVar
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.serializers import Serializer
 
 from books.api.ids import parse_book_id, require_known_book
 from books.api.schema import BOOK_ID_PARAMETER
 from books.api.v2.documents.history import document_history
 from books.api.v2.serializers import ChangeFilterSerializer
-from books.api.views import BookViewSet
 from books.history.change_pages import (
     CHANGE_KINDS,
     TIME_CURSOR,
@@ -19,8 +19,9 @@ from books.history.change_pages import (
     read_book_page,
     read_recent_page,
 )
-from books.models import Change
+from books.models import Book, Change
 from books.permissions import HISTORY_ACTIONS
+from books.serializers import BookSerializer
 from library_site.api.pagination import NewestFirstPagination
 from library_site.api.query import UnknownParameter, check_parameters
 from library_site.api.viewsets import APIViewSet
@@ -42,8 +43,8 @@ class HistoryViewSet(APIViewSet):
     path_parameters = [BOOK_ID_PARAMETER]
     pagination_class = TimePagination
     queryset = Change.objects.order_by("at", "pk")
-    # The viewset of books in this version. Changes show its fields.
-    books: ClassVar[type[BookViewSet]] = BookViewSet
+    # Changes show its fields.
+    book_serializer: ClassVar[type[Serializer[Book]]] = BookSerializer
 
     def list(self, request: Request) -> Response:
         paginator, names = TimePagination(), list(ChangeFilterSerializer().fields)
@@ -53,8 +54,8 @@ class HistoryViewSet(APIViewSet):
         paginator.check(request, {} if serializer.is_valid() else serializer.errors)
         values = serializer.validated_data
         filters = Filters(**{**values, "kind": CHANGE_KINDS[values["kind"]] if "kind" in values else None})
-        entries, encoder = paginator.paginate(partial(read_recent_page, filters)), self.books.get_representation()
-        results = [{"book": entry.book_id, **entry.to_document(encoder)} for entry in entries]
+        entries = paginator.paginate(partial(read_recent_page, filters))
+        results = [{"book": entry.book_id, **entry.to_document(self.book_serializer)} for entry in entries]
         return paginator.get_paginated_response(results)
 
     def retrieve(self, request: Request, book_id: str) -> Response:
@@ -67,7 +68,7 @@ class HistoryViewSet(APIViewSet):
             require_known_book(parse_book_id(book_id, partial(getattr, error, "detail")))
             raise
         pk = parse_book_id(book_id)
-        entries, encoder = paginator.paginate(partial(read_book_page, pk)), self.books.get_representation()
+        entries = paginator.paginate(partial(read_book_page, pk))
         if not entries:
             require_known_book(pk)
-        return paginator.get_paginated_response([entry.to_document(encoder) for entry in entries])
+        return paginator.get_paginated_response([entry.to_document(self.book_serializer) for entry in entries])

@@ -1,6 +1,7 @@
 """The view of operations on many books in version 2."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, ClassVar, cast
 
 from django.http import HttpResponse
@@ -9,6 +10,7 @@ from django.utils import timezone
 from rest_framework.exceptions import ErrorDetail, ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.serializers import Serializer
 
 from books.api.filters import SEARCH_FORM
 from books.api.idempotency import idempotent
@@ -19,9 +21,9 @@ from books.api.v2.documents.operations import (
     document_undo,
 )
 from books.api.v2.serializers import OperationSerializer
-from books.api.views import BookViewSet, read_dry_run
+from books.api.views import read_dry_run
 from books.history.actors import ActorRef, get_or_create_actor
-from books.models import Actor, Operation
+from books.models import Actor, Book, Operation
 from books.operations.lifecycle import (
     UNDER_WAY,
     OperationNotFound,
@@ -36,7 +38,8 @@ from books.operations.previews import Preview
 from books.operations.selection_tasks import DELETE, DeleteTask, EditTask, OperationRequest
 from books.operations.selections import StoredFilter
 from books.permissions import OPERATION_ACTIONS, OPERATION_KINDS, OPERATION_VIEWERS, UNDO_OTHERS, VIEW_HISTORY
-from books.read_model import BookEncoder
+from books.read_model import show_stored
+from books.serializers import BookSerializer
 from library_site.api.pagination import NewestFirstPagination
 from library_site.api.query import check_parameters, get_parameter
 from library_site.api.responses import RETRY_SOON, json_response
@@ -61,8 +64,8 @@ class OperationViewSet(APIViewSet):
     queryset = Operation.objects.order_by("pk")
     serializer_class = OperationSerializer
     pagination_class = NewestFirstPagination
-    # The viewset of books in this version. Previews show its fields.
-    books: ClassVar[type[BookViewSet]] = BookViewSet
+    # Previews show its fields.
+    book_serializer: ClassVar[type[Serializer[Book]]] = BookSerializer
 
     @idempotent
     def create(self, request: Request) -> HttpResponse:
@@ -70,7 +73,7 @@ class OperationViewSet(APIViewSet):
         change, events = self.read_change(request)
         require_permission(get_credential(request), SCOPE, frozenset(OPERATION_KINDS[change.kind.name]))
         if dry_run:
-            return json_response(describe_preview(self.books.get_representation(), change.preview()))
+            return json_response(describe_preview(self.book_serializer, change.preview()))
         operation = store_operation(
             change.kind.name,
             change.build_parameters(events=events),
@@ -166,7 +169,7 @@ def represent_operations(operations: Sequence[Operation]) -> Any:
     return OperationSerializer(cast("Any", operations), many=True).data
 
 
-def describe_preview(encoder: BookEncoder, preview: Preview) -> dict[str, Any]:
-    show = encoder.show_stored
+def describe_preview(serializer: type[Serializer[Book]], preview: Preview) -> dict[str, Any]:
+    show = partial(show_stored, serializer)
     samples = [{"id": one.id, "before": show(one.before), "after": show(one.after)} for one in preview.samples]
     return {"matched": preview.matched, "would_change": preview.would_change, "samples": samples}

@@ -16,8 +16,9 @@ from library_site.api.shipped import ship_patterns
 def make_patterns(books: type[BookViewSetV2]) -> list[URLPattern]:
     """Returns the URL patterns of a version with this viewset. A later version calls it with its own viewset."""
     actions: dict[str, Any] = {"get": "retrieve", "put": "update", "patch": "partial_update", "delete": "destroy"}
-    history = partial(HistoryViewSet.as_view, books=books)
-    operations = partial(OperationViewSet.as_view, books=books, body_serializers={"create": books.operation_serializer})
+    shown, begun = books.serializer_class, {"create": books.operation_serializer}
+    history = partial(HistoryViewSet.as_view, book_serializer=shown)
+    operations = partial(OperationViewSet.as_view, book_serializer=shown, body_serializers=begun)
     return [
         path("books", books.as_view({"get": "list", "post": "create"}), name="books"),
         path("books/bulk", books.as_view({"post": "bulk"}), name="bulk"),
