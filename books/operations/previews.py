@@ -1,6 +1,6 @@
 """Previews of operations: exact numbers, and samples of books."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ from django.utils import timezone
 from books.book.fields import FIELDS, MAX_LENGTHS
 from books.book_values import BookValues
 from books.models import Book
-from books.operations.edits import Edit, InvalidEdit, read_edit
+from books.operations.edits import Edit, InvalidEdit
 from books.writing import changes
 
 MAX_PREVIEWED_BOOKS = 20
@@ -41,11 +41,6 @@ class Preview(NamedTuple):
     conflicts: int
     invalid: int
     samples: list[Sample]
-
-
-def preview_change(books: QuerySet[Book], parameters: Mapping[str, Any]) -> Preview:
-    """Previews the change that an operation stores. Without an edit it deletes the books."""
-    return preview_edit(books, read_edit(parameters)) if parameters else preview_deletion(books)
 
 
 def preview_deletion(books: QuerySet[Book]) -> Preview:

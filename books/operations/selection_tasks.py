@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, ClassVar, NamedTuple
 
 from django.db import transaction
-from django.db.models import Count, Max
+from django.db.models import Count, Max, QuerySet
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext_lazy
 
@@ -13,9 +13,9 @@ from books.book.fields import FIELDS
 from books.book_values import BookValues
 from books.history.actors import ActorRef, record_operation
 from books.history.loans import LENT, TAKEN_BACK, find_loan
-from books.models import Operation, OperationProblem
+from books.models import Book, Operation, OperationProblem
 from books.operations.edits import InvalidEdit, read_edit
-from books.operations.previews import Preview, preview_change
+from books.operations.previews import Preview, preview_deletion, preview_edit
 from books.operations.selections import StoredFilter, get_selection, lock_matching
 from books.operations.tasks import (
     NOT_CHANGED,
@@ -44,6 +44,11 @@ class SelectionTask(Task):
     def __init__(self) -> None:
         # The ids and versions of books that were read ahead, in the order of their ids.
         self.versions: list[tuple[int, int]] = []
+
+    @classmethod
+    def preview(cls, books: QuerySet[Book], parameters: Mapping[str, Any]) -> Preview:
+        """Previews the change that an operation with these parameters makes."""
+        raise NotImplementedError
 
     def plan(self, operation: Operation) -> Plan:
         totals = get_selection(operation).list_books().order_by().aggregate(matched=Count("pk"), last=Max("pk"))
@@ -83,6 +88,10 @@ class DeleteTask(SelectionTask):
     title = ngettext_lazy("%(count)s book deleted", "%(count)s books deleted", "number")
     sentences: ClassVar[Sentences] = {"changed": title, **NOT_CHANGED}
 
+    @classmethod
+    def preview(cls, books: QuerySet[Book], parameters: Mapping[str, Any]) -> Preview:  # noqa: ARG003  # an edit's
+        return preview_deletion(books)
+
     def write_books(
         self, operation: Operation, books: Sequence[BookValues], actor: ActorRef, now: datetime
     ) -> BatchCounts:
@@ -106,6 +115,10 @@ class EditTask(SelectionTask):
     @classmethod
     def get_title(cls, operation: Operation) -> Any:
         return cls.loan_titles.get(find_loan((operation.parameters or {}).get("set")), cls.title)
+
+    @classmethod
+    def preview(cls, books: QuerySet[Book], parameters: Mapping[str, Any]) -> Preview:
+        return preview_edit(books, read_edit(parameters))
 
     def limit_batch(self, operation: Operation, limit: int) -> int:
         has_isbn = "isbn" in read_edit(operation.parameters or {}).list_fields()
@@ -144,7 +157,7 @@ class OperationRequest(NamedTuple):
     parameters: Mapping[str, Any]
 
     def preview(self) -> Preview:
-        return preview_change(self.selection.list_books(), self.parameters)
+        return self.kind.preview(self.selection.list_books(), self.parameters)
 
     def build_parameters(self, *, events: bool) -> dict[str, Any]:
         return {"filter": self.selection._asdict(), **self.parameters, "events": events}

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, ClassVar, NamedTuple, TypeVar, cast
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext_lazy
@@ -77,8 +77,14 @@ def is_announced(operation: Operation) -> bool:
     return announced
 
 
-class Kind:
-    """A kind of operation. The request itself does what a kind without a task records."""
+class Task:
+    """A kind of operation, and the work of a worker: it creates a task for each operation that it leases, and a new one
+    after any failure. The request itself does the work of a kind without the three methods `plan`, `read_batch` and
+    `write_batch`.
+
+    The worker passes the stored operation with its cursor; another worker may have started it. A task may cache items
+    that it has read ahead.
+    """
 
     name: ClassVar[str]
     # What is being done, and what was done with `number` books.
@@ -102,15 +108,6 @@ class Kind:
     def read_numbers(cls, operation: Operation) -> dict[str, int | None]:
         """Returns the known numbers that `sentences` use."""
         return {name: getattr(operation, name) for name in ("changed", "unchanged", "refused", "missed")}
-
-
-class Task(Kind):
-    """The work of one kind of operation. A worker creates one for each operation that it leases, and a new one after
-    any failure.
-
-    The worker passes the stored operation with its cursor; another worker may have started it. A task may cache items
-    that it has read ahead.
-    """
 
     def plan(self, operation: Operation) -> Plan:
         """Runs once, before the first batch, outside a transaction."""
@@ -138,30 +135,26 @@ class Task(Kind):
         """
 
 
-KINDS: dict[str, type[Kind]] = {}
-KindType = TypeVar("KindType", bound=type[Kind])
+KINDS: dict[str, type[Task]] = {}
+TaskType = TypeVar("TaskType", bound=type[Task])
 
 
-def register_operation_kind(kind: KindType) -> KindType:
+def register_operation_kind(kind: TaskType) -> TaskType:
     KINDS[kind.name] = kind
     return kind
 
 
-def get_kind(name: str) -> type[Kind]:
-    """Returns Kind itself for an unknown name: earlier releases had other kinds."""
-    return KINDS.get(name, Kind)
+def get_kind(name: str) -> type[Task]:
+    """Returns Task itself for an unknown name: earlier releases had other kinds."""
+    return KINDS.get(name, Task)
 
 
 def list_unlisted_kinds() -> list[str]:
     return [kind.name for kind in KINDS.values() if not kind.is_listed]
 
 
-def create_task(name: str) -> Task:
-    return cast("type[Task]", KINDS[name])()
-
-
 @register_operation_kind
-class BulkRequest(Kind):
+class BulkRequest(Task):
     """Its result has the number of its books by action. Operations of earlier releases have none."""
 
     name = BULK
@@ -183,7 +176,7 @@ class BulkRequest(Kind):
 
 
 @register_operation_kind
-class Merge(Kind):
+class Merge(Task):
     name = MERGE
     label = _("two books became one")
     title = _("two books became one")

@@ -24,7 +24,7 @@ from psycopg.errors import QueryCanceled
 from books.history.actors import ActorRef
 from books.models import Operation, OperationProblem
 from books.operations.lifecycle import require_authority
-from books.operations.tasks import Batch, BatchCounts, OperationFailed, Task, create_task, is_announced
+from books.operations.tasks import KINDS, Batch, BatchCounts, OperationFailed, Task, is_announced
 from books.search.search_texts import fold_search_texts
 from books.summaries import refresh_summaries
 from books.writing.changes import ConcurrentChange
@@ -206,7 +206,7 @@ class OperationRunner:
                 return False
 
     def run_step(self, operation: Operation) -> bool:
-        task = self.task = self.task or create_task(operation.kind)
+        task = self.task = self.task or KINDS[operation.kind]()
         if operation.state == State.WAITING:
             self.start(operation, task)
         elif operation.cursor == operation.last:

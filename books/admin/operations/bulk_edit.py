@@ -134,7 +134,7 @@ def render_preview(
         f"{button}?",
         button=button,
         preview=preview,
-        books=[Book(pk=sample.id, **sample.before) for sample in preview.samples if not parameters],
+        books=[Book(pk=sample.id, **sample.before) for sample in preview.samples if sample.after is None],
         lines=list(describe_edit(parameters)),
         samples=[(sample, compare_fields(sample.before, sample.after)) for sample in preview.samples],
         unchanged=preview.matched - preview.would_change - preview.conflicts - preview.invalid,

@@ -16,7 +16,6 @@ from books.admin.operations.bulk_edit import DELETE_BUTTON, ask, is_across, read
 from books.admin.views import find_librarian, may_undo, report_done
 from books.models import Book
 from books.operations.edits import Edit
-from books.operations.previews import preview_change
 from books.operations.selection_tasks import (
     DeleteTask,
     MarkTask,
@@ -111,7 +110,7 @@ def ask_at_once(request: HttpRequest, action: ListAction, pks: Sequence[int]) ->
         request,
         action.question,
         action.parameters,
-        preview_change(Book.objects.filter(pk__in=pks), action.parameters),
+        action.task.preview(Book.objects.filter(pk__in=pks), action.parameters),
         error=error,
         is_at_once=True,
         inputs=[*inputs.items(), *((ACTION_CHECKBOX_NAME, pk) for pk in request.POST.getlist(ACTION_CHECKBOX_NAME))],
