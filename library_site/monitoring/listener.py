@@ -11,7 +11,10 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
-from library_site.monitoring.probes import answer_probe, list_probes
+from django.core.handlers.wsgi import WSGIRequest
+from django.http import HttpRequest, HttpResponse
+
+from library_site.monitoring.probes import ProbesMiddleware
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
@@ -27,7 +30,7 @@ class Listener(ThreadingMixIn, WSGIServer):
     def __init__(self, host: str, port: int) -> None:
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         super().__init__((host, port), ProbeHandler)
-        self.probes = list_probes()
+        self.get_response = ProbesMiddleware(answer_not_found)
         self.set_app(self.respond)
 
     def server_bind(self) -> None:
@@ -37,12 +40,9 @@ class Listener(ThreadingMixIn, WSGIServer):
         self.setup_environ()
 
     def respond(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
-        if not (probe := self.probes.get(environ["PATH_INFO"])):
-            start_response("404 Not Found", [("Content-Length", "0")])
-            return []
-        status, headers, body = answer_probe(probe, environ)
-        start_response(f"{status.value} {status.phrase}", [*headers.items()])
-        return [body]
+        response = self.get_response(WSGIRequest(environ))
+        start_response(f"{response.status_code} {response.reason_phrase}", [*response.items()])
+        return [response.content]
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Ignores it: a client that disconnects is not an error of the library."""
@@ -53,6 +53,10 @@ class ProbeHandler(WSGIRequestHandler):
 
     def log_message(self, format: str, *arguments: Any) -> None:
         """Logs nothing: probes come every few seconds."""
+
+
+def answer_not_found(request: HttpRequest) -> HttpResponse:
+    return HttpResponse(status=404)
 
 
 def start_listener(host: str, port: int) -> Listener:
