@@ -85,6 +85,7 @@ class Traces:
 
     @contextmanager
     def trace_delivery(self, kind: str, traceparent: str | None) -> Iterator["DeliverySpan"]:
+        """Yields a span for one attempt to deliver an event of this kind, in the trace of the change."""
         context = propagator.extract({"traceparent": traceparent} if traceparent else {}, Context())
         span = self.tracer.start_span(f"deliver {kind}", context, SpanKind.PRODUCER)
         try:

@@ -2,7 +2,7 @@
 
 import ssl
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -14,7 +14,7 @@ from django.conf import settings
 from django.utils.translation import gettext_noop
 
 from library_site.jobs.leases import POISONED_REASON
-from library_site.monitoring.tracing import trace_delivery
+from library_site.monitoring import tracing
 from library_site.outbound.addresses import ForbiddenAddress
 from library_site.outbound.client import Client, ResponseTooLong
 from webhooks.delivery.attempts import AttemptResult
@@ -77,13 +77,15 @@ async def open_sender(now: Callable[[], datetime], time_out: float = REQUEST_TIM
 
 async def send_delivery(sender: Sender, delivery: LeasedDelivery) -> AttemptResult:
     """If the change was traced, the request goes on with its trace."""
-    with trace_delivery(delivery.kind, delivery.traceparent) as trace:
-        result = await post_delivery(sender, delivery, {"traceparent": trace.traceparent} if trace.traceparent else {})
-        trace.set_result(result.status)
+    if tracing.active_traces is None:
+        return await post_delivery(sender, delivery, delivery.traceparent)
+    with tracing.active_traces.trace_delivery(delivery.kind, delivery.traceparent) as span:
+        result = await post_delivery(sender, delivery, span.traceparent)
+        span.set_result(result.status)
         return result
 
 
-async def post_delivery(sender: Sender, delivery: LeasedDelivery, extra_headers: Mapping[str, str]) -> AttemptResult:
+async def post_delivery(sender: Sender, delivery: LeasedDelivery, traceparent: str | None) -> AttemptResult:
     """A 2xx is a success even if the rest of the response is broken: the receiver has the event. All else is none."""
     started_at, start = sender.now(), time.monotonic()
 
@@ -94,7 +96,7 @@ async def post_delivery(sender: Sender, delivery: LeasedDelivery, extra_headers:
         return build_result(error=POISONED_REASON, is_permanent=True)
     timestamp = int(started_at.timestamp())
     signed = sign(delivery.form, delivery.secrets, delivery.event_id, timestamp, delivery.body)
-    headers = {**extra_headers, EVENT: delivery.kind, **signed}
+    headers = {**({"traceparent": traceparent} if traceparent else {}), EVENT: delivery.kind, **signed}
     try:
         # The URL was valid at registration, but the setting may have changed.
         validate_url_cached(delivery.url, sender.allow_private)

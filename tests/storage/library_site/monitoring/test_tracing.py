@@ -164,7 +164,7 @@ def test_spans_are_exported_by_otlp(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", receiver.url.removesuffix("/hook"))
         monkeypatch.setenv("OTEL_SERVICE_NAME", "library-of-the-tests")
         traces = tracing.start_tracing()
-        with tracing.trace_delivery("book.created", TRACEPARENT):
+        with traces.trace_delivery("book.created", TRACEPARENT):
             pass
         traces.provider.shutdown()
         tracing.active_traces = None
