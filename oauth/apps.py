@@ -20,7 +20,7 @@ class OAuthConfig(AppConfig):
     def ready(self) -> None:
         # Importing these modules connects receivers and registers checks.
         from oauth import checks, signals  # noqa: F401
-        from oauth.accounts import languages, mails  # noqa: F401
+        from oauth.accounts import languages  # noqa: F401
         from oauth.server import docs_client
 
         # Django's users and groups, with a name that librarians understand.

@@ -1,4 +1,6 @@
-"""Receivers of changes to users, groups and apps: they revoke access, so that no token can do more than its user."""
+"""Receivers of changes to users, groups and apps. They revoke access, so that no token can do more than its user, and
+tell people of changes to their sign-in.
+"""
 
 from collections.abc import Iterable
 from typing import Any
@@ -11,8 +13,9 @@ from django.dispatch import receiver
 from django.utils import timezone
 from oauth2_provider.models import Application, Grant
 
+from oauth.accounts.mails import notify
 from oauth.issuers import revoke_issued
-from oauth.models import APIKey, Authorization
+from oauth.models import AccountMail, APIKey, Authorization
 from oauth.tokens import revocations
 
 
@@ -24,15 +27,22 @@ def revoke_all_access(users: QuerySet[User]) -> None:
 
 
 @receiver(pre_save, sender=User)
-def revoke_before_save(instance: User, update_fields: Any, **others: Any) -> None:
-    """Runs before the change is saved: after a failure, access ends too early, but never too late."""
-    stored_user = (
-        User.objects.filter(pk=instance.pk).first() if saves_any_of(update_fields, "password", "is_active") else None
-    )
-    if stored_user and (
-        has_new_password(stored_user, instance, update_fields) or (stored_user.is_active and not instance.is_active)
-    ):
+def end_access_before_save(instance: User, update_fields: Any, **others: Any) -> None:
+    """Runs before the change is saved: after a failure, access ends too early, but never too late. The mail about a new
+    address goes to the old one.
+    """
+    is_due = instance.pk is not None and saves_any_of(update_fields, "password", "is_active", "email")
+    stored_user = User.objects.filter(pk=instance.pk).first() if is_due else None
+    if stored_user is None:
+        return
+    is_new_password = has_new_password(stored_user, instance, update_fields)
+    is_deactivated = stored_user.is_active and not instance.is_active and saves_any_of(update_fields, "is_active")
+    if is_new_password or is_deactivated:
         revoke_all_access(User.objects.filter(pk=instance.pk))
+    if is_new_password and stored_user.has_usable_password():
+        notify(stored_user, AccountMail.Kind.PASSWORD)
+    if stored_user.email != instance.email and saves_any_of(update_fields, "email"):
+        notify(stored_user, AccountMail.Kind.ADDRESS)
 
 
 @receiver(post_save, sender=User)
@@ -53,7 +63,7 @@ def has_new_password(stored_user: User, user: User, update_fields: Any) -> bool:
     """Whether the password itself changes: Django can upgrade the hash at sign-in."""
     is_hash_only = user._password is None  # type: ignore[attr-defined]  # not in the stubs
     is_rehash = is_hash_only and user.has_usable_password() and set(update_fields or ()) == {"password"}
-    return stored_user.password != user.password and not is_rehash
+    return stored_user.password != user.password and not is_rehash and saves_any_of(update_fields, "password")
 
 
 @receiver(pre_delete, sender=User)

@@ -1,10 +1,12 @@
 """The URL patterns of the authorization server and of the account pages."""
 
+from django.contrib.auth.views import PasswordResetCompleteView, PasswordResetDoneView
 from django.urls import include, path, re_path
+from django.views.decorators.cache import never_cache
 from django.views.generic import RedirectView
 
 from oauth.accounts import granted_apps, languages, passwords, profile, sign_in, two_factor_pages
-from oauth.accounts.tokens import invitation_tokens
+from oauth.accounts.mails import invitation_tokens
 from oauth.api import openapi  # noqa: F401  # the import registers how each authentication is documented
 from oauth.credentials import PROTECTED_RESOURCE_PATH
 from oauth.server import consent, metadata, views
@@ -22,6 +24,8 @@ server_patterns = [
     path(".well-known/oauth-protected-resource", metadata.protected_resource, name="protected-server"),
     path(".well-known/jwks.json", metadata.public_jwks, name="jwks"),
 ]
+reset_sent = never_cache(PasswordResetDoneView.as_view(template_name="accounts/password_reset_sent.html"))
+password_set = never_cache(PasswordResetCompleteView.as_view(template_name="accounts/password_set.html"))
 account_patterns = [
     re_path(r"^login/?$", sign_in.SignInView.as_view(), name="login"),
     re_path(r"^login/code/?$", sign_in.CodeView.as_view(), name="code"),
@@ -31,9 +35,9 @@ account_patterns = [
     re_path(r"^profile/?$", profile.edit_profile, name="profile"),
     re_path(r"^password/?$", passwords.PasswordChangeView.as_view(), name="password"),
     re_path(r"^password/forgotten/?$", passwords.ResetRequestView.as_view(), name="password-reset"),
-    re_path(r"^password/sent/?$", passwords.ResetSentView.as_view(), name="password-reset-sent"),
+    re_path(r"^password/sent/?$", reset_sent, name="password-reset-sent"),
     re_path(r"^password/new/?$", passwords.NewPasswordView.as_view(), name="new-password"),
-    re_path(r"^password/set/?$", passwords.PasswordSetView.as_view(), name="password-set"),
+    re_path(r"^password/set/?$", password_set, name="password-set"),
     re_path(
         r"^invitation/?$",
         passwords.NewPasswordView.as_view(token_generator=invitation_tokens),

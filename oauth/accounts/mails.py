@@ -9,14 +9,14 @@ from urllib.parse import urlencode
 from django.conf import settings
 from django.contrib.auth.forms import PasswordResetForm
 from django.contrib.auth.models import User
-from django.contrib.auth.tokens import default_token_generator
+from django.contrib.auth.tokens import PasswordResetTokenGenerator, default_token_generator
+from django.core import signing
 from django.core.mail import send_mail
 from django.db.models import F
-from django.db.models.signals import pre_save
-from django.dispatch import receiver
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.crypto import constant_time_compare
 from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
 from django.utils.translation import get_language, override
@@ -24,15 +24,40 @@ from django.utils.translation import get_language, override
 from library_site.admin.moments import localize_moment, write_moment
 from library_site.jobs.retries import RetrySchedule
 from oauth.accounts.languages import find_language
-from oauth.accounts.tokens import INVITATION_DAYS, invitation_tokens
+from oauth.credentials import sha256_hex
 from oauth.models import AccountMail
-from oauth.signals import has_new_password, saves_any_of
 
 log = logging.getLogger(__name__)
 
 # More mails to one mailbox would only annoy its owner.
 MAX_MAILS_PER_ADDRESS, MAX_MAILS_PER_NETWORK, MAIL_PERIOD = 3, 20, timedelta(hours=1)
 BATCH = 20
+INVITATION_DAYS = 7
+
+
+class InvitationTokenGenerator(PasswordResetTokenGenerator):
+    """The tokens in the links of invitations. A sign-in or a new password or mail address invalidates them.
+
+    They have their own lifetime, longer than PASSWORD_RESET_TIMEOUT: an invitation may wait in a mailbox.
+    """
+
+    key_salt = "oauth.accounts.invitation"
+
+    def make_token(self, user: Any) -> str:
+        return signing.dumps(self.hash_state(user), salt=self.key_salt)
+
+    def check_token(self, user: Any, token: str | None) -> bool:
+        try:
+            state = signing.loads(token or "", salt=self.key_salt, max_age=INVITATION_DAYS * 24 * 3600)
+        except signing.BadSignature:
+            return False
+        return constant_time_compare(state, self.hash_state(user))
+
+    def hash_state(self, user: Any) -> str:
+        return sha256_hex(self._make_hash_value(user, 0))
+
+
+invitation_tokens = InvitationTokenGenerator()
 # The mails with a link to a password form, and the tokens of the link. All others lead to `password-reset`.
 PASSWORD_FORMS = {
     AccountMail.Kind.RESET: ("accounts:new-password", default_token_generator),
@@ -83,19 +108,6 @@ def notify(user: User, kind: AccountMail.Kind) -> None:
     """Tells the person's current address of a change to the sign-in, which the person may not have made."""
     if user.email:
         queue_mail(user, kind, timezone.now(), user.email)
-
-
-@receiver(pre_save, sender=User)
-def notify_before_save(instance: User, update_fields: Any, **others: Any) -> None:
-    """Covers every way to change a user. The mail about a new address goes to the old one."""
-    is_due = instance.pk is not None and saves_any_of(update_fields, "password", "email")
-    stored_user = User.objects.filter(pk=instance.pk).first() if is_due else None
-    if stored_user is None:
-        return
-    if stored_user.has_usable_password() and has_new_password(stored_user, instance, update_fields):
-        notify(stored_user, AccountMail.Kind.PASSWORD)
-    if stored_user.email != instance.email and saves_any_of(update_fields, "email"):
-        notify(stored_user, AccountMail.Kind.ADDRESS)
 
 
 def send_due(now: datetime) -> int:

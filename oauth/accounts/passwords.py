@@ -40,11 +40,6 @@ class ResetRequestView(views.PasswordResetView):
         return HttpResponseRedirect(str(self.success_url))
 
 
-@method_decorator(never_cache, name="dispatch")
-class ResetSentView(views.PasswordResetDoneView):
-    template_name = "accounts/password_reset_sent.html"
-
-
 class NewPasswordView(views.PasswordResetConfirmView):
     """Sets a password through a link from a mail. It does not sign the user in, so the second factor stays required.
 
@@ -78,11 +73,6 @@ class NewPasswordView(views.PasswordResetConfirmView):
                 api_keys.revoke_keys(APIKey.objects.filter(owner=self.user).order_by("pk"), timezone.now())
             lockout.clear_all_attempts(self.user.get_username())
         return response
-
-
-@method_decorator(never_cache, name="dispatch")
-class PasswordSetView(views.PasswordResetCompleteView):
-    template_name = "accounts/password_set.html"
 
 
 @method_decorator(never_cache, name="dispatch")

@@ -23,7 +23,7 @@ from library_site.jobs.expiry import delete_by_kind
 from oauth import expiry
 from oauth.accounts import mails
 from oauth.accounts.forms import NewPasswordForm
-from oauth.accounts.tokens import invitation_tokens
+from oauth.accounts.mails import invitation_tokens
 from oauth.models import AccountMail, Profile
 from tests.support.account_pages import PASSWORD, dump_sessions, read_text, submit
 from tests.support.oauth_flows import create_key_header, post_form, sign_in, submit_sign_in
