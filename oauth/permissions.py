@@ -54,10 +54,6 @@ class LacksPermission(PermissionDenied):
         super().__init__(f"The user lacks the permission '{sentence}'{f', which {owners}' if groups else ''}")
 
 
-class NewPermission(PermissionDenied):
-    default_detail = "The access token is older than a permission of its user: refresh it"
-
-
 @remember
 class LibraryAccess(BasePermission):
     """Safe methods need the scope read, all others write. LIBRARY_ACCESS says which of them need a credential."""
@@ -79,19 +75,14 @@ class HasCredential(BasePermission):
         return True
 
 
-class NoUser(PermissionDenied):
-    default_detail = "This needs a user, and the token is that of an app alone"
-
-
 class HasUser(BasePermission):
     """The credential must act for a user, who owns what it creates."""
 
+    message = "This needs a user, and the token is that of an app alone"
+
     def has_permission(self, request: Request, view: Any) -> bool:
-        """Raises NoUser."""
         credential = cast("Credential | None", request.auth)
-        if credential is not None and credential.user_id is None:
-            raise NoUser
-        return True
+        return credential is None or credential.user_id is not None
 
 
 def check_view(request: Request, view: Any, scope: str | None) -> None:
@@ -176,7 +167,7 @@ def build_refusal(credential: Credential, scope: str | None, permissions: Permis
         return InsufficientScope(scope, rights)
     if scope and not is_covered(scope, credential.permissions):
         return InvalidCredential("The access token is of an earlier release: refresh it")
-    return NewPermission()
+    return PermissionDenied("The access token is older than a permission of its user: refresh it")
 
 
 def is_open_to_anonymous(scope: str) -> bool:

@@ -19,6 +19,7 @@ from oauthlib.oauth2.rfc6749.errors import CustomOAuth2Error, InvalidGrantError,
 from oauth.credentials import sha256_hex
 from oauth.models import CONSENT_LIFETIME, Authorization
 from oauth.server import redirect_uris
+from oauth.server.registration import is_confidential
 from oauth.tokens import access_tokens, revocations
 
 # RFC 7636, 4.1.
@@ -35,7 +36,7 @@ class RequestValidator(OAuth2Validator):
             uses_basic_auth(request)
             or bool(request.client_secret)
             or application is None
-            or not is_public_client(application)
+            or is_confidential(application)
         )
 
     def authenticate_client(self, request: Request, *arguments: Any, **options: Any) -> bool:
@@ -49,16 +50,16 @@ class RequestValidator(OAuth2Validator):
             return False
         application = self._load_application(client_id, request)
         # Without a secret, Django would still compute a hash, which is slow.
-        return bool(secret and application and not is_public_client(application)) and check_password(
+        return bool(secret and application and is_confidential(application)) and check_password(
             secret, application.client_secret
         )
 
     def rotate_refresh_token(self, request: Request) -> bool:
         """Only for public clients (RFC 9700, 4.14.2): the specified response has no new token for others."""
-        return is_public_client(request.client)
+        return not is_confidential(request.client)
 
     def is_pkce_required(self, client_id: str, request: Request) -> bool:
-        return is_public_client(request.client)
+        return not is_confidential(request.client)
 
     def validate_redirect_uri(
         self, client_id: str, redirect_uri: str, request: Request, *arguments: Any, **options: Any
@@ -203,10 +204,6 @@ def is_usable(token: RefreshToken, authorization: Authorization, now: datetime) 
         and token.access_token.expires > now - max_idle_time
         and token.user.is_active
     )
-
-
-def is_public_client(application: Application) -> bool:
-    return bool(application.client_type == Application.CLIENT_PUBLIC)
 
 
 def uses_basic_auth(request: Request) -> bool:
