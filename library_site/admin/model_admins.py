@@ -228,7 +228,7 @@ class WordsFilter(admin.FieldListFilter):
     """A filter of states with labels of its own instead of Django's "Empty" or "Yes"."""
 
     # The labels of the two states, in Django's order.
-    words: ClassVar[tuple[Any, Any]]
+    words: ClassVar[tuple[Any, ...]]
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -241,12 +241,9 @@ class WordsFilter(admin.FieldListFilter):
             yield {**choice, "display": word}
 
 
-class MomentFilter(WordsFilter, admin.EmptyFieldListFilter):
-    """Filters by whether a time is set: the first word is for rows without it."""
-
-
-class YesNoFilter(WordsFilter, admin.BooleanFieldListFilter):
-    """Filters by a column that is true or false."""
+def build_words_filter(django_filter: type[admin.FieldListFilter], *words: Any) -> type[admin.FieldListFilter]:
+    """Returns Django's EmptyFieldListFilter or BooleanFieldListFilter with these labels."""
+    return type(django_filter.__name__, (WordsFilter, django_filter), {"words": words})
 
 
 class UserField(forms.ModelChoiceField):

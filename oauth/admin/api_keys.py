@@ -10,16 +10,12 @@ from django.utils.translation import gettext, gettext_noop, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from library_site.admin.badges import format_badge, format_badge_with_note
-from library_site.admin.model_admins import MomentFilter, OwnedAdmin
+from library_site.admin.model_admins import OwnedAdmin, build_words_filter
 from library_site.admin.moments import age_column, format_date, moment_column
 from oauth import api_keys
 from oauth.admin.forms import MAY_LABEL, APIKeyForm
 from oauth.models import APIKey
 from oauth.scopes import DEFAULT_SCOPE, format_scope_sentences
-
-
-class RevocationFilter(MomentFilter):
-    words = (_("valid"), _("revoked"))
 
 
 @admin.register(APIKey)
@@ -35,7 +31,7 @@ class APIKeyAdmin(OwnedAdmin):
     empty_sentence = _("No program has a key yet.")
     add_label = _("Make an API key")
     list_display = ("name", "state", "may", "owner", "last_use")
-    list_filter = (("revoked_at", RevocationFilter),)
+    list_filter = (("revoked_at", build_words_filter(admin.EmptyFieldListFilter, _("valid"), _("revoked"))),)
     list_select_related = ("owner",)
     search_fields = ("name", "prefix", "owner__username")
     search_help_text = _("Name, first letters of the key or owner")

@@ -9,7 +9,7 @@ from django.utils.translation import gettext, gettext_noop, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from library_site.admin.badges import format_badge, format_badge_with_note
-from library_site.admin.model_admins import MomentFilter, OwnedAdmin, ReadOnlyAdmin
+from library_site.admin.model_admins import OwnedAdmin, ReadOnlyAdmin, build_words_filter
 from library_site.admin.moments import age_column, format_date
 from oauth.models import CONSENT_LIFETIME, Authorization
 from oauth.scopes import format_scope_sentences
@@ -17,10 +17,6 @@ from oauth.server import registration
 from oauth.tokens import revocations
 
 Authorization._meta.verbose_name_plural = _("apps with access")
-
-
-class EndFilter(MomentFilter):
-    words = (_("in use"), _("ended"))
 
 
 @admin.register(Authorization)
@@ -35,7 +31,7 @@ class AuthorizationAdmin(ReadOnlyAdmin, OwnedAdmin):
     empty_place = (_("Apps"), "admin:oauth2_provider_application_changelist")
     list_display = ("sentence", "state", "consent_age", "last_refresh")
     list_display_links = None
-    list_filter = (("ended_at", EndFilter),)
+    list_filter = (("ended_at", build_words_filter(admin.EmptyFieldListFilter, _("in use"), _("ended"))),)
     list_select_related = ("user", "application")
     search_fields = ("user__username", "application__name", "application__client_id")
     search_help_text = _("Person, app or client ID")

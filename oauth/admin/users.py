@@ -14,7 +14,7 @@ from django.utils.translation import gettext, gettext_noop, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from library_site.admin.badges import format_badge, format_lines
-from library_site.admin.model_admins import YesNoFilter
+from library_site.admin.model_admins import build_words_filter
 from library_site.admin.moments import moment_column
 from oauth.accounts import mails, roles
 from oauth.admin.delegation import DelegatingAdmin, list_manageable
@@ -47,10 +47,6 @@ class GroupFilter(admin.RelatedFieldListFilter):
         return [(pk, gettext(str(name))) for pk, name in super().field_choices(*arguments)]
 
 
-class ActiveFilter(YesNoFilter):
-    words = (_("active"), _("inactive"))
-
-
 @admin.register(User)
 class LibraryUserAdmin(DelegatingAdmin, UserAdmin):
     """Adds users by invitation: they choose their passwords themselves."""
@@ -68,7 +64,10 @@ class LibraryUserAdmin(DelegatingAdmin, UserAdmin):
     add_label = _("Invite a person")
     list_display = ("username", "full_name", "email", "may", "state", "sign_in")
     search_help_text = _("Name, username or email address")
-    list_filter = (("groups", GroupFilter), ("is_active", ActiveFilter))
+    list_filter = (
+        ("groups", GroupFilter),
+        ("is_active", build_words_filter(admin.BooleanFieldListFilter, _("active"), _("inactive"))),
+    )
     list_select_related = ("second_factor",)
     fieldsets = (
         (None, {"fields": ("username", "first_name", "last_name", "email", "password_link")}),

@@ -113,10 +113,7 @@ def decode_text(body: Any) -> str:
 def format_json(body: Any) -> str:
     """Returns indented JSON, or the unchanged text if it is not valid JSON or is nested too deep."""
     try:
-        return render_pre(decode_text(msgspec.json.format(bytes(body), indent=2)))
+        text = decode_text(msgspec.json.format(bytes(body), indent=2))
     except (msgspec.DecodeError, RecursionError):
-        return render_pre(decode_text(body))
-
-
-def render_pre(text: str) -> str:
+        text = decode_text(body)
     return format_html("<pre>{}</pre>", text)

@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.debug import sensitive_post_parameters
 
 from library_site.admin.badges import format_badge
-from library_site.admin.model_admins import ReadOnlyAdmin, YesNoFilter
+from library_site.admin.model_admins import ReadOnlyAdmin, build_words_filter
 from library_site.admin.moments import age_column, format_date, format_short_moment, moment_column
 from webhooks import inbox
 from webhooks.admin.forms import SourceForm, describe_key
@@ -52,10 +52,6 @@ class SourceSecretInline(admin.TabularInline):
         return request.user.has_perm("webhooks.change_source")
 
 
-class EnabledFilter(YesNoFilter):
-    words = (_("enabled"), _("disabled"))
-
-
 @admin.register(Source)
 class SourceAdmin(SelectionAdmin):
     page_help = _(
@@ -67,7 +63,7 @@ class SourceAdmin(SelectionAdmin):
     empty_sentence = _("No other service sends its events here yet.")
     add_label = _("Add a source")
     list_display = ("name", "state", "form", "creation_date")
-    list_filter = (("enabled", EnabledFilter),)
+    list_filter = (("enabled", build_words_filter(admin.BooleanFieldListFilter, _("enabled"), _("disabled"))),)
     search_fields = ("name",)
     search_help_text = _("Name")
     ordering = ("name",)
