@@ -3,7 +3,7 @@
 from typing import Any, cast
 
 from django.db import transaction
-from django.db.models import Prefetch, QuerySet
+from django.db.models import Prefetch, QuerySet, prefetch_related_objects
 from django.http import HttpResponse
 from rest_framework.exceptions import ErrorDetail
 from rest_framework.request import Request
@@ -15,7 +15,7 @@ from library_site.api.responses import NO_STORE, json_response
 from library_site.http.api_errors import APIError
 from webhooks import endpoints
 from webhooks.api.v2.documents import document_deliveries, document_redeliver
-from webhooks.api.v2.endpoints import WebhookViewSet, accepted_response
+from webhooks.api.v2.endpoints import WebhookViewSet, accepted_response, get_own_endpoints
 from webhooks.api.v2.serializers import FILTER_CHOICES, DeliverySerializer, SentDeliverySerializer
 from webhooks.models import Attempt, Delivery
 from webhooks.permissions import DELIVERY_ACTIONS
@@ -36,20 +36,23 @@ class DeliveryViewSet(WebhookViewSet):
     noun, plural = "delivery", "deliveries"
     not_found = DeliveryNotFound
     queryset = Delivery.objects.order_by("-pk")
+    lookup_url_kwarg = "delivery_id"
     pagination_class = NewestFirstPagination
 
     def list(self, request: Request, webhook_id: int) -> Response:
-        endpoint = self.get_own_endpoint()
+        deliveries = self.get_queryset()
         paginator = cast("Any", self.paginator)
         check_parameters(request, [*FILTER_FIELDS, *paginator.parameters])
         texts = {name: request.query_params[name] for name in FILTER_FIELDS if name in request.query_params}
         paginator.check(request, find_invalid_choices(texts))
         filters = {FILTER_FIELDS[name]: text for name, text in texts.items()}
-        rows = self.paginate_queryset(select_events(endpoint.deliveries.filter(**filters)).defer("event__body"))
+        rows = self.paginate_queryset(deliveries.filter(**filters).defer("event__body"))
         return self.get_paginated_response(DeliverySerializer(rows, many=True).data)
 
     def retrieve(self, request: Request, webhook_id: int, delivery_id: int) -> HttpResponse:
-        return json_response(SentDeliverySerializer(self.get_object()).data, headers=NO_STORE)
+        delivery = self.get_object()
+        prefetch_related_objects([delivery], Prefetch("attempts", Attempt.objects.order_by("pk")))
+        return json_response(SentDeliverySerializer(delivery).data, headers=NO_STORE)
 
     @document_redeliver
     def redeliver(self, request: Request, webhook_id: int, delivery_id: int) -> HttpResponse:
@@ -58,19 +61,12 @@ class DeliveryViewSet(WebhookViewSet):
             [new_delivery] = endpoints.redeliver([delivery])
         return accepted_response(request, new_delivery)
 
-    def get_object(self) -> Delivery:
-        """Includes the event and the attempts. Raises EndpointNotFound, DeliveryNotFound, UnknownParameter."""
-        deliveries = self.get_own_endpoint().deliveries.filter(pk=self.kwargs["delivery_id"])
-        attempts = Prefetch("attempts", Attempt.objects.order_by("pk"))
-        delivery = select_events(deliveries).prefetch_related(attempts).first()
-        if not delivery:
-            raise DeliveryNotFound
-        check_parameters(self.request, [])
-        return delivery
-
-
-def select_events(deliveries: QuerySet[Delivery]) -> QuerySet[Delivery]:
-    return deliveries.select_related("event")
+    def get_queryset(self) -> QuerySet[Delivery]:
+        """Raises EndpointNotFound, also for the endpoint of another user or app."""
+        endpoint = get_own_endpoints(self.request).filter(pk=self.kwargs["webhook_id"]).first()
+        if not endpoint:
+            raise endpoints.EndpointNotFound
+        return endpoint.deliveries.select_related("event").order_by("-pk")
 
 
 def find_invalid_choices(parameters: dict[str, str]) -> FieldErrors:

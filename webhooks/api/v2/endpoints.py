@@ -46,12 +46,11 @@ class WebhookViewSet(APIViewSet):
     tag = "Webhooks"
     path_parameters = [WEBHOOK_ID, DELIVERY_ID]
 
-    def get_own_endpoint(self) -> Endpoint:
-        """Raises EndpointNotFound, also for the endpoint of another user or app."""
-        endpoint: Endpoint | None = get_own_endpoints(self.request).filter(pk=self.kwargs["webhook_id"]).first()
-        if not endpoint:
-            raise endpoints.EndpointNotFound
-        return endpoint
+    def get_object(self) -> Any:
+        """Raises `not_found`, and UnknownParameter: these URLs accept no parameters."""
+        row = super().get_object()
+        check_parameters(self.request, [])
+        return row
 
 
 @document_endpoints
@@ -60,6 +59,7 @@ class EndpointViewSet(WebhookViewSet):
     noun = "webhook"
     not_found = endpoints.EndpointNotFound
     queryset = Endpoint.objects.order_by("pk")
+    lookup_url_kwarg = "webhook_id"
     serializer_class = WebhookSerializer
     example = ENDPOINT_EXAMPLE
     body_serializers = {
@@ -71,7 +71,7 @@ class EndpointViewSet(WebhookViewSet):
 
     def list(self, request: Request) -> HttpResponse:
         check_parameters(request, [])
-        results = WebhookSerializer(get_own_endpoints(request), many=True).data
+        results = WebhookSerializer(self.get_queryset(), many=True).data
         return json_response({"results": results, "next": None, "previous": None}, headers=NO_STORE)
 
     def create(self, request: Request) -> HttpResponse:
@@ -136,11 +136,8 @@ class EndpointViewSet(WebhookViewSet):
             count = endpoints.replay_events(endpoint, **values, now=timezone.now())
         return json_response({"deliveries": count}, 202, NO_STORE)
 
-    def get_object(self) -> Endpoint:
-        """Raises EndpointNotFound, and UnknownParameter: these URLs accept no parameters."""
-        endpoint = self.get_own_endpoint()
-        check_parameters(self.request, [])
-        return endpoint
+    def get_queryset(self) -> QuerySet[Endpoint]:
+        return get_own_endpoints(self.request)
 
 
 def get_own_endpoints(request: Request) -> QuerySet[Endpoint]:
