@@ -21,7 +21,7 @@ from psycopg.adapt import Transformer
 
 from library_site.cached_settings import cached_settings
 from library_site.db.postgresql.base import WatchedConnection
-from library_site.db.statements import StatementWrapper, statement_wrappers, time_call, time_statement
+from library_site.db.statements import StatementWrapper, statement_wrappers, time_statement
 
 Row = tuple[Any, ...]
 # Like Django's Now(), plus a number of seconds.
@@ -187,7 +187,7 @@ class PreparedStatement:
         if not statement_wrappers:
             return self.send(cache, parameters)
         if statement_wrappers == ONLY_TIMES:
-            return time_call(self.send, cache, parameters)
+            return time_statement(self.send, cache, parameters)
         execute: StatementWrapper = partial(self.send_wrapped, cache)
         for wrapper in reversed(statement_wrappers):
             execute = partial(wrapper, execute)

@@ -46,15 +46,10 @@ def add_wrappers(connection: BaseDatabaseWrapper, **_: Any) -> None:
     connection.execute_wrappers[:0] = [one for one in statement_wrappers if one not in connection.execute_wrappers]
 
 
-def time_statement(execute: StatementWrapper, sql: str, parameters: Any, many: bool, context: Any) -> Any:
-    """A StatementWrapper that adds to `statement_totals`."""
-    return time_call(execute, sql, parameters, many, context)
-
-
-def time_call(call: Callable[..., Result], *arguments: Any) -> Result:
-    """Adds the seconds of a call to `statement_totals`."""
+def time_statement(execute: Callable[..., Result], *arguments: Any) -> Result:
+    """A StatementWrapper that adds the seconds of a call to `statement_totals`."""
     began_at = perf_counter()
     try:
-        return call(*arguments)
+        return execute(*arguments)
     finally:
         statement_totals.seconds.append(perf_counter() - began_at)
