@@ -20,7 +20,6 @@ from django.db.models import Count, F, Q, QuerySet
 from django.utils import timezone
 from oauth2_provider.models import AccessToken, Application, Grant, RefreshToken
 
-from library_site.admin.log_entries import list_entries, remove_titles
 from oauth import api_keys
 from oauth.accounts.mails import normalize_address
 from oauth.accounts.sessions import list_session_keys
@@ -40,6 +39,8 @@ EXPORTED_KEY_COLUMNS = (
 APP_COLUMNS = ("client_id", "name", "client_type", "redirect_uris", "created", "updated")
 MAIL_COLUMNS = ("kind", "address", "network", "created_at", "sent_at", "language")
 AUTHORIZATION_COLUMNS = ("id", "scopes", "created_at", "refreshed_at", "ended_at")
+# Of entries of the admin log, which keep the title of a deleted object.
+ANONYMOUS_TITLE = "forgotten"
 
 
 class LastSuperuser(Exception):
@@ -173,3 +174,15 @@ def forget(person: Person) -> Counter[str]:
             **{str(model.verbose_name_plural): count for model, count in models if not model.auto_created},
         }
     )
+
+
+def list_entries(rows: QuerySet[Any]) -> QuerySet[LogEntry]:
+    """Returns the entries about these objects. The log stores ids as strings, and has entries of few objects."""
+    entries = LogEntry.objects.filter(content_type=ContentType.objects.get_for_model(rows.model))
+    logged_pks = rows.filter(pk__in=set(entries.values_list("object_id", flat=True))).values_list("pk", flat=True)
+    return entries.filter(object_id__in=[str(pk) for pk in logged_pks])
+
+
+def remove_titles(entries: QuerySet[LogEntry]) -> int:
+    """Removes the titles. Returns the number of entries."""
+    return entries.update(object_repr=ANONYMOUS_TITLE)

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from library_site.admin.log_entries import list_entries, remove_titles
+from oauth.management.personal_data import list_entries, remove_titles
 from oauth.management.users import Person
 from webhooks.models import Delivery, Endpoint, EndpointSecret
 
