@@ -13,6 +13,8 @@ from rest_framework.fields import Field
 
 from books.book.fields import BOOK_FIELDS, MAX_LENGTHS, REQUIRED_FIELDS
 from books.book.isbn import build_record_number, is_record_number
+from books.book.loose_folding import fold_loosely
+from books.book.match_keys import list_words
 from books.files.columns.cells import (
     EXACT_TEXTS,
     CellSource,
@@ -43,6 +45,8 @@ COMPLETED_FIELDS = tuple(name for name in REQUIRED_FIELDS if name != "isbn")
 IMPORTED_FIELDS = NonBlankBookSerializer.Meta.fields
 INTEGER_FIELDS = tuple(field.name for field in BOOK_FIELDS if type(field.example) is int)
 AVAILABLE_VALUES = {"true": True, "yes": True, "available": True, "false": False, "no": False, "lent": False}
+# What introduces the names of those who made a book, behind its title (ISBD, 1.4).
+STATEMENT = " / "
 # Stands among the corrections of a record whose warnings the user accepts.
 ACCEPTED = "accepted"
 
@@ -180,6 +184,13 @@ def parse_record(
         reasons = explain_errors(error, cells)
         named = (name_cell(record, sources, field, reason) for field, texts in reasons.items() for reason in texts)
         return build({}, problem=" ".join(named), fields=tuple(reasons), cells=cells)
+    title = values.get("title", "")
+    main = title if rules.is_exact or "title" in fields else cut_statement(title, values.get("author", ""))
+    if main != title:
+        sentence = _("The text is “%(text)s”, which may mean “%(mended)s”.") % {"text": title, "mended": main}
+        warnings["title"] = name_cell(record, sources, "title", sentence)
+        # Formats without columns have their own rules for texts.
+        values["title"] = title if rules.format in FIELD_NAMES else main
     return build(
         {field: value for field, value in values.items() if field == "isbn" or field not in defaults},
         pk,
@@ -188,6 +199,15 @@ def parse_record(
         has_number=rules.use_number and is_record_number(values.get("isbn", "")),
         defaults={field: values[field] for field in defaults.keys() & values},
     )
+
+
+def cut_statement(title: str, author: str) -> str:
+    """Returns the title without what names its author behind it, as the whole of a catalogue's description does."""
+    main, mark, names = title.partition(STATEMENT)
+    if not mark:
+        return title
+    words = {word for word in list_words(fold_loosely(author)) if len(word) > 1}
+    return title if words.isdisjoint(list_words(fold_loosely(names))) else main.strip() or title
 
 
 def find_number(record: Record, cells: Mapping[str, Any], format: str) -> str:

@@ -176,7 +176,7 @@ def has_isbn(record: pymarc.Record, isbn13: str) -> bool:
 
 def read_marc_fields(record: pymarc.Record) -> dict[str, Any]:
     """Returns the valid values of a record, without values that a book may not have."""
-    values, _warnings = read_fields(record, group_fields(record))
+    values, _warnings = read_fields(record, group_fields(record), Counter())
     texts = {name: text for name, text in values.items() if name in COMPLETED_FIELDS}
     # Some catalogues write an accent as a separate character.
     cells: dict[str, Any] = {name: normalize("NFC", text) for name, text in texts.items()}

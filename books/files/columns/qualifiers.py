@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from books.book.isbn import find_isbn
+from books.book.isbn import MAX_LIST_TEXT, find_isbn
 
 ELECTRONIC = re.compile(
     r"\be-?books?\b|electron|elektron|électron|epub|pdf|online|kindle|mobi|\bweb\b|digital", re.IGNORECASE
@@ -21,10 +21,10 @@ def choose_qualified(qualified: Sequence[tuple[str, str]], *, is_electronic: boo
 
     The first text with an ISBN of this edition is the best; then the first with any ISBN; then the first text.
     """
-    volumes = {match[0] for _text, note in qualified if (match := OF_VOLUME.search(note))}
+    volumes = {match[0] for _text, note in qualified if (match := OF_VOLUME.search(note[:MAX_LIST_TEXT]))}
 
     def rank(item: tuple[str, str]) -> tuple[bool, bool, bool]:
-        text, note = item
+        text, note = item[0], item[1][:MAX_LIST_TEXT]
         is_of_other_form = bool(OTHER_FORM.search(note)) or bool(ELECTRONIC.search(note)) != is_electronic
         return not find_isbn(text), bool(OF_SET.search(note)) != (len(volumes) > 1), is_of_other_form
 

@@ -5,6 +5,8 @@ import re
 
 from django.utils.translation import gettext as _
 
+from books.files.formats.record_kinds import is_other_medium, warn_kind
+
 # What programs and people write where they know nothing, folded.
 NOTHING = frozenset(
     "null (null) <null> none nan nil undefined n/a #n/a n.a. \\n - -- – — ? #ref! #value! #name? #null! #num! #div/0!"
@@ -12,7 +14,7 @@ NOTHING = frozenset(
 )
 # What people also write there, though it may be a value.
 PERHAPS_NOTHING = re.compile(
-    r"0+|xx+|[.?/]{2,}|n/n|ohne|keine[rs]?|not known"
+    r"0+|xx+|[\W_]+|n/n|ohne|keine[rs]?|not known|ditto|dito|do\.|dto\.?|idem|id\.|s\. ?o\."
     r"|(?:ohne|keine?|unknown|no|unbekannte[rs]?) (?:autor|author|angabe|titel|title)",
     re.IGNORECASE,
 )
@@ -25,7 +27,17 @@ LOST_CHARACTERS = re.compile(r"[\ufffd\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]|(?<=
 # Characters of programs: in JSON and Python, in addresses, in mails.
 ESCAPED = re.compile(r"\\(?:u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[nrt](?![a-z]))|([%=])[C-F][0-9A-F]\1[89AB][0-9A-F]")
 # A text without them is as it was.
-SUSPICIOUS = re.compile(r"[&<\\?%=¬@{\x00-\x08\x0e-\x1b]|[^\x00-\x7e]")
+SUSPICIOUS = re.compile(r"[&<\\?%=¬@{\[\x00-\x08\x0e-\x1b]|[^\x00-\x7e]")
+# A medium, as old catalogues write it behind a title: `[sound recording]`.
+MEDIUM = re.compile(r"\[[^\[\]]{2,64}\]")
+# What letters look like in a wrong encoding of 8 bits: different ones with accents in a row; a sign within a word, or
+# before a letter; a Cyrillic word that goes on in capitals, or with Latin letters; a Hebrew one that begins with a
+# final letter or a point.
+WORD_SIGNS, FIRST_SIGNS = "¡-¦¨©¬®-³¸¹¼-¿×÷‚„†‡‰›•™˜ˆƒ№", "¢-¦¨¬¯±²³´¶¸¹¼-¾ƒ"
+OTHER_LETTERS = re.compile(
+    rf"(?:([À-ÖØ-öø-ÿ])(?!\1)){{4}}|(?<=[^\W\d_])[{WORD_SIGNS}](?=[^\W\d_])|(?<!\w)[{FIRST_SIGNS}](?=[^\W\d_])"
+    r"|(?<!\w)[а-яё][А-ЯЁ]{2}|[a-z][\u0400-\u04ff]|[\u0400-\u04ff][a-z]|(?<!\w)(?:[ךםןףץ]\w|[\u05b0-\u05c2])"
+)
 # Around a part that sorting ignores (ISO 6630, and as some catalogues write it).
 SORTING_MARKS = re.compile("[\x88\x89\x98\x9c]|¬|<<(?=[^<>]*>>)|(?<!>)>>(?!>)")
 # A full stop that belongs to the text: after an initial or an abbreviation, and several dots.
@@ -73,6 +85,10 @@ def mend_text(text: str) -> tuple[str, str]:
         return mended, _("The text is “%(text)s”, which may mean “%(mended)s”.") % {"text": text, "mended": mended}
     if match := ESCAPED.search(text):
         return text, _("It has “%(sign)s”, which may stand for another character.") % {"sign": match[0]}
+    if OTHER_LETTERS.search(text):
+        return text, _("It may have letters of another encoding.")
+    if medium := next(filter(is_other_medium, MEDIUM.findall(text)), ""):
+        return text, warn_kind(medium)
     if match := LOST_CHARACTERS.search(text):
         sentence = _("It has the character U+%(number)s, where another was lost.")
         return text, sentence % {"number": f"{ord(match[0]):04X}"}

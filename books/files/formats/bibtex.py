@@ -13,16 +13,17 @@ from books.book.isbn import build_record_number, split_record_number
 from books.files.formats.encodings import find_encoding, iter_lines
 from books.files.formats.record_kinds import describe_kind
 from books.files.formats.records import (
-    AVAILABILITIES,
     COLUMNS,
+    MAX_RECORD_CHARACTERS,
     ExportedBook,
     Pages,
     Record,
     Table,
     UnreadableRecord,
-    format_count,
+    describe_too_long,
     iter_texts,
     name_field,
+    read_availability,
     split_values,
 )
 from books.files.formats.tex import BLANKS, decode_tex, encode_tex
@@ -32,7 +33,7 @@ ENTRY_START = re.compile(r"\s*@\s*([A-Za-z]+)\s*[{(]")
 DIRECTIVES = ("comment", "preamble", "string")
 CITATION_KEY_PATTERN = re.compile(r"book([0-9]+)")
 # It matches only at the first of several spaces, so that no space is tried twice.
-AUTHOR_SEPARATOR = re.compile(rf"(?<![{BLANKS}])[{BLANKS}]++and[{BLANKS}]+")
+AUTHOR_SEPARATOR = re.compile(rf"(?<![{BLANKS}])[{BLANKS}]++and[{BLANKS}]+", re.IGNORECASE)
 BLANK_PATTERN = re.compile(rf"[{BLANKS}]+")
 NAME_PATTERN = re.compile(r"[^\s\"#%'(),={}]+")
 FIELD_PATTERN = re.compile(rf"[{BLANKS},]*+({NAME_PATTERN.pattern})[{BLANKS}]*+=")
@@ -40,8 +41,6 @@ DELIMITER_PATTERN = re.compile('[{}"]')
 APPROXIMATION = re.compile(r"~\s*$")
 # Between the authors, and between a title and its subtitle.
 SEPARATORS = {"author": "; ", "title": ": "}
-# An abbreviation can name another one twice, and so on.
-MAX_VALUE_CHARACTERS = 2**20
 
 
 def read_bibtex(stream: BinaryIO, encoding_name: str = "") -> Table:
@@ -64,9 +63,9 @@ def iter_records(lines: Iterable[str], left_out: Counter[str]) -> Iterator[Recor
         elif kind not in DIRECTIVES:
             record_number = "" if CITATION_KEY_PATTERN.fullmatch(key) else build_record_number(key)
             problem, warning = describe_kind(kind)
-            values, warnings, used = read_entry_values(key, fields, unknown)
-            for name in () if problem else fields.keys() - used:
-                left_out[name] += 1
+            values, warnings, used = read_entry_values(key, fields, unknown, left_out)
+            others = {name for name in fields.keys() - used if fields[name].strip()}
+            left_out.update(set() if problem else others)
             yield Record(number, values, None, problem, (*filter(None, [warning]), *warnings), record_number)
 
 
@@ -152,9 +151,9 @@ def parse_value(body: str, place: int, macros: Mapping[str, str], unknown: list[
         else:
             raise UnreadableRecord(_("It has a field without a value."))
         place = skip_blanks(body, place)
-        if sum(map(len, parts)) > MAX_VALUE_CHARACTERS:
-            limit = {"count": format_count(MAX_VALUE_CHARACTERS)}
-            raise UnreadableRecord(_("It has more than %(count)s characters.") % limit)
+        # An abbreviation can name another one twice, and so on.
+        if sum(map(len, parts)) > MAX_RECORD_CHARACTERS:
+            raise UnreadableRecord(describe_too_long(MAX_RECORD_CHARACTERS))
         if body[place : place + 1] != "#":
             return "".join(parts), place
         place += 1
@@ -172,14 +171,14 @@ def find_entry_end(body: str, start: int) -> int:
 
 
 def read_entry_values(
-    key: str, fields: Mapping[str, str], unknown: Mapping[str, Sequence[str]]
+    key: str, fields: Mapping[str, str], unknown: Mapping[str, Sequence[str]], left_out: Counter[str]
 ) -> tuple[dict[str, Any], list[str], set[str]]:
     """Returns the values of an entry, the warnings about them, and the fields that they come from."""
     values: dict[str, Any] = {}
     warnings: list[str] = []
     used = {"subtitle"}
     for field in BOOK_FIELDS:
-        name = next(filter(fields.__contains__, field.bibtex), "")
+        name = next((name for name in field.bibtex if fields.get(name, "").strip()), "")
         used.add(name)
         texts = read_parts(field.name, fields, fields[name]) if name else []
         decoded = [decode_tex(text) for text in texts]
@@ -191,8 +190,8 @@ def read_entry_values(
         for command in dict.fromkeys(chain.from_iterable(commands for _text, commands in decoded)):
             sentence = _("The command “%(command)s” is not known.")
             warnings.append(name_field(name, sentence % {"command": command}))
-    if "available" in values:
-        values["available"] = AVAILABILITIES.get(values["available"])
+    if (available := read_availability(values.pop("available", ""), "library", left_out)) != "":
+        values["available"] = available
     if match := CITATION_KEY_PATTERN.fullmatch(key):
         values["id"] = match[1]
     elif "genre" in values:
@@ -204,7 +203,7 @@ def read_parts(field: str, fields: Mapping[str, str], text: str) -> list[str]:
     """Returns the parts of a value: the authors, a title and its subtitle."""
     if field == "author":
         return split_authors(text)
-    if field == "title" and "subtitle" in fields:
+    if field == "title" and fields.get("subtitle", "").strip():
         return [text, fields["subtitle"]]
     # An approximate year of biblatex; elsewhere the sign is a space.
     return [APPROXIMATION.sub("?", text) if field == "year" else text]
@@ -237,6 +236,6 @@ def format_book(book: ExportedBook) -> str:
     if has_key:
         del texts["isbn"]
     # BibTeX would split at this word.
-    texts["author"] = f"{{{texts['author']}}}" if "and" in texts["author"] else texts["author"]
+    texts["author"] = f"{{{texts['author']}}}" if "and" in texts["author"].lower() else texts["author"]
     fields = "".join(f"  {name} = {{{text}}},\n" for name, text in texts.items())
     return f"@book{{{key},\n{fields}}}\n"

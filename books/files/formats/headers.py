@@ -12,6 +12,8 @@ from django.utils.translation import ngettext
 from books.book.texts import fold
 from books.files.formats.records import MAX_LISTED, REPORT_COLUMNS, UnreadableFile, name_field
 
+# A text between quotation marks that CSV does not know.
+QUOTED_PATTERN = re.compile("['‘“„«].+['’”“»]")
 SIGNS_PATTERN = re.compile(r"[\W_]+")
 
 
@@ -56,6 +58,8 @@ def build_header(cells: Sequence[str]) -> TableHeader:
     named = sorted((text, number) for number, text in enumerate(texts, start) if text)
     if not named:
         raise UnreadableFile(_("The first row names no columns."))
+    if all(QUOTED_PATTERN.fullmatch(text) for text, _number in named):
+        raise UnreadableFile(_('The cells are between other quotation marks than ". Save the file with these.'))
     for (name, first), (other, second) in pairwise(named):
         if name == other:
             places = {"name": name, "first": name_column(first), "second": name_column(second)}

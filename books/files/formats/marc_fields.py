@@ -5,7 +5,9 @@ Fields that we write are exact: the leader says that they contain no ISBD punctu
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
+from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple
 
 from django.utils.translation import gettext as _
@@ -19,15 +21,16 @@ from books.book.texts import clean_white_space
 from books.files.columns.qualifiers import ELECTRONIC, OF_SET, choose_qualified
 from books.files.columns.texts import SORTING_MARKS, strip_stop
 from books.files.formats.encodings import AMBIGUOUS, UNSAFE_BLANKS, escape_characters, unescape_characters
-from books.files.formats.record_kinds import describe_no_book, describe_unknown_kind
+from books.files.formats.record_kinds import describe_no_book, describe_unknown_kind, is_other_medium
 from books.files.formats.records import (
-    AVAILABILITIES,
+    MAX_SHOWN_NAME,
     SURE_YEAR,
     ExportedBook,
     Record,
     UnreadableFile,
     iter_texts,
     name_field,
+    read_availability,
 )
 
 # The fields of a record by tag; those in another script (880) follow the field that they are linked to.
@@ -63,11 +66,20 @@ TEXT_SOURCES = {
 DATE = {"c": " "}
 # Field 264 names by its second indicator what happened: publication, also if it does not say; production, and the date
 # of copyright; distribution and manufacture. Field 260 is the older form of the first.
-PUBLICATIONS = [Source("264", DATE, " 1"), Source("260", DATE)]
+PUBLICATIONS = [Source("264", DATE, " 1#"), Source("260", DATE)]
 COPYRIGHTS, LATER_DATES = [Source("264", DATE, "04")], [Source("264", DATE, "23")]
 # The tags that are read in each record; added entries (7..) only where there is no main one (1..).
-READ_TAGS = {"020", *(source.tag for sources in (*TEXT_SOURCES.values(), PUBLICATIONS) for source in sources)}
 MAIN_TAGS, ADDED_TAGS = ({f"{group}{kind}" for kind in NAMES} for group in (1, 7))
+# The subfields that are read of each tag. Those with digits say nothing of the book: links and sources.
+READ_CODES: dict[str, set[str]] = {"020": {"a", "q"}, **{tag: {"e", "4"} for tag in ADDED_TAGS}}
+for source in chain(*TEXT_SOURCES.values(), PUBLICATIONS):
+    READ_CODES.setdefault(source.tag, set()).update(source.separators)
+READ_TAGS = READ_CODES.keys()
+# How the role of an added name ($e, $4) says that it is an author, or stands for one: an editor, a compiler.
+AUTHOR_ROLE = re.compile(
+    r"\b(?:aut|cre|edt|com|isb|dis)\b|autor|auteur|author|creator|verfasser|writer|edit|édit|hrsg|heraus|compil|sammler",
+    re.IGNORECASE,
+)
 # Of these the first is read, and others are rare.
 ONCE_TAGS = READ_TAGS - {"020", "264", "650", "655"}
 # The medium, whose mark belongs to the title.
@@ -131,17 +143,29 @@ def parse_record(
     fields = group_fields(record)
     problem = describe_other_kind(record, fields, number)
     unread = fields.keys() - READ_TAGS | (set() if fields.keys().isdisjoint(MAIN_TAGS) else fields.keys() & ADDED_TAGS)
-    repeated = {
-        f"{tag} #2" for tag in fields.keys() & ONCE_TAGS - unread if [field.tag for field in fields[tag]].count(tag) > 1
-    }
-    for tag in () if problem else unread | repeated:
-        if not tag.startswith("00"):
-            left_out[tag] += 1
-    values, set_warnings = read_fields(record, fields)
-    warnings = (*warnings, *list_unknown_kinds(record, fields), *set_warnings)
+    values, value_warnings = read_fields(record, fields, left_out)
+    if not problem:
+        left_out.update(list_unread(fields, unread))
+    warnings = (*warnings, *list_unknown_kinds(record, fields), *value_warnings)
     # The control number with its source.
     record_number = build_record_number(find_data(fields, "001"), find_data(fields, "003"))
     return Record(number, values, raw, problem, warnings, record_number)
+
+
+def list_unread(fields: Fields, unread: Set[str]) -> set[str]:
+    """Returns the tags that are not read, and of the others the subfields, and those that are read once."""
+    names = {tag for tag in unread if tag[:2] != "00"}
+    for tag in fields.keys() - unread & READ_TAGS:
+        known = READ_CODES[tag]
+        names |= {
+            f"{tag}${code}"
+            for field in fields[tag]
+            for code, _text in field.subfields
+            if code not in known and not code.isdigit()
+        }
+        if tag in ONCE_TAGS and [field.tag for field in fields[tag]].count(tag) > 1:
+            names.add(f"{tag} #2")
+    return names
 
 
 def group_fields(record: MarcRecord) -> dict[str, list[Field]]:
@@ -186,27 +210,46 @@ def list_unknown_kinds(record: MarcRecord, fields: Fields) -> Iterator[str]:
     for tag, place, forms in FORM_CODES:
         for code in {field.data[place : place + 1] for field in fields.get(tag, ()) if field.data} & {*forms}:
             yield describe_unknown_kind(f"{tag}/{place:02} {code}")
+    for medium in (field.get(MEDIUM) or "" for field in fields.get("245", ())):
+        if is_other_medium(medium):
+            yield describe_unknown_kind(medium)
     if "773" in fields and leader[19] not in PARTS_OF_SETS:
         yield name_field("record", _("Field 773 names a publication that it may be a part of."))
 
 
-def read_fields(record: MarcRecord, fields: Fields) -> tuple[dict[str, Any], list[str]]:
+def read_fields(record: MarcRecord, fields: Fields, left_out: Counter[str]) -> tuple[dict[str, Any], list[str]]:
     """Returns the values of a record, and the warnings about them."""
     is_exact = record.leader[18] in EXACT_FORMS
     isbn, is_of_set = choose_isbn(fields, is_exact=is_exact)
     values: dict[str, Any] = {
         **{
-            name: next(filter(None, list_texts(fields, sources, is_exact=is_exact)), "")
+            name: next((text for text, _field in iter_found(fields, sources, is_exact=is_exact)), "")
             for name, sources in TEXT_SOURCES.items()
+            if name != "author"
         },
         "id": find_data(fields, "001"),
         "year": find_year(fields),
         "isbn": isbn,
     }
-    values["available"] = AVAILABILITIES.get(values["available"], "")
+    values["available"] = read_availability(values["available"], "876$j", left_out)
     is_volume = any(field.get("n") for field in fields.get("245", ()))
     warnings = [name_field("020$a", _("It is the ISBN of a set."))] if is_of_set and is_volume else []
+    names = partial(iter_found, fields, TEXT_SOURCES["author"], is_exact=is_exact)
+    values["author"], field = next(filter(is_author, names()), None) or next(names(), ("", None))
+    if field and not is_author((values["author"], field)):
+        role = {"role": ", ".join(list_roles(field))[:MAX_SHOWN_NAME]}
+        warnings.append(name_field(field.tag, _("The role of this name is “%(role)s”.") % role))
     return {name: value for name, value in values.items() if value != ""}, warnings
+
+
+def list_roles(field: Field) -> list[str]:
+    return field.get_subfields("e", "4")
+
+
+def is_author(found: tuple[str, Field]) -> bool:
+    """Whether a name is the main entry, or an added one without the role of another, such as an illustrator."""
+    field = found[1]
+    return field.tag in MAIN_TAGS or any(map(AUTHOR_ROLE.search, roles := list_roles(field))) or not roles
 
 
 def find_data(fields: Fields, tag: str) -> str:
@@ -214,13 +257,15 @@ def find_data(fields: Fields, tag: str) -> str:
     return next((field.data or "" for field in fields.get(tag, ())), "")
 
 
-def list_texts(fields: Fields, sources: Sequence[Source], *, is_exact: bool) -> Iterator[str]:
-    """Yields the text of each field, source by source."""
+def iter_found(fields: Fields, sources: Sequence[Source], *, is_exact: bool) -> Iterator[tuple[str, Field]]:
+    """Yields each field with a text, source by source."""
     for source in sources:
         for field in fields.get(source.tag, ()):
             is_read = not source.indicators or field.indicator2 in source.indicators
-            if is_read and not (source.unless and field.get(source.unless)):
-                yield (join_exactly if is_exact else join_punctuated)(field, source.separators)
+            if not is_read or (source.unless and field.get(source.unless)):
+                continue
+            if text := (join_exactly if is_exact else join_punctuated)(field, source.separators):
+                yield text, field
 
 
 def join_exactly(field: Field, separators: Mapping[str, str]) -> str:
@@ -276,7 +321,7 @@ def find_year(fields: Fields) -> str:
 
 
 def list_dates(fields: Fields, sources: Sequence[Source]) -> list[str]:
-    return [text.strip() for text in list_texts(fields, sources, is_exact=True)]
+    return [text.strip() for text, _field in iter_found(fields, sources, is_exact=True)]
 
 
 def find_certain_year(text: str) -> str:

@@ -116,17 +116,22 @@ def build_pymarc_record(element: Element, left_out: Counter[str]) -> pymarc.Reco
         if name == "leader":
             record.leader = pymarc.Leader((child.text or "").ljust(24)[:24])
         elif name == "controlfield":
-            record.add_field(pymarc.Field(tag, data=child.text or ""))
+            record.add_field(pymarc.Field(tag, data=join_text(child)))
         elif name == "datafield":
             indicators = pymarc.Indicators(*((child.get(name) or " ")[:1] for name in ("ind1", "ind2")))
             parts = (part for part in child if get_name(part) == "subfield")
-            subfields = [pymarc.Subfield(part.get("code", ""), part.text or "") for part in parts]
+            subfields = [pymarc.Subfield(part.get("code", ""), join_text(part)) for part in parts]
             record.add_field(pymarc.Field(tag, indicators, subfields))
         else:
             left_out[f"<{name}>"] += 1
     if not record.fields:
         raise UnreadableRecord(_("It has no fields."))
     return record
+
+
+def join_text(element: Element) -> str:
+    """Returns the text with that of the elements in it, such as marks of what was searched."""
+    return "".join(element.itertext()) if len(element) else element.text or ""
 
 
 def write_marcxml(pages: Pages) -> Iterator[bytes]:

@@ -58,7 +58,15 @@ def describe_no_book(kind: str) -> str:
 
 def describe_unknown_kind(code: str) -> str:
     """Returns the warning about a record that may be no book."""
-    return name_field("record", _("Its kind is “%(code)s”, which may be no book.") % {"code": code[:MAX_SHOWN_NAME]})
+    return name_field("record", warn_kind(code))
+
+
+def warn_kind(code: str) -> str:
+    return _("Its kind is “%(code)s”, which may be no book.") % {"code": code[:MAX_SHOWN_NAME]}
+
+
+def is_other_medium(text: str) -> bool:
+    return not OTHER_MEDIA.isdisjoint(WORDS.findall(text.lower()))
 
 
 def describe_kind(code: str) -> tuple[str, str]:
@@ -74,9 +82,8 @@ def describe_medium(text: str, *, is_kind: bool) -> tuple[str, str]:
     column that names a kind (`is_kind`) has no other text for a book; the others may have a size or a place.
     """
     problem, warning = describe_kind(text)
-    words = set(WORDS.findall(text.lower()))
-    is_book = not words & OTHER_MEDIA and (bool(words & (FORMS | BOOKS)) or not is_kind)
-    return problem, "" if is_book else warning
+    is_known = not is_kind or not (FORMS | BOOKS).isdisjoint(WORDS.findall(text.lower()))
+    return problem, warning if is_other_medium(text) or not is_known else ""
 
 
 def describe_state(text: str, column: str) -> tuple[str, str]:

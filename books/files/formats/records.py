@@ -1,6 +1,7 @@
 """The types that the readers of all formats return, and that the writers take."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -29,6 +30,8 @@ VALUE_SEPARATORS = (*SURE_SEPARATORS, "--", ",")
 LIST_TEXT, LIST_SEPARATOR = re.compile(r"\[['\"].*['\"]\]", re.DOTALL), re.compile(r"['\"], ?['\"]")
 # Longer texts are shortened when invalid records are shown.
 MAX_SHOWN_TEXT = 200
+# The limit of all values of a record together.
+MAX_RECORD_CHARACTERS = 2**20
 # At most so many names of what is left out are listed, and so many characters of each.
 MAX_LISTED, MAX_SHOWN_NAME = 20, 64
 
@@ -58,6 +61,10 @@ def name_field(name: str, sentence: str) -> str:
 def format_count(number: int) -> str:
     """Returns the number with the thousands separators of the active language."""
     return number_format(number, force_grouping=True)
+
+
+def describe_too_long(limit: int) -> str:
+    return _("It has more than %(count)s characters.") % {"count": format_count(limit)}
 
 
 def describe_left_out(left_out: Mapping[str, int]) -> str:
@@ -132,6 +139,13 @@ Pages = Iterable[Sequence[ExportedBook]]
 # Rejected records with their reasons.
 Rejected = Iterable[tuple[Record, str]]
 AVAILABILITIES = {"available": True, "lent": False}
+
+
+def read_availability(text: str, place: str, left_out: Counter[str]) -> bool | str:
+    """Returns "" for the text of another program, which has something else in this place. It is counted."""
+    if text and text not in AVAILABILITIES:
+        left_out[place] += 1
+    return AVAILABILITIES.get(text, "")
 
 
 def iter_texts(book: ExportedBook) -> Iterator[tuple[BookField, str]]:

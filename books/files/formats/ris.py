@@ -21,21 +21,24 @@ from books.files.formats.encodings import (
 )
 from books.files.formats.record_kinds import describe_kind
 from books.files.formats.records import (
-    AVAILABILITIES,
     COLUMNS,
+    MAX_RECORD_CHARACTERS,
     ExportedBook,
     Pages,
     Record,
     Table,
+    describe_too_long,
     iter_texts,
     name_field,
+    read_availability,
 )
 
 # Some programs write one space after the tag.
 LINE_PATTERN = re.compile(r"([A-Z][A-Z0-9]) {1,2}-(?: (.*)|)", re.DOTALL)
 BEGIN, END_TAG = "TY", "ER"
 FIELD_TAGS = {"id": ("ID",), **{field.name: field.ris for field in BOOK_FIELDS}}
-YEAR_PATTERN = re.compile(r"(-?[0-9]+)(?:/.*)?")
+# The year, and perhaps the month, the day, and any other text.
+YEAR_PATTERN = re.compile(r"(-?[0-9]+)(?:/[0-9]{0,2}(?:/[0-9]{0,2}(?:/.*)?)?)?")
 # Some programs number the records.
 NUMBER_PATTERN = re.compile(r"\s*[0-9]+\.?\s*")
 # A value is one line without spaces around it. Other programs recognise more line ends and spaces than we do.
@@ -54,18 +57,22 @@ def read_ris(stream: BinaryIO, encoding_name: str = "") -> Table:
 
 
 def iter_tag_pieces(lines: Iterable[str]) -> Iterator[tuple[int, list[Line]]]:
-    """Yields the first line number and the lines of each record, and of text between records."""
+    """Yields the first line number and the lines of each record, and of text between records; of a record that is too
+    long its beginning and its end.
+    """
     piece: list[Line] = []
-    start, last_tag = 1, ""
+    start, last_tag, characters = 1, "", 0
     for number, line in enumerate(lines, 1):
         text = line.strip(LINE_ENDS)
         tag, value = match.groups("") if (match := LINE_PATTERN.fullmatch(text)) else ("", text)
         if piece and (tag == BEGIN or last_tag == END_TAG):
             yield start, piece
-            piece = []
+            piece, characters = [], 0
         if piece or (text.strip() and not NUMBER_PATTERN.fullmatch(text)):
             start = start if piece else number
-            piece.append((tag, value))
+            if characters <= MAX_RECORD_CHARACTERS or tag == END_TAG:
+                piece.append((tag, value))
+            characters += len(value) + 1
         last_tag = tag
     if piece:
         yield start, piece
@@ -74,16 +81,23 @@ def iter_tag_pieces(lines: Iterable[str]) -> Iterator[tuple[int, list[Line]]]:
 def parse_piece(number: int, lines: list[Line], left_out: Counter[str]) -> Record:
     if lines[0][0] != BEGIN:
         return Record(number, {}, problem=name_field("record", _("It does not begin with a line TY.")))
+    if sum(len(text) + 1 for _tag, text in lines) > MAX_RECORD_CHARACTERS:
+        return Record(number, {}, problem=name_field("record", describe_too_long(MAX_RECORD_CHARACTERS)))
     fields = read_tags(lines)
     if END_TAG not in fields:
         return Record(number, {}, problem=name_field("record", _("It does not end with a line ER.")))
     problem, warning = describe_kind(fields[BEGIN][0])
-    used = {field: next((tag for tag in tags if tag in fields), "") for field, tags in FIELD_TAGS.items()}
+    used = {
+        field: next((tag for tag in tags if any(fields.get(tag, ()))), tags[0]) for field, tags in FIELD_TAGS.items()
+    }
     values = read_tag_values({field: fields.get(tag, [""]) for field, tag in used.items()})
+    values["available"] = read_availability(values["available"], used["available"], left_out)
     repeated = (f"{used[field]} #2" for field in ("title", "year") if len(fields.get(used[field], ())) > 1)
-    for tag in () if problem else (fields.keys() - {BEGIN, END_TAG, *used.values()}) | set(repeated):
+    others = {tag for tag in fields.keys() - {BEGIN, END_TAG, *used.values()} if any(fields[tag])}
+    for tag in () if problem else others | set(repeated):
         left_out[tag] += 1
     warnings = (warning,) if warning else ()
+    values = {field: value for field, value in values.items() if value != ""}
     return Record(number, values, None, problem, warnings, build_record_number(values.get("id", "")))
 
 
@@ -110,8 +124,7 @@ def read_tag_values(found: dict[str, list[str]]) -> dict[str, Any]:
     values["author"] = "; ".join(found["author"])
     match = YEAR_PATTERN.fullmatch(values["year"])
     values["year"] = match[1] if match else values["year"]
-    values["available"] = AVAILABILITIES.get(values["available"], "")
-    return {field: value for field, value in values.items() if value != ""}
+    return values
 
 
 def write_ris(pages: Pages) -> Iterator[bytes]:

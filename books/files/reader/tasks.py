@@ -14,12 +14,14 @@ from books.files.columns.cells import has_no_isbn, list_sources, read_field
 from books.files.columns.tables import guess_mapping
 from books.files.formats.encodings import ENCODINGS, TEXT_ENCODINGS, propose_encodings, show_storable, show_undecodable
 from books.files.formats.records import (
+    MAX_RECORD_CHARACTERS,
     MAX_SHOWN_TEXT,
     NumberText,
     Record,
     Table,
     UnreadableFile,
     describe_left_out,
+    describe_too_long,
     format_count,
     name_field,
 )
@@ -29,8 +31,8 @@ from books.files.formats.registry import FORMATS, REJECTED_WRITERS, Format, find
 SHOWN_RECORDS, COUNTED_RECORDS = 5, 10_000
 # Columns are stored and shown, so their number and the total length of their names are limited.
 MAX_COLUMNS, MAX_COLUMN_CHARACTERS = 1_000, 100_000
-# The limits of an operation and of a record.
-MAX_RECORDS, MAX_RECORD_CHARACTERS = 10_000_000, 2**20
+# The limit of an operation.
+MAX_RECORDS = 10_000_000
 Job = dict[str, Any]
 
 
@@ -147,11 +149,9 @@ def count_records(job: Job, stream: BinaryIO) -> Iterator[Any]:
 def read_records(job: Job, stream: BinaryIO) -> Iterator[Any]:
     """Yields the records without their raw form."""
     _format, table = read_table(job, stream)
-    limit = {"count": format_count(MAX_RECORD_CHARACTERS)}
     for record in table.records:
         if sum(len(name) + measure(value) for name, value in record.values.items()) > MAX_RECORD_CHARACTERS:
-            problem = name_field("record", _("It has more than %(count)s characters.") % limit)
-            record = record._replace(values={}, problem=problem)
+            record = record._replace(values={}, problem=name_field("record", describe_too_long(MAX_RECORD_CHARACTERS)))
         numbers = [name for name, value in record.values.items() if type(value) is NumberText]
         yield record.line, record.values, numbers, record.problem, record.warnings, record.number
 

@@ -15,7 +15,7 @@ from typing import IO, Any
 import pytest
 from django.utils.translation import override
 
-from books.files.formats.records import COLUMNS, NumberText, Record, Table, UnreadableFile
+from books.files.formats.records import COLUMNS, MAX_RECORD_CHARACTERS, NumberText, Record, Table, UnreadableFile
 from books.files.formats.registry import FORMATS
 from books.files.reader import client, tasks
 from books.files.reader.client import ReaderFailed, StoredFile, iter_lines, iter_output, start_reader
@@ -246,7 +246,7 @@ def test_a_line_without_bounds_is_not_read(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_the_longest_record_fits_into_a_line() -> None:
     """A character beyond the basic plane takes twelve bytes in JSON."""
-    text = "\U0001d11e" * tasks.MAX_RECORD_CHARACTERS
+    text = "\U0001d11e" * MAX_RECORD_CHARACTERS
     assert len(tasks.encode_line("result", (1, {"title": text}))) * 2 < client.MAX_LINE_BYTES
 
 

@@ -210,6 +210,11 @@ def test_what_stands_in_fields_of_unimarc_is_marc_21_beside_a_title(fields: list
     assert read_one(write_record(build_field("100", a="Austen, Jane"))).problem == ""
 
 
+def test_marks_in_a_subfield_of_marc_xml_are_no_end_of_its_text() -> None:
+    field = '<datafield tag="245"><subfield code="a">Tide <em>and</em> quay</subfield></datafield>'
+    assert read_records("marcxml", f"<record>{field}</record>".encode())[0].values == {"title": "Tide and quay"}
+
+
 def test_line_ends_between_records_are_no_records() -> None:
     records = write_books("marc", [build_exported_book(), build_exported_book(id=18)])
     assert len(read_records("marc", records.replace(b"\x1d", b"\x1d\r\n") + b"\x1a")) == 2
@@ -241,6 +246,7 @@ DATES: list[tuple[str, list[tuple[str, str]], str | None]] = [
     ("q15001599", [], "1500-1599"),
     ("m19992001", [("1", "1999-2001")], "1999-2001"),
     ("r20041998", [("1", "1998 (2004 printing)")], "2004"),
+    ("", [("#", "1999")], "1999"),
     *(("", [(" ", text)], "1999") for text in ("c1999.", "[1999],", "©1999", "copyright 1999", "p1999;")),
     ("", [(" ", "[date of publication not identified]"), (" ", "©1999")], "1999"),
     ("", [(" ", "1999, c1998.")], "1999, c1998."),
@@ -352,6 +358,26 @@ def test_marks_of_sorting_in_our_own_titles_stay() -> None:
             assert (record.values["title"], record.values["author"]) == (title, title)
 
 
+# The roles of added names, the author that is read, and the role that makes it doubtful.
+ROLES: list[tuple[list[tuple[str, dict[str, str]]], str, str]] = [
+    ([("Berg", {"e": "illustrator."}), ("Lee", {"e": "editor."})], "Lee", ""),
+    ([("Berg", {"4": "ill"}), ("Lee", {"4": "aut"})], "Lee", ""),
+    ([("Berg", {}), ("Lee", {"4": "aut"})], "Berg", ""),
+    ([("Berg", {"e": "Übersetzerin", "4": "trl"}), ("Lee", {"e": "publisher"})], "Berg", "Übersetzerin, trl"),
+]
+
+
+@pytest.mark.parametrize(("names", "author", "role"), ROLES)
+def test_an_added_name_in_another_role_is_no_sure_author(
+    names: list[tuple[str, dict[str, str]]], author: str, role: str
+) -> None:
+    record = read_one(write_record(*(build_field("700", a=name, **roles) for name, roles in names)))
+    warnings = (f"700: The role of this name is “{role}”.",) if role else ()
+    assert (record.values["author"], record.warnings) == (author, warnings)
+    # The main entry is the author, whatever else it is.
+    assert read_one(write_record(build_field("100", a="Kay", e="translator"))).warnings == ()
+
+
 def test_another_script_counts_where_the_field_has_nothing() -> None:
     linked = [
         build_indicated("880", " ", ("6", f"{tag}-01/$1"), ("a", text))
@@ -380,6 +406,8 @@ KINDS: list[tuple[str, list[pymarc.Field], tuple[str, tuple[str, ...]]]] = [
     ("", [pymarc.Field("008", data=f"{'':23}o"), pymarc.Field("007", data="cr")], ("", ())),
     ("", [build_field("DEL", a="Y")], (DELETED, ())),
     ("", [build_field("DEL", a="N")], ("", ())),
+    ("", [build_field("245", h="[videorecording] /")], ("", (POSSIBLE.format("[videorecording] /"),))),
+    ("", [build_field("245", h="[electronic resource]")], ("", ())),
     ("", [build_field("STA", a="DELETED")], (DELETED, ())),
     ("", [HOST], ("", ("record: Field 773 names a publication that it may be a part of.",))),
     (f"{ISBD_LEADER[:19]}c", [HOST], ("", ())),
@@ -423,6 +451,11 @@ def test_fields_that_are_not_read_are_counted() -> None:
     twice = [build_field(tag, a="1999") for tag in ("020", "245", "245", "650", "650", "700", "700")]
     table = FORMATS["marc"].read(BytesIO(write_record(*twice)), "")
     assert (len([*table.records]), table.left_out) == (1, {"245 #2": 1, "700 #2": 1})
+    # Subfields, too, but for links and sources.
+    title = build_field("245", **{"a": "A", "c": "B", "6": "880-01", "j": "C"})
+    table = FORMATS["marc"].read(BytesIO(write_record(title, title, build_field("020", z="1", q="pbk."))), "")
+    assert len([*table.records]) == 1
+    assert table.left_out == {"245$c": 1, "245$j": 1, "020$z": 1, "245 #2": 1}
     for name in ("marc", "marcxml"):
         table = FORMATS[name].read(BytesIO(write_books(name, [build_exported_book()])), "")
         assert (next(table.records).warnings, table.left_out) == ((), {})

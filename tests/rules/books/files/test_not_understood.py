@@ -5,7 +5,7 @@ from io import BytesIO
 import pytest
 
 from books.files.columns.tables import list_ignored
-from books.files.formats.records import Record, describe_left_out, split_values
+from books.files.formats.records import Record, UnreadableFile, describe_left_out, split_values
 from books.files.formats.registry import FORMATS
 from books.files.formats.tex import decode_tex
 from books.files.parsing import ImportRules, parse_records
@@ -15,6 +15,9 @@ from tests.support.book_files import build_exported_book, read_records, write_bo
 def read_one(name: str, text: str) -> Record:
     [record] = read_records(name, text.encode())
     return record
+
+
+RIS = "TY  - BOOK\nTI  - A\nER  - \n"
 
 
 def list_left_out(name: str, data: bytes) -> str:
@@ -108,6 +111,43 @@ def test_what_no_record_shows_is_counted() -> None:
     assert describe_left_out({"x" * 1000: 2000}) == f"Left out: {'x' * 64} (2,000)."
 
 
+def test_what_other_programs_have_in_the_place_of_the_availability_is_counted() -> None:
+    texts = {
+        "bibtex": ("@book{{x, title = {{A}}, library = {{{}}}}}", "library"),
+        "ris": ("TY  - BOOK\nTI  - A\nC1  - {}\nER  - \n", "C1"),
+        "marcxml": ("<record><datafield tag='876'><subfield code='j'>{}</subfield></datafield></record>", "876$j"),
+    }
+    for name, (text, place) in texts.items():
+        for value, available in (("lent", False), ("available", True), ("Room 3", None), ("", None)):
+            data = text.format(value).encode()
+            assert read_records(name, data)[0].values.get("available") is available
+            assert list_left_out(name, data) == (f"Left out: {place} (1)." if value == "Room 3" else "")
+
+
+def test_an_empty_field_leaves_its_place_to_the_next() -> None:
+    ris = "TY  - BOOK\nTI  - \nT1  - A\nPY  -\nY1  - 1999\nVL  - \nER  - \n"
+    bibtex = '@book{x, title = {A}, subtitle = {}, year = {}, date = {1999}, keywords = "", genre = {B}}'
+    for name, text, values in (
+        ("ris", ris, {"title": "A", "year": "1999"}),
+        ("bibtex", bibtex, {"title": "A", "year": "1999", "genre": "B"}),
+    ):
+        assert read_one(name, text).values == values
+        assert list_left_out(name, text.encode()) == ""
+
+
+def test_the_parts_of_a_date_of_ris_are_no_years() -> None:
+    texts = {"1999/05/01/Spring": "1999", "1999///": "1999", "1999/5": "1999", "2001/2003": None, "2001/Spring": None}
+    read = {text: read_one("ris", f"TY  - BOOK\nPY  - {text}\nER  - \n").values["year"] for text in texts}
+    assert read == {text: year or text for text, year in texts.items()}
+
+
+def test_cells_between_other_quotation_marks_are_refused() -> None:
+    for header in ("'title','year'", "“title”,“year”", "«title»,«year»"):
+        with pytest.raises(UnreadableFile, match="other quotation marks"):
+            read_records("csv", f"{header}\n'Emma',1815\n".encode())
+    assert read_records("csv", b"'title',year\n'Emma',1815\n")[0].values == {"'title'": "'Emma'", "year": "1815"}
+
+
 def test_two_values_of_one_name_are_doubtful() -> None:
     texts = {
         '{"title": "A", "title": "B"}': True,
@@ -159,11 +199,17 @@ def test_an_approximate_year_of_biblatex_is_doubtful() -> None:
 
 
 def test_titles_and_authors_of_bibtex_are_whole() -> None:
-    record = read_one("bibtex", "@book{x, title = {Quay}, subtitle = {a history}, author = {Marlow, Edda and others}}")
-    assert record.values == {"title": "Quay: a history", "author": "Marlow, Edda; et al."}
+    record = read_one(
+        "bibtex", "@book{x, title = {Quay}, subtitle = {a history}, author = {Marlow, Edda and Lee AND others}}"
+    )
+    assert record.values == {"title": "Quay: a history", "author": "Marlow, Edda; Lee; et al."}
 
 
 def test_a_value_that_grows_without_end_is_refused() -> None:
+    for text in ("x" * 2**20, "x\n" * 2**20, "9780306406157\nSN  - " * 2**17):
+        [long, next_one] = read_records("ris", f"TY  - BOOK\nSN  - {text}\nER  - \n{RIS}".encode())
+        assert long.problem == "record: It has more than 1,048,576 characters."
+        assert next_one.values == {"title": "A"}
     strings = "".join(f"@string{{a{number + 1} = a{number} # a{number}}}\n" for number in range(40))
     text = f"@string{{a0 = {{0123456789}}}}\n{strings}@book{{x, title = {{A}}}}"
     records = read_records("bibtex", text.encode())

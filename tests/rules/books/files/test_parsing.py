@@ -41,6 +41,28 @@ def test_a_column_may_tell_what_is_available() -> None:
     assert [record.problem for record in records] == [*[""] * 6, reason]
 
 
+def test_a_title_with_the_names_of_its_authors_is_doubtful() -> None:
+    titles = {
+        "Tides : a novel / by Jo Berg ; ill. by A. Lee": "Tides : a novel",
+        "Tides / BERG": "Tides",
+        "Tides / Flut": None,
+        "Tides/Berg": None,
+        "/ Berg": None,
+    }
+    mapping = {"title": "T", "author": "A"}
+    for title, mended in titles.items():
+        raw = Record(1, {"T": title, "A": "Berg, Jo"})
+        warnings = (f"T: The text is “{title}”, which may mean “{mended}”.",) if mended else ()
+        for rules in (ImportRules(mapping), ImportRules(mapping, format="ris")):
+            [record] = parse_records([raw], rules)
+            assert record.values["title"] == (title if rules.format or not mended else mended)
+            assert [text.partition(": ")[2] for text in record.warnings] == [text[3:] for text in warnings]
+        for corrections in ({1: {"title": title}}, {}):
+            rules = ImportRules(mapping, is_exact=not corrections)
+            [record] = parse_records([raw], rules, corrections)
+            assert (record.values["title"], record.warnings) == (title, ())
+
+
 def test_an_id_beyond_64_bits_is_no_id() -> None:
     numbers = [2**63 - 1, 1 - 2**63, 2**63, -(2**63), 10**30]
     records = parse_records([Record(1, {"id": str(number)}) for number in numbers], ImportRules({"id": "id"}, "id"))

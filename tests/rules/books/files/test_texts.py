@@ -38,6 +38,31 @@ def test_letters_that_were_read_in_a_wrong_encoding_are_mended_and_doubtful() ->
     assert mend_text("FranÃ§ois, François")[0] == "François, François"
 
 
+def test_letters_of_another_8_bit_encoding_are_doubtful() -> None:
+    """Where a text is read in the wrong one, what is chosen among several that all read it."""
+    misread = {
+        "cp1250": ("cp1252", ["Łucja", "Dąbek", "Książka", "Żółw"]),
+        "iso8859_2": ("cp1250", ["Dąbek", "Książka"]),
+        "cp1251": ("cp1252", ["Море и берега", "Петров"]),
+        "koi8_r": ("cp1255", ["Море и берега", "Иван Петров"]),
+        "cp1254": ("cp1251", ["İstanbul ışığı", "Gülşen Ağaoğlu"]),
+    }
+    for encoding, (chosen, texts) in misread.items():
+        for text in texts:
+            wrong = text.encode(encoding).decode(chosen)
+            assert mend_text(wrong) == (wrong, "It may have letters of another encoding."), (text, wrong)
+    for encoding, chosen, text in (("cp1251", "koi8_r", "Море"), ("gbk", "cp1252", "海与港口的故事")):
+        assert mend_text(text.encode(encoding).decode(chosen))[1]
+    for text in ("jäääär", "col·lecció", "¿Qué? ¡Hola!", "x²+y²", "Mª", "20°C", "£5 notes", "Пётр I", "iPhone и мы"):
+        assert mend_text(text) == (text, "")
+
+
+def test_a_medium_behind_a_title_that_is_no_book_is_doubtful() -> None:
+    texts = {"Tide [sound recording]": True, "Tide [electronic resource]": False, "[Film] Tide": True, "A [b] c": False}
+    assert {text: bool(mend_text(text)[1]) for text in texts} == texts
+    assert mend_text("Tide [DVD]")[1] == "Its kind is “[DVD]”, which may be no book."
+
+
 def test_entities_and_markup_are_mended_and_doubtful() -> None:
     texts = {"Pride &amp; tides": "Pride & tides", "<i>Emma</i><br/>x": "Emmax", "&#x27;&#39;&ouml;": "''ö"}
     for text, mended in texts.items():
@@ -86,7 +111,7 @@ def test_marks_of_nothing_are_no_values() -> None:
         for field in ("author", "genre", "isbn", "year"):
             assert read_cell(field, mark) == ("", False)
         assert read_cell("title", mark) == (mark.strip(), True)
-    for text in ("ohne", "xxx", "0", "Unknown Author", "Kein Titel", "??"):
+    for text in ("ohne", "xxx", "0", "Unknown Author", "Kein Titel", "??", "ditto", "do.", '"', "s.o."):
         for headings in ({}, {"title": "TI"}):
             sources = list_sources({"author": "author"}, is_exact=False, headings=headings)
             warnings = {"author": "author: It may mean that there is none."}
@@ -100,7 +125,7 @@ def test_punctuation_before_what_was_cut_off_is_no_part_of_a_text() -> None:
     for end, left in ends.items():
         assert read_cell("title", f"Quays{end}") == (f"Quays{left}", False)
         assert read_cell("author", f"Marlow, Edda{end}") == (f"Marlow, Edda{left}", False)
-    assert read_cell("title", ",") == (",", False)
+    assert read_cell("title", ",") == (",", True)
 
 
 def test_white_space_is_cleaned_but_not_in_our_own_tables() -> None:
