@@ -29,13 +29,17 @@ SORT_ORDERS: dict[str, Column] = {
     **{name: SORT_KEYS[name].columns[0] for name in ("id", "title", "author", "year")},
     "created_at": FormattedTimestamp("created_at"),
 }
+SORT_SCHEMA = {
+    "type": "string",
+    "enum": [prefix + name for name in SORT_ORDERS for prefix in ("", "-")],
+    "default": "id",
+}
 
 
 @remember
 class KeysetPagination(CursorPagination):
     """Also reads the parameters `sort` and `count`."""
 
-    parameters = ("sort", "limit", "cursor", "count")
     invalid_cursor_message = "It is no cursor of a list in this order."
 
     def find_errors(self, query: Request | Query) -> FieldErrors:
@@ -90,9 +94,8 @@ class KeysetPagination(CursorPagination):
         }
 
     def get_schema_operation_parameters(self, view: APIView) -> list[dict[str, Any]]:
-        orders = [prefix + name for name in SORT_ORDERS for prefix in ("", "-")]
         return [
-            query_parameter("sort", {"type": "string", "enum": orders, "default": "id"}, "With `-`, descending."),
+            query_parameter("sort", SORT_SCHEMA, "With `-`, descending."),
             *super().get_schema_operation_parameters(view),
             query_parameter("count", {"type": "boolean", "default": False}, "Whether to count the books of all pages."),
         ]

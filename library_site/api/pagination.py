@@ -25,7 +25,6 @@ class CursorPagination(BasePagination):
     descending = False
     headers: ClassVar[Mapping[str, str]] = {}
     invalid_cursor_message = "It is no cursor of this list."
-    parameters: tuple[str, ...] = ("limit", "cursor")
     page: Page[Any]
 
     def find_errors(self, query: Request | Query) -> FieldErrors:

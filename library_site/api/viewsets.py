@@ -98,6 +98,11 @@ class APIViewSet(GenericViewSet[Any]):
     def get_not_found_message(self) -> str:
         return f"{self.noun[:1].upper()}{self.noun[1:]} not found"
 
+    def list_page_parameters(self) -> Sequence[str]:
+        """Returns the query parameters of the pagination."""
+        paginator = cast("Any", self.paginator)
+        return [item["name"] for item in paginator.get_schema_operation_parameters(self)] if paginator else []
+
     def get_plural(self) -> str:
         return self.plural or f"{self.noun}s"
 
@@ -160,13 +165,6 @@ class ResourceViewSet(APIViewSet, ModelViewSet[Any]):
             else:
                 names += [item["name"] for item in backend().get_schema_operation_parameters(self)]
         return names
-
-    def list_page_parameters(self) -> Sequence[str]:
-        paginator = cast("Any", self.paginator)
-        parameters: Sequence[str] | None = getattr(paginator, "parameters", None)
-        if parameters is None:
-            return [item["name"] for item in paginator.get_schema_operation_parameters(self)] if paginator else []
-        return parameters
 
     def list(self, request: Request, *arguments: Any, **options: Any) -> Any:
         self.check_query(request)

@@ -85,6 +85,7 @@ def test_attributes_of_a_pagination_count(api):
     assert [len(page) for page in pages.values()] == [1, 2, 1]
     assert pages["?limit=2&from=2"][0]["isbn"] == "3"
     assert api.get("/api/v2/few?size=3").status_code == 422
+    assert len(api.get("/api/v2/fewer?size=2&from=1").json()) == 2
 
 
 def test_perform_create_may_be_one_save(api):

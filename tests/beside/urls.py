@@ -189,6 +189,7 @@ urlpatterns = [
     path("praised", PraisedViewSet.as_view(LIST)),
     path("locked", LockedViewSet.as_view(LIST)),
     path("few", BookViewSetV1.as_view(LIST, pagination_class=FewBooks)),
+    path("fewer", BookViewSetV2.as_view(LIST, pagination_class=FewBooks)),
     path("saving", SavingViewSet.as_view(LIST)),
     path("cached", CachedViewSet.as_view(LIST)),
     path("decorated", cache_control(max_age=30)(BookViewSetV2.as_view(LIST))),

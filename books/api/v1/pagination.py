@@ -29,7 +29,6 @@ class SkipLimitPagination(LimitOffsetPagination):
     offset_query_param = "skip"
     default_limit = DEFAULT_PAGE_SIZE
     max_limit = MAX_PAGE_SIZE
-    parameters = ("skip", "limit")
 
     def find_errors(self, query: Request | Query) -> FieldErrors:
         """Parses the two parameters, and returns their errors by name."""
@@ -80,6 +79,6 @@ class SkipLimitPagination(LimitOffsetPagination):
         skip = {"type": "integer", "minimum": 0, "default": 0}
         limit = {"type": "integer", "minimum": 1, "maximum": self.max_limit, "default": self.default_limit}
         return [
-            query_parameter("skip", skip, "Number of records to skip."),
-            query_parameter("limit", limit, "Maximum number of records returned."),
+            query_parameter(self.offset_query_param, skip, "Number of records to skip."),
+            query_parameter(self.limit_query_param, limit, "Maximum number of records returned."),
         ]

@@ -48,7 +48,7 @@ class HistoryViewSet(APIViewSet):
 
     def list(self, request: Request) -> Response:
         paginator, names = TimePagination(), list(ChangeFilterSerializer().fields)
-        check_parameters(request, [*names, *paginator.parameters])
+        check_parameters(request, [*names, *self.list_page_parameters()])
         texts = {name: request.query_params[name] for name in names if name in request.query_params}
         serializer = ChangeFilterSerializer(data=texts)
         paginator.check(request, {} if serializer.is_valid() else serializer.errors)
@@ -62,7 +62,7 @@ class HistoryViewSet(APIViewSet):
         """Raises ValidationError for a malformed id, BookNotFound, and then ValidationError or UnknownParameter."""
         paginator = NewestFirstPagination()
         try:
-            check_parameters(request, paginator.parameters)
+            check_parameters(request, self.list_page_parameters())
             paginator.check(request)
         except (ValidationError, UnknownParameter) as error:
             require_known_book(parse_book_id(book_id, partial(getattr, error, "detail")))

@@ -86,7 +86,7 @@ class OperationViewSet(APIViewSet):
     def list(self, request: Request) -> Response:
         """Those that the user of the credential began, through whatever."""
         paginator, state = cast("Any", self.paginator), get_parameter(request, "state")
-        check_parameters(request, ["state", *paginator.parameters])
+        check_parameters(request, ["state", *self.list_page_parameters()])
         states = Operation.State.values
         errors = {"state": [ErrorDetail(f"It is one of {', '.join(states)}.", "enum")]}
         paginator.check(request, {} if state is None or state in states else errors)

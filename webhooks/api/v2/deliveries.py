@@ -42,7 +42,7 @@ class DeliveryViewSet(WebhookViewSet):
     def list(self, request: Request, webhook_id: int) -> Response:
         deliveries = self.get_queryset()
         paginator = cast("Any", self.paginator)
-        check_parameters(request, [*FILTER_FIELDS, *paginator.parameters])
+        check_parameters(request, [*FILTER_FIELDS, *self.list_page_parameters()])
         texts = {name: request.query_params[name] for name in FILTER_FIELDS if name in request.query_params}
         paginator.check(request, find_invalid_choices(texts))
         filters = {FILTER_FIELDS[name]: text for name, text in texts.items()}
