@@ -14,6 +14,7 @@ from books.fields import FormattedTimestamp
 from books.models import Book
 from books.read_model import Column
 from books.search.sections import SORT_KEYS
+from books.search.texts import count_books
 from library_site.api.cursors import Cursor, CursorInteger, InvalidCursor
 from library_site.api.documents.schema import query_parameter
 from library_site.api.pagination import CursorPagination
@@ -57,7 +58,7 @@ class KeysetPagination(CursorPagination):
 
     def get_page(self, queryset: QuerySet[Any]) -> Any:
         """Returns a page that is not read yet, because the serializer chooses the columns. Call `find_errors` first."""
-        self.count = {"count": queryset.count()} if self.has_count else {}
+        self.count = {"count": count_books(queryset)} if self.has_count else {}
         name, descending = self.sort.removeprefix("-"), self.sort.startswith("-")
         books = SORT_KEYS[name].sort(queryset, self.start, descending=descending)
         self.page: Any = KeysetPage(books[: self.limit + 1], SORT_ORDERS[name], self.start, descending)

@@ -4,16 +4,17 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from time import monotonic
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.db import connection
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Left
 from django.db.models.lookups import Exact
 
 from books.book.loose_folding import fold_loosely
 from books.book.texts import fold
-from books.models import FOLDED_COLUMNS, Book
+from books.models import FOLDED_COLUMNS, Book, SearchText
+from books.read_model import has_only_conditions
 from library_site.db.sql import PreparedStatement, SQLCondition, thread_connection
 
 TABLE = Book._meta.db_table
@@ -25,6 +26,9 @@ TRIGRAM_PATTERN = re.compile(r"[^\W_]{3}|[^\W_]{2}[\W_]|[\W_][^\W_]")
 TRIGRAM_LENGTH = 3
 MAX_INDEXED_TEXT = 64
 MAX_INDEX_MATCHES = 5_000
+# Without trigrams SQLite reads the texts, until it has found so many: in a table of their own, and not book by book.
+MAX_TEXT_MATCHES = 200
+TEXT_MATCHES = "SELECT book_id AS rowid FROM books_searchtext WHERE {}"
 STRICT_MATCHES = "SELECT rowid FROM books_trigrams WHERE books_trigrams MATCH %s"
 LOOSE_MATCHES = f"""
     {STRICT_MATCHES} UNION ALL SELECT rowid FROM books_trigrams_loose WHERE books_trigrams_loose MATCH %s
@@ -42,9 +46,10 @@ BY_INDEX = """
     ))
 """
 LIKE = f"{ALL_TEXTS} LIKE (SELECT %s::text)"
-# For reading books in list order. PostgreSQL joins the tables by their ids, as it expects half of the books to match.
-POSTGRESQL_ORDER = "{{0}}.id IN (SELECT book_id FROM books_searchtext WHERE COALESCE({}, false))"
-SQLITE_ORDER = "(SELECT {} FROM books_searchtext WHERE book_id = {{0}}.id)"
+# PostgreSQL joins the tables by their ids, as it expects half of the books to match.
+IN_TEXTS = "{0}.id IN (SELECT book_id FROM books_searchtext WHERE COALESCE({1}, false))"
+# SQLite reads all texts for that, which takes longer than to look up those of a page's books, in the list's order.
+SQLITE_ORDER = "(SELECT {1} FROM books_searchtext WHERE book_id = {0}.id)"
 # PostgreSQL reads either all matches by the index, or the books in list order until enough match. Both take
 # equally long where the share of the books that match, squared, times all books is about this (measured).
 RARE_LIMIT = 20
@@ -73,14 +78,19 @@ def find_words(words: Sequence[str], field: str = "") -> Q:
     words = [word for word in words if word]
     if not words:
         return Q()
+    matches = build_matches(words, field)
     if is_sqlite():
         # Both indexes have the columns of their tables.
         queries = [build_query(words, column) for column in (FOLDED_COLUMNS.get(field, ""), field)]
-        narrow, ids = narrow_by_index(LOOSE_MATCHES, *queries)
-        return Q(SQLCondition(TABLE, narrow + SQLITE_ORDER.format(build_matches(words, field)), [*ids, *words]))
-    if has_trigram(words) and is_rare(words, field):
+        if all(queries):
+            narrow, ids = narrow_by_ids(LOOSE_MATCHES, queries, MAX_INDEX_MATCHES)
+        else:
+            narrow, ids = narrow_by_ids(TEXT_MATCHES.format(matches), words, MAX_TEXT_MATCHES)
+        if narrow:
+            return Q(SQLCondition(TABLE, narrow + SQLITE_ORDER.format("{0}", matches), [*ids, *words]))
+    elif has_trigram(words) and is_rare(words, field):
         return Q(find_by_index(words, field))
-    return Q(SQLCondition(TABLE, POSTGRESQL_ORDER.format(build_matches(words, field)), words))
+    return Q(CommonTexts(TABLE, matches, words))
 
 
 def find_strictly(text: str, field: str) -> Q:
@@ -89,13 +99,31 @@ def find_strictly(text: str, field: str) -> Q:
     if not text:
         return Q()
     if is_sqlite():
-        narrow, parameters = narrow_by_index(STRICT_MATCHES, build_query([text], FOLDED_COLUMNS[field]))
+        query = build_query([text], FOLDED_COLUMNS[field])
+        narrow, parameters = narrow_by_ids(STRICT_MATCHES, [query], MAX_INDEX_MATCHES) if query else ("", ())
     elif has_trigram([text]) and is_rare([fold_loosely(text)], field):
         found = find_by_index([text])
         narrow, parameters = f"{found.sql} AND ", found.parameters
     else:
         narrow, parameters = "", ()
     return Q(SQLCondition(TABLE, f"{narrow}{contains(f'{{0}}.{FOLDED_COLUMNS[field]}')}", [*parameters, text]))
+
+
+class CommonTexts(SQLCondition):
+    """The condition of books with a condition of their texts that many of them match."""
+
+    def as_sql(self, compiler: Any, connection: Any) -> tuple[str, tuple[Any, ...]]:
+        in_order = connection.vendor == "sqlite" and compiler.query.is_sliced
+        return (SQLITE_ORDER if in_order else IN_TEXTS).format(self.alias, self.sql), self.parameters
+
+
+def count_books(books: QuerySet[Book]) -> int:
+    """Counts the texts alone if nothing else is searched: to join the books takes twice as long."""
+    match [getattr(condition, "lhs", None) for condition in books.query.where.children]:
+        case [CommonTexts() as texts] if has_only_conditions(books) and not books.query.is_sliced:
+            rows = SearchText.objects.using(books.db)
+            return rows.filter(SQLCondition(rows.model._meta.db_table, texts.sql, texts.parameters)).count()
+    return books.count()
 
 
 def find_by_index(words: Sequence[str], field: str = "") -> SQLCondition:
@@ -169,23 +197,25 @@ def get_sample() -> Sample:
 
 
 def build_query(words: Sequence[str], column: str = "") -> str:
-    """Returns a query for FTS5; "" if there is none, because it needs three characters."""
-    queries = [trigram_query(word[:MAX_INDEXED_TEXT]) for word in words if len(word) >= TRIGRAM_LENGTH]
+    """Returns a query for FTS5; "" if there is none, because it needs three characters.
+
+    Beside a longer word it omits those of three characters: many books have them, so they exclude few and take long.
+    """
+    shortest = min(max(map(len, words)), TRIGRAM_LENGTH + 1)
+    queries = [trigram_query(word[:MAX_INDEXED_TEXT]) for word in words if len(word) >= max(shortest, TRIGRAM_LENGTH)]
     query = " AND ".join(queries)
     return f"{{{column}}}: ({query})" if query and column else query
 
 
-def narrow_by_index(matches: str, *queries: str) -> tuple[str, Sequence[str]]:
-    """Returns a condition with the ids that SQLite's index finds, and its parameter.
+def narrow_by_ids(statement: str, parameters: Sequence[str], most: int) -> tuple[str, Sequence[str]]:
+    """Returns a condition with the ids that SQLite finds by the statement, and its parameter.
 
     It is empty if they are many: then it is faster to read the books in list order than to sort the matches.
     """
-    if not all(queries):
-        return "", []
     with connection.cursor() as cursor:
-        cursor.execute(COUNT_SQL.format(matches), [*queries, MAX_INDEX_MATCHES + 1])
+        cursor.execute(COUNT_SQL.format(statement), [*parameters, most + 1])
         count, ids = cursor.fetchone()
-    return ("", []) if count > MAX_INDEX_MATCHES else ("{0}.id IN (SELECT value FROM json_each(%s)) AND ", [ids])
+    return ("", []) if count > most else ("{0}.id IN (SELECT value FROM json_each(%s)) AND ", [ids])
 
 
 def trigram_query(text: str) -> str:

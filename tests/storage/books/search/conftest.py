@@ -7,5 +7,5 @@ from books.search import texts
 def scarcity(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rare and common texts are searched in different ways."""
     if request.param == "common":
-        monkeypatch.setattr(texts, "MAX_INDEX_MATCHES", 0)
-        monkeypatch.setattr(texts, "RARE_LIMIT", 0)
+        for name in ("MAX_INDEX_MATCHES", "MAX_TEXT_MATCHES", "RARE_LIMIT"):
+            monkeypatch.setattr(texts, name, 0)
