@@ -21,8 +21,6 @@ from tests.support.books_admin import change_book, create_book
 pytestmark = pytest.mark.usefixtures("db")
 
 ROOT = Path(__file__).parents[3]
-# What the ORM itself would write with, past the library's writers.
-WRITERS = {"books/writing/changes.py", "books/management/commands/copy_library.py"}
 
 
 def read_columns(book: Book) -> dict[str, Any]:
@@ -215,9 +213,3 @@ def test_the_recipe_of_the_documents_works() -> None:
     assert (emma.genre, list_kinds(emma.pk)) == ("Satire", [(1, 1), (2, 2), (3, 3), (4, 4)])
     channels = Change.objects.exclude(version=1).values_list("actor__channel", flat=True)
     assert {*channels} == {Actor.Channel.COMMAND}
-
-
-def test_only_the_writers_use_the_manager_that_refuses_nothing() -> None:
-    paths = [path for app in ("books", "webhooks", "oauth", "library_site") for path in (ROOT / app).rglob("*.py")]
-    users = {str(path.relative_to(ROOT)) for path in paths if "_base_manager." in path.read_text()}
-    assert users == WRITERS

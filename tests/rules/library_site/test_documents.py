@@ -17,7 +17,6 @@ README, APP_DEVELOPERS, OPERATIONS = ROOT / "README.md", ROOT / "docs/app-develo
 DOCUMENTS = [README, *sorted((ROOT / "docs").rglob("*.md"))]
 # A folder of documents has a first page, which lists the others.
 PAGES = [path for path in DOCUMENTS if path.parent not in (ROOT, ROOT / "docs") and path.name != "README.md"]
-MAX_PICTURE_BYTES = 70_000
 PACKAGES = ("books", "webhooks", "oauth", "library_site", "tests", "benchmarks", "docs")
 # They are created by `make run`, or by who follows a recipe.
 CREATED_PATHS = re.compile(r"\.data/|books/api/v3")
@@ -94,17 +93,6 @@ def test_every_link_leads_somewhere() -> None:
             assert not anchor or anchor in list_anchors(linked), (document, target)
 
 
-def test_every_picture_exists_is_small_and_is_shown() -> None:
-    shown = [picture for document in DOCUMENTS for picture in list_pictures(document)]
-    assert sorted(set(shown)) == sorted((ROOT / "docs/pictures").iterdir())
-    assert [path.name for path in shown if path.stat().st_size > MAX_PICTURE_BYTES] == []
-
-
-def list_pictures(document: Path) -> list[Path]:
-    targets = re.findall(r'!\[[^]]+\]\(([^)]+)\)|(?:src|srcset)="([^"]+)"', document.read_text())
-    return [(document.parent / (inline or attribute)).resolve() for inline, attribute in targets]
-
-
 def test_every_path_exists() -> None:
     # A path begins with a folder of ours and ends in a slash or a suffix; an address begins with a slash.
     pattern = re.compile(rf"(?:{'|'.join(PACKAGES)}|\.ci|templates|requirements)/[\w./-]*")
@@ -123,23 +111,8 @@ def test_every_dependency_is_imported_and_says_what_for() -> None:
     source = "".join(path.read_text() for app in PACKAGES[:4] for path in (ROOT / app).rglob("*.py"))
     dependencies = list_dependencies()
     assert [item.name for item in dependencies if not item.purpose] == []
-    patterns = {item.name: rf"\b(?:{'|'.join(item.imports) or 'not installed'})\b" for item in dependencies}
-    assert [name for name, pattern in patterns.items() if not re.search(pattern, source)] == []
-
-
-def test_the_map_names_only_what_there_is() -> None:
-    assert [name for name in read_map() if not (ROOT / name).exists()] == []
-
-
-def read_map() -> list[str]:
-    """The paths in the map. An indented line names what is in the last folder before it."""
-    (block,) = re.findall(r"```\n(.*?)```", split_section(README, "The map"), re.DOTALL)
-    folder, paths = "", []
-    for line in block.splitlines():
-        names = re.findall(r"(?<![\w/.])[\w/.]+/(?![\w/])|\w+\.py\b", line)
-        folder = folder if line.startswith(" ") else names[0]
-        paths += [name if name.startswith(folder) else folder + name for name in names]
-    return paths
+    words = {*re.findall(r"\w+", source)}
+    assert [item.name for item in dependencies if not item.imports & words] == []
 
 
 def list_rows(document: Path, section: str = "") -> list[str]:
@@ -153,8 +126,9 @@ def split_section(document: Path, section: str) -> str:
 
 
 def list_links(document: Path) -> list[str]:
-    """The relative targets of links."""
-    return [target for target in re.findall(r"\]\(([^)\s]+)\)", document.read_text()) if "://" not in target]
+    """The relative targets of links, and of pictures."""
+    targets = re.findall(r'(?:\]\(|(?:src|srcset)=")([^)\s"]+)', document.read_text())
+    return [target for target in targets if "://" not in target]
 
 
 def list_anchors(document: Path) -> set[str]:

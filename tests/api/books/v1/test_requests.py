@@ -10,7 +10,7 @@ import pytest
 from books.writing import changes
 from tests.support.books import ACTOR, build_book
 from tests.support.books_admin import create_book, delete_book
-from tests.support.responses import list_problems, parse_allow
+from tests.support.responses import parse_allow
 
 
 @pytest.mark.parametrize("address", ["/", "/openapi.json", "/api/books", "/api/v2/books/1"])
@@ -21,13 +21,8 @@ def test_methods_are_case_sensitive(api: httpx.Client, address: str) -> None:
         request.method = method
         response = api.send(request)
         assert (response.status_code, {"GET", "HEAD"} <= parse_allow(response)) == (405, True), method
-
-
-@pytest.mark.parametrize("address", ["/api/books", "/api/v2/books"])
-def test_a_refused_method_is_named_as_it_was_sent(api: httpx.Client, address: str) -> None:
-    request = api.build_request("GET", address)
-    request.method = "pUT"
-    assert 'Method "pUT" not allowed.' in api.send(request).text.replace("\\", "")
+        # As it was sent.
+        assert method in response.text
 
 
 def test_an_unknown_address_is_not_found(api: httpx.Client) -> None:
@@ -37,12 +32,6 @@ def test_an_unknown_address_is_not_found(api: httpx.Client) -> None:
             response = api.request(method, httpx.URL(f"http://127.0.0.1{address}"))
             assert (response.status_code, response.json()) == (404, {"detail": "Not Found"}), (method, address)
             assert response.headers["Content-Type"] == "application/json"
-
-
-def test_responses_are_json_whatever_the_client_accepts(api: httpx.Client) -> None:
-    for accept, query in (("text/html", "?format=api"), ("application/json;q=0", "?format=")):
-        response = api.get(f"/api/books{query}", headers={"Accept": accept})
-        assert (response.status_code, response.headers["Content-Type"]) == (200, "application/json")
 
 
 def test_the_value_of_an_unknown_field_does_not_matter(api: httpx.Client) -> None:
@@ -83,14 +72,6 @@ def list_titles(response: httpx.Response) -> list[str]:
     return [book["title"] for book in response.json()]
 
 
-def test_the_list_is_ordered_by_id_whatever_changes(api: httpx.Client) -> None:
-    assert api.get("/api/books").json() == []
-    ids = [api.post("/api/books", json=build_book(title=title)).json()["id"] for title in "CAB"]
-    api.put(f"/api/books/{ids[0]}", json={"title": "Z"})
-    api.put(f"/api/books/{ids[1]}", json={"isbn": "0"})
-    assert [book["id"] for book in api.get("/api/books").json()] == sorted(ids)
-
-
 def test_skip_and_limit_select_a_part(api: httpx.Client) -> None:
     titles = [f"Volume {number}" for number in range(501)]
     changes.create_books([build_book(title=title) for title in titles], ACTOR, datetime.now(UTC))
@@ -120,17 +101,6 @@ def test_deep_pages_hold_every_book_once(api: httpx.Client, monkeypatch: pytest.
     delete_book(books.pop(5))
     pages = {skip: list_titles(api.get("/api/books", params={"skip": skip, "limit": 3})) for skip in range(2, 10)}
     assert pages == {skip: [book.title for book in books[skip : skip + 3]] for skip in pages}
-
-
-def test_a_value_beyond_all_bounds_is_refused(api: httpx.Client) -> None:
-    problems = {
-        f"skip={-(10**30)}": ("query.skip", "greater_than_equal"),
-        "skip=5&skip=-1": ("query.skip", "greater_than_equal"),
-        f"limit={'9' * 5000}": ("query.limit", "less_than_equal"),
-        "limit=%D9%A1": ("query.limit", "int_parsing"),
-    }
-    for query, problem in problems.items():
-        assert list_problems(api.get(f"/api/books?{query}")) == [problem]
 
 
 def test_any_number_of_unknown_parameters_is_ignored(api: httpx.Client) -> None:

@@ -47,6 +47,7 @@ def test_invalid_json_is_malformed(api: httpx.Client, stored_book: dict[str, Any
     cases: dict[str, bytes | list[bytes]] = {**NO_JSON, "empty, in chunks": []}
     for name, body in cases.items():
         assert [parse_error(response) for response in send(api, address, body)] == [MALFORMED] * 3, name
+    assert "The body is empty." in api.patch(address).text
     assert api.get(LIST_URL).json()["results"] == [stored_book]
 
 

@@ -16,28 +16,6 @@ from tests.support.responses import REQUEST_ID
 
 BOOKS = "/api/v2/books"
 INTERNAL_DETAIL = "could not reach 10.0.0.7, tried keeper:open-sesame"
-INVALID = ("VALIDATION_ERROR", "The request is not valid")
-NOT_AN_INTEGER = "Input should be a valid integer."
-BROKEN_BODY = ("MALFORMED_REQUEST", "The body is not valid JSON.", ("body", "The body is not valid JSON."))
-WRONG_STATE = ("PRECONDITION_FAILED", "The book is not in the state the request asks for")
-UNKNOWN_BOOK = ("NOT_FOUND", "Book not found")
-# The method, the address after that of the books, parts of the request, the status and the error.
-ERRORS: list[tuple[str, str, dict[str, Any], int, tuple[Any, ...]]] = [
-    ("POST", "", {"content": b"{"}, 400, BROKEN_BODY),
-    ("PUT", "/{id}", {"content": b"\xff"}, 400, BROKEN_BODY),
-    ("POST", "/bulk", {"content": b"NaN"}, 400, BROKEN_BODY),
-    ("PATCH", "/{id}", {}, 400, ("MALFORMED_REQUEST", "The body is empty.", ("body", "The body is empty."))),
-    ("GET", "/0", {}, 404, UNKNOWN_BOOK),
-    ("DELETE", "/0", {}, 404, UNKNOWN_BOOK),
-    ("PROPFIND", ".json", {}, 404, ("NOT_FOUND", "Not Found")),
-    ("GET", "/{id}", {"headers": {"If-Match": '"other"'}}, 412, WRONG_STATE),
-    ("PUT", "/{id}", {"headers": {"If-Match": '"other"'}, "json": build_book()}, 412, WRONG_STATE),
-    ("POST", "", {"content": b" " * (2**20 + 1)}, 413, ("PAYLOAD_TOO_LARGE", "The body is over 1048576 bytes.")),
-    ("POST", "/bulk", {"content": b" " * (2**24 + 1)}, 413, ("PAYLOAD_TOO_LARGE", "The body is over 16777216 bytes.")),
-    ("GET", "/x", {}, 422, (*INVALID, ("book_id", NOT_AN_INTEGER))),
-    ("GET", "?limit=many", {}, 422, (*INVALID, ("limit", NOT_AN_INTEGER))),
-    ("GET", "?limit=501", {}, 422, (*INVALID, ("limit", "Input should be less than or equal to 500."))),
-]
 
 
 @pytest.fixture
@@ -52,12 +30,6 @@ def request_json(client: httpx.Client, method: str, address: str, **options: Any
     assert response.headers["Content-Type"] == "application/json"
     assert response.headers.get_list("X-Request-ID") == [REQUEST_ID]
     return response.status_code, response.json()
-
-
-def test_each_error_has_its_status_code_and_message(api: httpx.Client, book: dict[str, Any]) -> None:
-    for method, end, options, status, error in ERRORS:
-        response = request_json(api, method, BOOKS + end.format(**book), **options)
-        assert response == (status, build_error(*error)), (method, end)
 
 
 def test_what_a_patch_may_be_is_told(api: httpx.Client, book: dict[str, Any]) -> None:

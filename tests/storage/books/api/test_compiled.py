@@ -28,14 +28,22 @@ INSERT_BOOKS = """
 def test_a_book_and_the_key_of_its_reader_are_one_query(
     api: httpx.Client, book: dict[str, Any], django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
-    headers = create_key_header(create_owner(), "read")
+    key = create_key_header(create_owner(), "read")
     address = f"/api/books/{book['id']}"
     # The first use of a key is recorded.
-    api.get(address, headers=headers)
-    with django_assert_num_queries(1):
-        assert api.get(address, headers=headers).json() == book
-    with django_assert_num_queries(1):
-        assert api.get("/api/books/987654321", headers=headers).status_code == 404
+    api.get(address, headers=key)
+    for headers in (key, {}):
+        with django_assert_num_queries(1):
+            assert api.get(address, headers=headers).json() == book
+        with django_assert_num_queries(1):
+            assert api.get("/api/books/987654321", headers=headers).status_code == 404
+
+
+def test_a_refused_request_is_no_query(api: httpx.Client, django_assert_num_queries: DjangoAssertNumQueries) -> None:
+    with django_assert_num_queries(0):
+        for address in ("?skip=-1&author=austen", "/abc", f"/{10**30}"):
+            api.get(f"/api/books{address}")
+        api.post("/api/books", json={})
 
 
 @pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite plans in microseconds")

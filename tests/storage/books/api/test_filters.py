@@ -1,17 +1,12 @@
 """Which books GET /api/v2/books finds."""
 
-from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any
 
 import httpx
-import pytest
 
-from books.writing import changes
-from tests.support.books import ACTOR, build_book
+from tests.support.books import build_book
 from tests.support.pages import LIST_URL, build_validation_error, list_ids, parse_error
 
-NOW = datetime(2026, 1, 31, 9, 30, tzinfo=UTC)
 TEXT_FILTERS = ["title", "author", "genre"]
 
 
@@ -64,56 +59,6 @@ def test_a_text_that_is_no_isbn_is_found_by_exact_match(api: httpx.Client) -> No
     assert [find_ids(api, isbn=isbn) for isbn in texts] == [[book_id] for book_id in ids]
     others = ["SHELF-9", "shelf", "shelf-9 ", " shelf-9", "shelf-_", "%", "shelf9", "978014143951"]
     assert [text for text in others if find_ids(api, isbn=text)] == []
-
-
-def put_by_version_1(api: httpx.Client, book_id: int, isbn: str) -> httpx.Response:
-    return api.put(f"/api/books/{book_id}", json={"isbn": isbn})
-
-
-def put_by_version_2(api: httpx.Client, book_id: int, isbn: str) -> httpx.Response:
-    return api.put(f"{LIST_URL}/{book_id}", json=build_book(isbn=isbn))
-
-
-def patch_by_version_2(api: httpx.Client, book_id: int, isbn: str) -> httpx.Response:
-    return api.patch(f"{LIST_URL}/{book_id}", json={"isbn": isbn})
-
-
-def put_in_bulk(api: httpx.Client, book_id: int, isbn: str) -> httpx.Response:
-    operation = {"op": "update", "id": book_id, "book": {"isbn": isbn}}
-    return api.post(f"{LIST_URL}/bulk", json={"operations": [operation]})
-
-
-@pytest.mark.parametrize(
-    ("change", "before", "after", "digits"),
-    [
-        (put_by_version_1, "9780141439518", "0-14-143958-0", "9780141439587"),
-        (put_by_version_2, "shelf-9", "0-14-143958-0", "9780141439587"),
-        (patch_by_version_2, "9780141439518", "shelf-9", None),
-        (put_in_bulk, "9780141439518", "0-14-143951-3", "9780141439518"),
-    ],
-)
-def test_isbn13_follows_a_change_of_the_isbn(
-    api: httpx.Client,
-    change: Callable[[httpx.Client, int, str], httpx.Response],
-    before: str,
-    after: str,
-    digits: str | None,
-) -> None:
-    book_id = create_book(api, isbn=before)
-    assert change(api, book_id, after).status_code == 200
-    assert api.get(f"{LIST_URL}/{book_id}?fields=isbn,isbn13").json() == {"isbn": after, "isbn13": digits}
-    assert find_ids(api, isbn=after) == [book_id]
-    assert find_ids(api, isbn=before) == ([book_id] if digits == "9780141439518" else [])
-
-
-def test_books_added_together_are_found_by_isbn(api: httpx.Client) -> None:
-    changes.create_books([build_book(isbn="0-14-143951-3", title="Ärz"), build_book(isbn="shelf-9")], ACTOR, now=NOW)
-    book_id = find_ids(api, isbn="ISBN 978-0-14-143951-8")[0]
-    assert api.get(f"{LIST_URL}/{book_id}?fields=isbn,isbn13").json() == {
-        "isbn": "0-14-143951-3",
-        "isbn13": "9780141439518",
-    }
-    assert [find_ids(api, isbn="shelf-9"), find_ids(api, q="ärz")] == [[book_id + 1], [book_id]]
 
 
 def test_years_are_bounded_inclusively(api: httpx.Client) -> None:

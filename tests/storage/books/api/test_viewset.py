@@ -1,51 +1,26 @@
 """A subclass of a viewset of books, written as REST framework's guide writes one, answers as ours does."""
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable
 from typing import Any
 
 import httpx
 import pytest
 from django.db.models import CharField, Count, F, Value
-from django.test import override_settings
 from rest_framework import serializers
 
 from books.api.filters import ListFilterBackend
-from books.api.v1 import urls as v1_urls
-from books.api.v1.views import BookViewSetV1
-from books.api.v2 import urls as v2_urls
 from books.api.v2.views import BookViewSetV2
 from books.history.change_pages import read_book_page
 from books.models import Book, Change
 from books.serializers import BookSerializer
 from library_site.db.keyset import Start
-from tests.support.applications import open_client
 from tests.support.books import build_book
 from tests.support.books_admin import change_book, create_book
 from tests.support.oauth_flows import create_key_header, create_librarian
+from tests.support.variant_fixtures import VERSIONS, Serve
 from webhooks.models import Event
 
-VERSIONS: dict[str, tuple[Any, Any]] = {"v1": (BookViewSetV1, v1_urls), "v2": (BookViewSetV2, v2_urls)}
-Serve = Callable[..., httpx.Client]
 with_each_version = pytest.mark.parametrize("version", VERSIONS)
-
-
-@pytest.fixture
-def serve(api: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
-    """Returns a client of the books of a version, whose viewset has these attributes of its own."""
-    with ExitStack() as stack, override_settings(COMPILED_PATH=False):
-
-        def open_books(version: str, **attributes: Any) -> httpx.Client:
-            base, module = VERSIONS[version]
-            view: Any = type("Own", (base,), attributes)
-            for pattern in module.urlpatterns:
-                if issubclass(getattr(pattern.callback, "cls", object), base):
-                    monkeypatch.setattr(pattern, "callback", view.as_view(pattern.callback.actions))
-            client = stack.enter_context(open_client())
-            client.base_url = httpx.URL(f"http://127.0.0.1/api/{version}/")
-            return client
-
-        yield open_books
 
 
 def save(view: Any, serializer: Any) -> None:
