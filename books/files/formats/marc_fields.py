@@ -15,7 +15,6 @@ from django.utils.translation import gettext_noop
 from pymarc import Field, Indicators, Subfield
 from pymarc import Record as MarcRecord
 
-from books.book.fields import BOOK_FIELDS
 from books.book.isbn import build_record_number, split_record_number
 from books.book.texts import clean_white_space
 from books.files.columns.qualifiers import ELECTRONIC, OF_SET, choose_qualified
@@ -52,16 +51,13 @@ class Source(NamedTuple):
 PERSON, CORPORATION = {"a": "", "b": " ", "c": ", "}, {"a": "", "b": ". ", "n": " ", "d": " ", "c": " "}
 MEETING = {"a": "", "q": " ", "e": ". ", "n": " ", "d": " ", "c": " "}
 NAMES = {"00": PERSON, "10": CORPORATION, "11": MEETING, "20": {"a": ""}}
-OWN_RULES = ("isbn", "year")
-# The sources of each other field. The first that is not empty counts.
+# The sources of each field but the isbn and the year. The first that is not empty counts.
 TEXT_SOURCES = {
-    **{
-        field.name: [Source(field.marc[0], {field.marc[2]: ""})] for field in BOOK_FIELDS if field.name not in OWN_RULES
-    },
     "title": [Source("245", {**dict.fromkeys("npks", ". "), **dict.fromkeys("fg", ", "), "a": "", "b": ": ", "h": ""})],
     # An added entry with a title names the author of another work.
     "author": [Source(f"{group}{kind}", codes, unless="t") for group in (1, 7) for kind, codes in NAMES.items()],
     "genre": [Source("655", {"a": ""}), Source("650", {"v": ""}), Source("650", {"a": ""})],
+    "available": [Source("876", {"j": ""})],
 }
 DATE = {"c": " "}
 # Field 264 names by its second indicator what happened: publication, also if it does not say; production, and the date
@@ -124,14 +120,19 @@ RECORD_KINDS = {
 # Alma and Aleph name a deleted record in a field of their own.
 DELETED_MARKS = {"DEL": "Y", "STA": "DELETED"}
 DELETED, COMPONENT = gettext_noop("a deleted record"), gettext_noop("a part of another publication")
-# The positions of the leader that say what a record is: the codes of books, and those of what is certainly none.
-LEADER_CODES: Sequence[tuple[int, str, Mapping[str, str]]] = (
-    (5, "", dict.fromkeys("dsx", DELETED)),
-    (6, "at |", {}),
-    (7, "m |", dict.fromkeys("abd", COMPONENT)),
+# The places of codes, the codes of what is no book, and its kind; "" for what may be a book. Microforms and tactile
+# texts have codes of their own.
+LEADER = "leader"
+KIND_CODES = (
+    (LEADER, 5, re.compile("[dsx]"), DELETED),
+    (LEADER, 7, re.compile("[abd]"), COMPONENT),
+    (LEADER, 6, re.compile("[^at |]"), ""),
+    (LEADER, 7, re.compile("[^abdm |]"), ""),
+    ("007", 0, re.compile("[fh]"), ""),
+    ("008", 23, re.compile("[abcf]"), ""),
 )
-# The positions of control fields that name a form: microforms and tactile texts.
-FORM_CODES = (("007", 0, "fh"), ("008", 23, "abcf"))
+# The subfields that name a medium: behind a title, and in records of today.
+MEDIA = (("245", MEDIUM), ("337", "a"))
 # Leader/19: a part of a set that is catalogued as a book.
 PARTS_OF_SETS = "abc"
 
@@ -188,10 +189,8 @@ def describe_other_kind(record: MarcRecord, fields: Fields, number: int) -> str:
                 _("The file has %(kind)s, not books. Choose bibliographic records instead.") % {"kind": _(kind)}
             )
         return name_field("record", _("It is one of %(kind)s, not a book.") % {"kind": _(kind)})
-    is_deleted = any(field.get("a") == text for tag, text in DELETED_MARKS.items() for field in fields.get(tag, ()))
-    for position, _books, others in LEADER_CODES:
-        if other := DELETED if is_deleted else others.get(leader[position]):
-            return describe_no_book(other)
+    if kind := next((kind for kind, _code in iter_kinds(record, fields) if kind), ""):
+        return describe_no_book(kind)
     fixed_texts = [field.get("a") or "" for field in fields.get("100", ())]
     if "245" in fields or not ("200" in fields or any(map(UNIMARC_FIELD_100.match, fixed_texts[:1]))):
         return ""
@@ -203,18 +202,24 @@ def describe_other_kind(record: MarcRecord, fields: Fields, number: int) -> str:
 
 def list_unknown_kinds(record: MarcRecord, fields: Fields) -> Iterator[str]:
     """Yields the warnings about a record that may be no book."""
-    leader = str(record.leader)
-    for position, books, _others in LEADER_CODES:
-        if books and (code := leader[position]) not in books:
-            yield describe_unknown_kind(f"leader/{position:02} {code}")
-    for tag, place, forms in FORM_CODES:
-        for code in {field.data[place : place + 1] for field in fields.get(tag, ()) if field.data} & {*forms}:
-            yield describe_unknown_kind(f"{tag}/{place:02} {code}")
-    for medium in (field.get(MEDIUM) or "" for field in fields.get("245", ())):
-        if is_other_medium(medium):
-            yield describe_unknown_kind(medium)
-    if "773" in fields and leader[19] not in PARTS_OF_SETS:
+    yield from (describe_unknown_kind(code) for kind, code in iter_kinds(record, fields) if not kind)
+    for tag, code in MEDIA:
+        media = [text for field in fields.get(tag, ()) if (text := field.get(code))]
+        if media and all(map(is_other_medium, media)):
+            yield describe_unknown_kind(media[0])
+    if "773" in fields and record.leader[19] not in PARTS_OF_SETS:
         yield name_field("record", _("Field 773 names a publication that it may be a part of."))
+
+
+def iter_kinds(record: MarcRecord, fields: Fields) -> Iterator[tuple[str, str]]:
+    """Yields what codes say of a record: the kind of what is no book, and "" with the code of what may be none."""
+    if any(field.get("a") == text for tag, text in DELETED_MARKS.items() for field in fields.get(tag, ())):
+        yield DELETED, ""
+    for tag, place, codes, kind in KIND_CODES:
+        texts = {field.data for field in fields.get(tag, ())} if tag != LEADER else {str(record.leader)}
+        for code in (text[place : place + 1] for text in texts if text):
+            if codes.fullmatch(code):
+                yield kind, f"{tag}/{place:02} {code}"
 
 
 def read_fields(record: MarcRecord, fields: Fields, left_out: Counter[str]) -> tuple[dict[str, Any], list[str]]:

@@ -122,6 +122,8 @@ def build_pymarc_record(element: Element, left_out: Counter[str]) -> pymarc.Reco
             parts = (part for part in child if get_name(part) == "subfield")
             subfields = [pymarc.Subfield(part.get("code", ""), join_text(part)) for part in parts]
             record.add_field(pymarc.Field(tag, indicators, subfields))
+            if (child.text or "").strip():
+                left_out[_("text outside of the subfields of %(tag)s") % {"tag": tag}] += 1
         else:
             left_out[f"<{name}>"] += 1
     if not record.fields:

@@ -25,7 +25,7 @@ OTHER_MEDIA = frozenset(
     " audiobook audiobooks hörbuch hörbücher music musik musique mu mx sound recording recordings tonträger vinyl lp"
     " mp3 serial serials periodical periodicals journal journals magazine magazines newspaper newspapers zeitschrift"
     " zeitschriften zeitung cr map maps karte mp game games spiel spiele toy puzzle software cf microfilm microform"
-    " score scores article articles película revista revue disque jeu juego".split()
+    " mikroform mikroformen score scores article articles película revista revue disque jeu juego".split()
 )
 # The words of a state, of its column or of its text, in which the library no longer has the book, and those of "no".
 GONE = frozenset(

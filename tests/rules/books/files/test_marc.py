@@ -408,6 +408,8 @@ KINDS: list[tuple[str, list[pymarc.Field], tuple[str, tuple[str, ...]]]] = [
     ("", [build_field("DEL", a="N")], ("", ())),
     ("", [build_field("245", h="[videorecording] /")], ("", (POSSIBLE.format("[videorecording] /"),))),
     ("", [build_field("245", h="[electronic resource]")], ("", ())),
+    ("", [build_field("337", a="audio", b="s")], ("", (POSSIBLE.format("audio"),))),
+    ("", [build_field("337", a="audio"), build_field("337", a="unmediated", b="n")], ("", ())),
     ("", [build_field("STA", a="DELETED")], (DELETED, ())),
     ("", [HOST], ("", ("record: Field 773 names a publication that it may be a part of.",))),
     (f"{ISBD_LEADER[:19]}c", [HOST], ("", ())),

@@ -105,6 +105,8 @@ def test_what_no_record_shows_is_counted() -> None:
     assert sorted(list_left_out("ris", twice)[10:-1].split(", ")) == ["PY #2 (1)", "TI #2 (1)"]
     xml = b"<record><datafield tag='245'/><note>x</note><note/><leader/></record>"
     assert list_left_out("marcxml", xml) == "Left out: <note> (2)."
+    xml = b"<record><datafield tag='500'>x</datafield><datafield tag='245'>\n<subfield code='a'/></datafield></record>"
+    assert list_left_out("marcxml", xml) == "Left out: text outside of the subfields of 500 (1), 500 (1)."
     for name in ("bibtex", "ris", "marcxml"):
         assert list_left_out(name, write_books(name, [build_exported_book()])) == ""
     assert describe_left_out({str(number): 1 for number in range(30)}).endswith("19 (1), ….")
