@@ -254,8 +254,7 @@ class EndpointAdmin(DescribedDeletionMixin, SelectionAdmin, OwnedAdmin):
         if not self.has_change_permission(request, endpoint):
             raise PermissionDenied
         if endpoint is None:
-            self.message_user(request, gettext("The endpoint does not exist."), messages.WARNING)
-            return HttpResponseRedirect(reverse("admin:webhooks_endpoint_changelist"))
+            return self._get_obj_does_not_exist_redirect(request, self.opts, object_id)
         now = timezone.now()
         form = ReplayForm(request.POST or None, initial={"after": now - timedelta(days=1)})
         question = None
