@@ -118,14 +118,12 @@ class AppAdmin(DescribedDeletionMixin, OwnedAdmin):
     def make_new_secret(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
         """Only for one app at a time: the old secret stops working at once."""
         apps = list(queryset[:2])
-        try:
-            (app,) = apps
-            secret = registration.renew_secret(app)
-        except (ValueError, registration.NoSecret):
+        if len(apps) != 1 or not registration.is_confidential(apps[0]):
             self.message_user(request, gettext("Nothing was changed: select one confidential app."), messages.ERROR)
             return None
+        secret = registration.renew_secret(apps[0])
         self.record_action(request, queryset, gettext_noop("Made a new secret."))
-        return self.show_secret(request, app, secret)
+        return self.show_secret(request, apps[0], secret)
 
     def describe_deletion(self, obj: Any) -> str:
         count = Authorization.objects.filter(ended_at=None, application=obj).count()

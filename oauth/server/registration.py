@@ -17,10 +17,6 @@ from oauth.tokens import revocations
 MAX_NAME_LENGTH = 100
 
 
-class NoSecret(Exception):
-    """The app is public, so it has no secret."""
-
-
 def register_app(app: Application, allowed_scopes: ScopeSet) -> str:
     """Saves a new app, whose name, type, redirect URIs and owner are set. Returns its secret, or "" for a public app.
 
@@ -54,9 +50,7 @@ def change_app(app: Application, allowed_scopes: ScopeSet, now: datetime) -> Non
 
 
 def renew_secret(app: Application) -> str:
-    """Replaces the secret, and returns the new one. Raises NoSecret."""
-    if not is_confidential(app):
-        raise NoSecret
+    """Replaces the secret of a confidential app, and returns the new one."""
     secret: str = generate_client_secret()
     app.client_secret, app.hash_client_secret = secret, True
     app.save(update_fields=["client_secret", "hash_client_secret", "updated"])

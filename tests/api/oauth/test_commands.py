@@ -46,16 +46,19 @@ def test_an_operator_registers_an_app(command: Any, api: httpx.Client) -> None:
     form = oauth_flows.build_code_request(app, code, client_secret=values["client_secret"])
     assert api.post("/oauth/token", data=form).json()["scope"] == "read write"
     assert (app.name, app.client_type, app.user) == ("Bookshop", "confidential", None)
+    assert len(values["client_secret"]) == 128
+    assert app.client_secret.startswith("generated_secret$")
     assert values["client_secret"] not in f"{output.err} {Application.objects.values().get()}"
 
 
-def test_a_public_app_gets_no_secret(command: Any) -> None:
+def test_a_public_app_gets_no_secret(command: Any, api: httpx.Client) -> None:
     """It may read unless scopes are named, and it can have an owner."""
     owner = oauth_flows.create_reader("ada")
     uris = ["--redirect-uri", "http://127.0.0.1/callback", "--redirect-uri", "http://[::1]/callback"]
     output = command("create_oauth_app", "--name", "Shelf", *uris, "--public", "--owner", "ada")
     app = Application.objects.get()
-    assert output == (f"client_id: {app.client_id}\n", "")
+    assert (output, app.client_secret) == ((f"client_id: {app.client_id}\n", ""), "")
+    assert oauth_flows.obtain_tokens(api, owner, app)["scope"] == "read"
     assert app.redirect_uris.split() == ["http://127.0.0.1/callback", "http://[::1]/callback"]
     assert (app.user, app.allowance.scopes) == (owner, "read")
 

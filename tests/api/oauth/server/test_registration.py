@@ -1,4 +1,4 @@
-"""The rules for apps at registration, and how their secrets are stored and renewed."""
+"""The rules for apps at registration and at a change."""
 
 import httpx
 import pytest
@@ -11,10 +11,8 @@ from oauth.server import registration
 from tests.support.oauth_flows import (
     CALLBACK,
     build_bearer_header,
-    build_code_request,
     create_confidential_app,
     create_librarian,
-    obtain_code,
     obtain_tokens,
 )
 
@@ -27,28 +25,6 @@ def build_app(**fields: str) -> Application:
     """Returns a valid app that is not registered."""
     values = {"name": "Bookshop", "client_type": "confidential", "redirect_uris": CALLBACK}
     return Application(**{**values, **fields})
-
-
-def test_an_app_gets_a_secret_that_is_stored_as_a_hash(api: httpx.Client) -> None:
-    application = build_app()
-    secret = registration.register_app(application, SCOPES)
-    stored = Application.objects.get(client_id=application.client_id)
-    assert len(secret) == 128
-    assert secret not in stored.client_secret
-    assert stored.client_secret.startswith("generated_secret$")
-    assert (stored.authorization_grant_type, stored.allowance.scopes) == ("authorization-code", "read write")
-    code = obtain_code(api, create_librarian(), application)
-    response = api.post("/oauth/token", data=build_code_request(application, code, client_secret=secret))
-    assert response.json()["scope"] == "read write"
-
-
-def test_a_public_app_has_no_secret_and_gets_tokens(api: httpx.Client) -> None:
-    application = build_app(client_type="public", redirect_uris="http://127.0.0.1/callback")
-    assert registration.register_app(application, SCOPES) == ""
-    assert Application.objects.get(pk=application.pk).client_secret == ""
-    with pytest.raises(registration.NoSecret):
-        registration.renew_secret(application)
-    assert obtain_tokens(api, create_librarian(), application)["scope"] == "read write"
 
 
 def test_valid_redirect_uris_are_accepted() -> None:
