@@ -1,8 +1,6 @@
 """On SQLite writers wait in order, those of all processes together, and leave half the threads to readers."""
 
 import sqlite3
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -24,9 +22,9 @@ from library_site.db.errors import DatabaseBusy
 from library_site.db.sqlite import base as sqlite
 from library_site.db.writer_queue import STALL_TIMEOUT, WriterQueue
 from tests.support.books import build_book
-from tests.support.server import Service, serve_library
+from tests.support.server import Service, run_in_shell, serve_library
 from tests.support.sql import connect
-from tests.support.waiting import PROCESS_TIMEOUT, wait_until
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL has many writers at a time")
 
@@ -171,22 +169,22 @@ def test_turns_of_other_processes_let_writers_wait(queue: WriterQueue, other_pro
 
 
 FORK_CODE = """
-import os, sys
+import os
+from django.conf import settings
 from library_site.db.writer_queue import get_queue
 
-get_queue(sys.argv[1], 0).wait(0)
+database = settings.DATABASES["default"]["NAME"]
+get_queue(database, 0).wait(0)
 child = os.fork()
 if not child:
     # It would write together with its parent.
-    os._exit(get_queue(sys.argv[1], 0).try_lock_folder())
-sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    os._exit(get_queue(database, 0).try_lock_folder())
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
 
 def test_a_child_process_has_a_lock_of_its_own(tmp_path: Path) -> None:
-    subprocess.run(
-        [sys.executable, "-c", FORK_CODE, str(tmp_path / "library.sqlite3")], check=True, timeout=PROCESS_TIMEOUT
-    )
+    assert run_in_shell(f"sqlite:///{tmp_path / 'library.sqlite3'}", FORK_CODE) == "0\n"
 
 
 def test_only_the_writers_of_a_web_process_are_bounded(settings: Settings) -> None:
