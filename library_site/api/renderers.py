@@ -21,7 +21,4 @@ class JSONRenderer(BaseRenderer):
     def render(
         self, data: Any, accepted_media_type: str | None = None, renderer_context: Mapping[str, Any] | None = None
     ) -> bytes:
-        """Drops the data after rendering: only the garbage collector frees the cycle of view, request and response."""
-        if renderer_context and (response := renderer_context.get("response")):
-            response.data = None
         return b"" if data is None else encode_json(data)

@@ -12,7 +12,7 @@ from drf_spectacular.utils import OpenApiParameter
 from rest_framework.exceptions import MethodNotAllowed, NotFound, ParseError, UnsupportedMediaType
 from rest_framework.parsers import BaseParser
 from rest_framework.permissions import SAFE_METHODS
-from rest_framework.request import Request
+from rest_framework.request import Request, is_form_media_type
 from rest_framework.response import Response
 from rest_framework.serializers import Serializer
 from rest_framework.viewsets import GenericViewSet, ModelViewSet
@@ -139,6 +139,9 @@ class APIViewSet(GenericViewSet[Any]):
         """
         if request.stream is None:
             raise ParseError("The body is empty.", code="missing")
+        if is_form_media_type(request.content_type):
+            # With its files.
+            return request.data
         parser: Any = self.get_content_negotiator().select_parser(request, request.parsers or [])
         return parser.parse(BytesIO(request.body), request.content_type, request.parser_context)
 

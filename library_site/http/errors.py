@@ -199,6 +199,8 @@ def render_content(request: HttpRequest | Request, content: ErrorContent) -> Htt
     else:
         status, body = select_format(request)(content, current_request_id.get())
         response = HttpResponse(JSONRenderer().render(body), "application/json", status)
+        # Tests of apps read it, as of any response of REST framework.
+        vars(response)["data"] = body
     if not is_program_path(request.path_info):
         patch_vary_headers(response, ["Accept"])
     if response.status_code == 503:

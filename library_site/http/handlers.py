@@ -36,3 +36,9 @@ class LibraryRequest(WSGIRequest):
 
 class LibraryHandler(WSGIHandler):
     request_class = LibraryRequest
+
+    def get_response(self, request: Any) -> Any:
+        """Drops what REST framework rendered: only the garbage collector frees the cycle of view, request, response."""
+        response = super().get_response(request)
+        vars(response).pop("data", None)
+        return response

@@ -117,6 +117,14 @@ def test_one_serializer_of_a_proxy_may_do_for_all(api):
     assert operation["requestBody"]["content"].keys() >= {"application/json"}
 
 
+def test_a_viewset_may_take_forms():
+    client = APIClient()
+    assert client.post("/api/v2/forms", build_book(title="Emma", author="Austen")).data["spine"] == "Austen: Emma"
+    refused = client.post("/api/v2/forms", build_book(year="old"))
+    assert (refused.status_code, refused.data["error"]["details"][0]["field"]) == (422, "year")
+    assert client.post("/api/v2/forms", build_book(), format="json").status_code == 415
+
+
 def test_a_method_decorator_of_a_viewset_counts(api):
     assert "max-age=60" in api.get("/api/v2/cached").headers["Cache-Control"]
 

@@ -10,6 +10,7 @@ from rest_framework.decorators import api_view, authentication_classes
 from rest_framework.exceptions import PermissionDenied
 from rest_framework.filters import SearchFilter
 from rest_framework.generics import CreateAPIView, ListAPIView
+from rest_framework.parsers import MultiPartParser
 from rest_framework.renderers import BrowsableAPIRenderer
 from rest_framework.response import Response
 from rest_framework.settings import api_settings
@@ -190,6 +191,7 @@ urlpatterns = [
     path("locked", LockedViewSet.as_view(LIST)),
     path("few", BookViewSetV1.as_view(LIST, pagination_class=FewBooks)),
     path("fewer", BookViewSetV2.as_view(LIST, pagination_class=FewBooks)),
+    path("forms", VolumeViewSet.as_view(LIST, parser_classes=[MultiPartParser])),
     path("saving", SavingViewSet.as_view(LIST)),
     path("cached", CachedViewSet.as_view(LIST)),
     path("decorated", cache_control(max_age=30)(BookViewSetV2.as_view(LIST))),
