@@ -307,6 +307,8 @@ LOGGING = {
         "django": {"handlers": [], "level": OTHERS_LOG_LEVEL},
         # It logs each count at INFO; only a lockout is a warning.
         "axes": {"level": "WARNING"},
+        # It logs that a wrong password came without a request, as from a command.
+        "axes.handlers.proxy": {"level": "CRITICAL"},
         # A 4xx is the client's error, not the library's.
         "django.request": {"level": "ERROR", "filters": ["unavailable"]},
         "django.security": {"level": "CRITICAL"},

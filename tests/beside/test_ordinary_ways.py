@@ -246,12 +246,13 @@ def test_force_authenticate_makes_a_user_of_the_request(admin_user):
     assert client.get("/api/v2/who").json() == {"user": "admin", "is_staff": True}
 
 
-def test_the_client_of_tests_signs_in_with_a_password(client, admin_user):
+def test_the_client_of_tests_signs_in_with_a_password(client, admin_user, caplog):
     assert client.login(username="admin", password="password")
     assert client.session[BACKEND_SESSION_KEY] == "oauth.passwords.lockout.LockoutBackend"
     assert Session.objects.get().get_decoded()[BACKEND_SESSION_KEY] == "django.contrib.auth.backends.ModelBackend"
     assert client.get("/accounts/password").status_code == 200
     assert not client.login(username="admin", password="wrong")
+    assert not caplog.records
 
 
 def test_a_view_may_be_called_with_a_request_of_a_factory(admin_user):
