@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from django.core.exceptions import BadRequest, PermissionDenied, RequestDataTooBig
-from django.db import DatabaseError, InterfaceError, InternalError, OperationalError
+from django.db import DatabaseError, InterfaceError, InternalError, NotSupportedError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.utils.cache import patch_vary_headers
 from psycopg.errors import IdleInTransactionSessionTimeout, ReadOnlySqlTransaction
@@ -243,6 +243,9 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 def server_error(request: HttpRequest) -> HttpResponse:
     """Django's handler500, for pages and for programs."""
-    return render_content(
-        request, describe_known(sys.exception(), request) or ErrorContent(500, "Internal Server Error")
-    )
+    error = sys.exception()
+    content = describe_known(error, request) or ErrorContent(500, "Internal Server Error")
+    if isinstance(error, NotSupportedError) and prefers_page(request):
+        # A queryset that would write books without history refuses with a sentence. Django has logged it.
+        content = ErrorContent(409, str(error))
+    return render_content(request, content)

@@ -6,6 +6,7 @@ from django.urls import include, path
 from reviews.models import Review
 
 from books.models import Book
+from library_site.urls import handler500  # noqa: F401
 
 shop = admin.AdminSite(name="shop")
 shop.register([Book, Review])

@@ -20,6 +20,7 @@ from django.db.models import PROTECT, Avg, Count, F, ProtectedError, Value
 from django.forms import modelform_factory
 from django.test import AsyncClient
 from django.test.runner import DiscoverRunner
+from django.test.utils import isolate_apps
 from django.urls import resolve, reverse
 from oauth2_provider.models import Application
 from oauth2_provider.scopes import get_scopes_backend
@@ -287,6 +288,7 @@ def test_an_error_of_a_protected_book_is_logged(monkeypatch):
     assert "Review.book" in TextFormatter().format(record)
 
 
+@isolate_apps("books", "tests.beside")
 def test_a_model_that_inherits_from_book_is_refused():
     atlas = type("Atlas", (Book,), {"__module__": __name__, "Meta": type("Meta", (), {"app_label": "beside"})})
     with pytest.raises(UnrecordedWrite, match="OneToOneField"):
@@ -400,6 +402,16 @@ def test_another_site_has_djangos_pages(admin_client):
     values = build_book(isbn=book.isbn, title="Emma")
     assert admin_client.post(f"/shop/books/book/{book.pk}/change/", values).status_code == 302
     assert Book.objects.get().title == "Emma"
+
+
+def test_a_deletion_of_many_that_leaves_no_history_is_refused_on_a_page(admin_client):
+    book = make_book()
+    form = {"action": "delete_selected", "_selected_action": book.pk, "post": "yes"}
+    admin_client.raise_request_exception = False
+    page = admin_client.post("/shop/books/book/", form, headers={"Accept": "text/html"})
+    assert (page.status_code, Book.objects.count()) == (409, 1)
+    assert "Nothing was changed" in page.content.decode()
+    assert "Call delete() of each book" in page.content.decode()
 
 
 def test_the_form_of_a_book_may_have_a_field_of_its_own(admin_client, monkeypatch):
