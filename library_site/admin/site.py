@@ -16,7 +16,7 @@ class LibraryAdminSite(AdminSite):
     site_url = None
     # The bar in `templates/bar.html` links to all models.
     enable_nav_sidebar = False
-    index_title = _("Library")
+    site_header = site_title = index_title = _("Library")
     index_template = "admin/first_page.html"
 
     def get_urls(self) -> list[Any]:

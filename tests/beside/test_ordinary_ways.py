@@ -390,6 +390,14 @@ def test_a_book_is_chosen_and_changed_in_a_window_of_its_own(admin_client):
     assert "popup_response.js" in admin_client.post(address, form | inline).content.decode()
 
 
+def test_a_header_and_a_title_of_the_site_are_shown(admin_client, monkeypatch):
+    monkeypatch.setattr(admin.site, "site_header", "Our shelves")
+    monkeypatch.setattr(admin.site, "site_title", "Shelves")
+    page = admin_client.get(reverse("admin:reviews_review_changelist")).content.decode()
+    assert "<span>Our shelves</span>" in page
+    assert "| Shelves</title>" in page
+
+
 def test_a_window_stays_one_when_the_list_has_not_its_filter(admin_client):
     response = admin_client.get("/admin/books/book/?available=True&_to_field=id&_popup=1")
     assert response.url == "/admin/books/book/?_popup=1&_to_field=id"
