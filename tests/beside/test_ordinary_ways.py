@@ -30,6 +30,7 @@ from reviews.models import Review
 from books.admin.pages import BookAdmin
 from books.api.v2.views import BookViewSetV2
 from books.models import Book, Change, UnrecordedWrite
+from books.writing.instances import StaleBook
 from library_site.db.statements import time_statement
 from library_site.management.commands import test as suite_command
 from library_site.monitoring.log_formatters import TextFormatter
@@ -443,6 +444,20 @@ def test_a_search_field_suggests_books_in_an_order(admin_client):
     parameters = {"app_label": "reviews", "model_name": "review", "field_name": "book", "term": ""}
     response = admin_client.get("/admin/autocomplete/", parameters)
     assert [int(book["id"]) for book in response.json()["results"]] == [1, 2]
+
+
+def test_a_partial_refresh_names_the_version_too():
+    book = make_book()
+    other = Book.objects.get()
+    other.title = "Emma"
+    other.save()
+    book.refresh_from_db(fields=["title"])
+    book.genre = "Satire"
+    with pytest.raises(StaleBook):
+        book.save()
+    book.refresh_from_db(fields=["version"])
+    book.save()
+    assert Book.objects.values_list("title", "genre").get() == ("Emma", "Satire")
 
 
 def test_a_statement_wrapper_may_come_before_the_connection():
