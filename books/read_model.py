@@ -45,7 +45,7 @@ class BookEncoder:
         self.make_partial = lru_cache(CACHED_SETS)(partial(BookEncoder, serializer))
 
     def with_fields(self, names: Iterable[str]) -> "BookEncoder":
-        """Returns a representation with only these fields, all of which exist."""
+        """Returns an encoder with only these fields, all of which exist."""
         return self.make_partial(frozenset(names))
 
     def read(self, books: Any) -> list[msgspec.Struct]:
@@ -71,10 +71,10 @@ class BookListSerializer(ListSerializer[Book]):
     def to_representation(self, data: Any) -> Any:
         child = cast("ReadSerializer", self.child)
         is_own = type(child).to_representation is not ReadSerializer.to_representation
-        representation = None if is_own else child.find_representation()
-        if not representation:
+        encoder = None if is_own else child.find_own_encoder()
+        if not encoder:
             return super().to_representation(data)
-        return list(map(msgspec.structs.asdict, representation.read(data)))
+        return list(map(msgspec.structs.asdict, encoder.read(data)))
 
 
 class ReadSerializer(Serializer[Book]):
@@ -92,14 +92,14 @@ class ReadSerializer(Serializer[Book]):
         return {name: field for name, field in fields.items() if self.only is None or name in self.only}
 
     def to_representation(self, instance: Any) -> Any:
-        representation = self.find_representation()
-        if not representation:
+        encoder = self.find_own_encoder()
+        if not encoder:
             return super().to_representation(instance)
-        return msgspec.structs.asdict(representation.to_struct(instance))
+        return msgspec.structs.asdict(encoder.to_struct(instance))
 
-    def find_representation(self) -> BookEncoder | None:
-        representation = find_encoder(type(self))
-        return representation.with_fields(self.only) if representation and self.only is not None else representation
+    def find_own_encoder(self) -> BookEncoder | None:
+        encoder = find_encoder(type(self))
+        return encoder.with_fields(self.only) if encoder and self.only is not None else encoder
 
 
 def find_encoder(serializer: type[Serializer[Book]]) -> BookEncoder | None:

@@ -65,7 +65,7 @@ class CompiledBooks:
 
     def __init__(self, view: Any) -> None:
         self.view_class = view
-        self.representation = cast("BookEncoder", find_encoder(view.serializer_class))
+        self.encoder = cast("BookEncoder", find_encoder(view.serializer_class))
         self.filters = cast("Mapping[str, Any]", filters.get_filters(view.filterset_class))
         # What LibraryAccess asks for an action.
         self.requirements = {
@@ -84,23 +84,23 @@ class CompiledBooks:
         return {"list": self.list_books, "retrieve": self.read_book, **writes}
 
     def prepare_view(self, action: str, request: CompiledRequest) -> tuple[Any, BookEncoder]:
-        """Returns the view and the representation of its books. Raises UnknownParameter, ValidationError."""
+        """Returns the view and the encoder of its books. Raises UnknownParameter, ValidationError."""
         # Django does so when a request starts. A write would not be tried again on another connection.
         close_lost_connection()
         view = self.view_class()
         view.action, view.request = action, SimpleNamespace(version=request.choice.version.name, META=request.environ)
         view.check_query(request.query)
         names = view.get_shown_fields(request.query)
-        return view, self.representation if names is None else self.representation.with_fields(names)
+        return view, self.encoder if names is None else self.encoder.with_fields(names)
 
     def list_books(self, request: CompiledRequest) -> CompiledResponse | None:
         accept = request.environ.get("HTTP_ACCEPT", "")
         if accept not in JSON_ACCEPTS and choose_format(accept):
             return None
         credential = self.authorize("list", request)
-        view, representation = self.prepare_view("list", request)
+        view, encoder = self.prepare_view("list", request)
         page = view.paginator.get_page(self.filter_books(request.query.query_params))
-        document, headers = view.paginator.build_document(representation.to_structs(fetch_page(page, representation)))
+        document, headers = view.paginator.build_document(encoder.to_structs(fetch_page(page, encoder)))
         body = encode_json(document)
         if etag := view.make_list_etag(body):
             headers["ETag"] = etag
@@ -118,8 +118,8 @@ class CompiledBooks:
 
     def read_book(self, request: CompiledRequest) -> CompiledResponse | None:
         """Reads a book and the client's API key in one round trip."""
-        view, representation = self.prepare_view("retrieve", request)
-        statement, pk = build_book_statement(representation), int(request.argument)
+        view, encoder = self.prepare_view("retrieve", request)
+        statement, pk = build_book_statement(encoder), int(request.argument)
         credential: Credential | None
         if "HTTP_X_API_KEY" in request.environ and "HTTP_AUTHORIZATION" not in request.environ:
             text, (scope, permissions) = request.environ["HTTP_X_API_KEY"], self.requirements["retrieve"]
@@ -137,7 +137,7 @@ class CompiledBooks:
             # The error is the response: Django would read the book again.
             request.is_final = True
             raise changes.BookNotFound
-        body = b"" if is_known else encode_json(representation.to_structs(rows)[0])
+        body = b"" if is_known else encode_json(encoder.to_structs(rows)[0])
         return CompiledResponse(200 if body else 304, {"ETag": etag}, body)
 
     def write_book(self, action: str, request: CompiledRequest) -> CompiledResponse | None:
@@ -158,7 +158,7 @@ class CompiledBooks:
         else:
             book = changes.change_book(int(request.argument), values, view.require_state, actor, now)
             status, headers = 200, {}
-        body = encode_json(self.representation.to_struct(book))
+        body = encode_json(self.encoder.to_struct(book))
         return CompiledResponse(status, {"ETag": view.make_etag(book), **headers}, body)
 
     def authorize(self, action: str, request: CompiledRequest) -> Credential | None:
@@ -177,34 +177,34 @@ def is_within_limit(request: CompiledRequest, credential: Credential | None) -> 
     return count_request(caller, get_caller_key(caller)) == 0
 
 
-def fetch_page(page: Any, representation: BookEncoder) -> list[Row]:
+def fetch_page(page: Any, encoder: BookEncoder) -> list[Row]:
     """Reads a page of the pagination. Only the condition is compiled for each request; the statement is cached."""
     keyset = page if isinstance(page, KeysetPage) else None
     books, extra = (keyset.books, keyset.key_columns) if keyset else (page, ())
     if not has_only_conditions(books):
-        rows = list(books.values_list(*representation.columns, *extra))
+        rows = list(books.values_list(*encoder.columns, *extra))
     else:
         try:
             condition, parameters = compile_condition(books)
             skip, end = books.query.low_mark, books.query.high_mark or 0
             page_sql, numbers = "LIMIT %s OFFSET %s", [end - skip, skip]
-            if is_plan_kept(books, representation):
+            if is_plan_kept(books, encoder):
                 page_sql, numbers = f"LIMIT {end - skip}{KEPT_OFFSET if skip else ''}", [skip] if skip else []
-            statement = build_page_statement(representation, books.query.order_by, extra, condition, page_sql)
+            statement = build_page_statement(encoder, books.query.order_by, extra, condition, page_sql)
             rows = statement.fetch_all([*parameters, *numbers])
         except EmptyResultSet:
             rows = []
     return keyset.cut(rows) if keyset else rows
 
 
-def is_plan_kept(books: QuerySet[Book], representation: BookEncoder) -> bool:
+def is_plan_kept(books: QuerySet[Book], encoder: BookEncoder) -> bool:
     """Whether PostgreSQL keeps the plan. Clients can choose too many combinations of fields and limits, and a plan that
     is fast for one year is slow for another.
     """
     query, conditions = books.query, cast("list[Any]", books.query.where.children)
     limit = (query.high_mark or 0) - query.low_mark
     is_even = all(map(has_even_plan, conditions)) and not (conditions and query.low_mark)
-    return representation.is_whole and is_even and not KEPT_LIMITS.isdisjoint({limit, limit - 1})
+    return encoder.is_whole and is_even and not KEPT_LIMITS.isdisjoint({limit, limit - 1})
 
 
 def has_even_plan(condition: Any) -> bool:
@@ -214,22 +214,22 @@ def has_even_plan(condition: Any) -> bool:
 
 @lru_cache(CACHED_STATEMENTS)
 def build_page_statement(
-    representation: BookEncoder,
+    encoder: BookEncoder,
     order_by: tuple[Any, ...],
     extra: tuple[Column, ...],
     condition: str,
     page_sql: str,
 ) -> PreparedStatement:
     """Its plan is kept if its limit is no parameter."""
-    rows = Book.objects.order_by(*order_by).values_list(*representation.columns, *extra)
+    rows = Book.objects.order_by(*order_by).values_list(*encoder.columns, *extra)
     select_sql, _, order_sql = rows.query.sql_with_params()[0].partition(" ORDER BY ")
     return PreparedStatement(f"{select_sql}{condition} ORDER BY {order_sql} {page_sql}", "LIMIT %s" not in page_sql)
 
 
 @lru_cache(CACHED_STATEMENTS)
-def build_book_statement(representation: BookEncoder) -> PreparedStatement:
-    sql, _ = Book.objects.filter(pk=0).values_list(*representation.columns, F("version")).query.sql_with_params()
-    return PreparedStatement(sql, representation.is_whole)
+def build_book_statement(encoder: BookEncoder) -> PreparedStatement:
+    sql, _ = Book.objects.filter(pk=0).values_list(*encoder.columns, F("version")).query.sql_with_params()
+    return PreparedStatement(sql, encoder.is_whole)
 
 
 def compile_condition(books: QuerySet[Book]) -> tuple[str, tuple[Any, ...]]:
