@@ -234,11 +234,3 @@ def test_the_fields_of_a_change_are_those_that_differ(library: Library) -> None:
     with listen(recorder):
         library.api.patch(f"/api/v2/books/{book.pk}", json={"title": "Emma", "year": 1815})
     assert recorder.update_fields == [frozenset({"title", "title_folded", "updated_at", "version"})]
-
-
-def test_equal_values_send_nothing(library: Library) -> None:
-    book, recorder = create_book(title="Emma"), Recorder()
-    with listen(recorder):
-        library.api.patch(f"/api/v2/books/{book.pk}", json={"title": "Emma"})
-        book.save()
-    assert not recorder.sent

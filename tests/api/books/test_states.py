@@ -98,29 +98,6 @@ def test_versions_are_known_down_to_the_first_gap() -> None:
         assert list_known_versions(pk) == known, missing
 
 
-@pytest.mark.unrecorded
-def test_a_deletion_knows_the_states_before_a_gap() -> None:
-    pk = add_book(year=1)
-    change_book(pk, year=2)
-    delete_book(pk)
-    restore_book(pk)
-    change_book(pk, year=3)
-    change_book(pk, year=4)
-    Change.objects.filter(version=5).delete()
-    assert [find_state(pk, version)["year"] for version in (1, 2, 5, 6)] == [1, 2, 3, 4]
-    assert list_known_versions(pk) == [1, 2, 5, 6]
-
-
-@pytest.mark.unannounced
-@pytest.mark.unrecorded
-def test_a_change_that_was_never_recorded_is_a_gap() -> None:
-    """Older code still changes books while the library is updated."""
-    pk = add_book(year=1)
-    Book._base_manager.filter(pk=pk).update(year=2, version=2)
-    change_book(pk, year=3)
-    assert list_known_versions(pk) == [2, 3]
-
-
 def test_a_change_between_the_reads_of_book_and_history_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     pk, find_present_state = add_book(year=1), states.find_present_state
     change_book(pk, year=2)

@@ -77,14 +77,6 @@ def test_times_are_aware(book_of_new_year: Book) -> None:
     assert Change.objects.earliest("pk").at.tzinfo == UTC
 
 
-def test_times_of_a_new_book_are_aware_before_it_is_read_again(db: None) -> None:
-    book = Book.objects.create(**build_book())
-    assert book.created_at == Book.objects.get().created_at
-    book.title = "Emma"
-    book.save()
-    assert book.updated_at == Book.objects.get().updated_at > book.created_at
-
-
 @pytest.mark.parametrize(
     ("expression", "expected"),
     [

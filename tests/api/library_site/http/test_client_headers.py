@@ -53,8 +53,7 @@ CONFIGURATIONS: dict[str, dict[str, Any]] = {
     },
     "GZIP": {"GZIP": True},
     "protected": {"LIBRARY_ACCESS": "protected"},
-    "metrics": {"METRICS_TOKEN": "x" * 32},
-    "a limit": {"API_RATE_LIMIT": (1000, 60)},
+    "a limit": {"API_RATE_LIMIT": (1000, 60), "METRICS_TOKEN": "x" * 32},
     "a limit that is reached": {"API_RATE_LIMIT": (2, 60)},
 }
 REQUESTS = [

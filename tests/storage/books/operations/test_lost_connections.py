@@ -43,7 +43,9 @@ from webhooks.models import Event as StoredEvent
 pytestmark = pytest.mark.django_db(transaction=True)
 
 MAX_FAULTS, MAX_ROUNDS = 5, 100
-SEEDS, FAULT_CHANCE = 2, 0.06
+FAULT_CHANCE = 0.06
+# Other faults on each database.
+SEEDS = {"sqlite": 0, "postgresql": 1}
 CHANGE_COLUMNS = ("book_id", "operation_id", "before", "version", "kind", "after")
 FINDING_COLUMNS = ("kind", "position", "line", "reason", "after")
 VARYING_FIELDS = {"id", "timestamp", "created_at", "updated_at"}
@@ -200,9 +202,8 @@ def empty_library() -> None:
 
 def test_nothing_is_lost_or_done_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     undisturbed = run_operations(0, 0, monkeypatch)
-    for seed in range(SEEDS):
-        empty_library()
-        assert run_operations(seed, FAULT_CHANCE, monkeypatch) == undisturbed, seed
+    empty_library()
+    assert run_operations(SEEDS[connection.vendor], FAULT_CHANCE, monkeypatch) == undisturbed
 
 
 def test_a_cancelled_operation_counts_what_it_did(monkeypatch: pytest.MonkeyPatch) -> None:
