@@ -48,6 +48,18 @@ class Link(NamedTuple):
         return format_html('<a href="{}">{}</a>', self.address, self.text)
 
 
+class ActorName(NamedTuple):
+    """A name of who made changes, and the parameter of the page that shows these."""
+
+    text: str
+    parameter: str
+    value: str
+
+    @property
+    def link(self) -> Link:
+        return Link(self.text, changes_address(**{self.parameter: self.value}))
+
+
 class ValueLine(NamedTuple):
     """The value of a field in two states; None for a state in which the book does not exist."""
 
@@ -148,17 +160,20 @@ def find_titles(pks: set[int]) -> dict[int, str]:
 
 def describe_names(actor: ActorNames) -> list[tuple[str, Link]]:
     """Returns the names of the actor; empty for an anonymous change and for the command line."""
+    return [(str(ACTOR_LABELS.get(name.parameter, _("Through"))), name.link) for name in list_names(actor)]
+
+
+def list_names(actor: ActorNames) -> list[ActorName]:
     if actor.channel == Actor.Channel.BULK and not any(actor[1:]):
         # A request to an open API; "bulk request" would say what was done, and not who did it.
-        return [(gettext("Through"), Link("API", changes_address(channel=actor.channel)))]
-    names = {name: text for name in ACTOR_LABELS if (text := getattr(actor, name))}
-    return [(str(ACTOR_LABELS[name]), Link(text, changes_address(**{name: text}))) for name, text in names.items()]
+        return [ActorName("API", "channel", actor.channel)]
+    return [ActorName(text, name, text) for name in ACTOR_LABELS if (text := getattr(actor, name))]
 
 
-def link_actor(actor: ActorNames) -> Link:
+def find_name(actor: ActorNames) -> ActorName:
     """Returns the first name of the actor, or its channel if it has no name."""
-    names = describe_names(actor)
-    return names[0][1] if names else link_channel(Actor.Channel(actor.channel))
+    names = list_names(actor)
+    return names[0] if names else ActorName(gettext(Actor.Channel(actor.channel).label), "channel", actor.channel)
 
 
 def link_channel(channel: Actor.Channel) -> Link:

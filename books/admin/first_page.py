@@ -14,10 +14,10 @@ from django.utils.translation import gettext as _
 
 from books.admin.charts import Chart, build_chart
 from books.admin.descriptions import (
+    ActorName,
     Description,
-    Link,
     describe_entries,
-    link_actor,
+    find_name,
     list_shown_operations,
 )
 from books.admin.list.filters import begin_day
@@ -97,14 +97,14 @@ def describe_changes(now: datetime) -> dict[str, Any]:
         by_actor.update(counts)
     actors = read_actor_names(map(int, by_actor))
     # A user is a separate actor in each channel, with the same name.
-    links = {pk: link_actor(actors.get(int(pk), UNKNOWN_ACTOR)) for pk in by_actor}
-    totals = Counter[Link]()
+    names = {pk: find_name(actors.get(int(pk), UNKNOWN_ACTOR)) for pk in by_actor}
+    totals = Counter[ActorName]()
     for pk, changes in by_actor.items():
-        totals[links[pk]] += changes
-    people = sorted(totals, key=lambda link: (-totals[link], link))[:MAX_PEOPLE]
+        totals[names[pk]] += changes
+    people = sorted(totals, key=lambda name: (-totals[name], name))[:MAX_PEOPLE]
     series = list_series(totals, people)
-    numbers = {link: number for number, link in enumerate(people)}
-    series_of = {pk: numbers.get(link, len(people)) for pk, link in links.items()}
+    numbers = {name: number for number, name in enumerate(people)}
+    series_of = {pk: numbers.get(name, len(people)) for pk, name in names.items()}
     rows = [count_by_series(hours, series_of, len(series)) for hours in days.values()]
     return {
         "feed": list_feed(),
@@ -174,13 +174,13 @@ def build_decades(decades: Sequence[tuple[int, int]], this_year: int) -> Chart |
     return build_chart(labels, [(count,) for count in counts], addresses)
 
 
-def list_series(totals: Counter[Link], people: Sequence[Link]) -> list[dict[str, Any]]:
+def list_series(totals: Counter[ActorName], people: Sequence[ActorName]) -> list[dict[str, Any]]:
     """Returns the users with the most changes, and all others together, for whom there is no link."""
     series: list[dict[str, Any]] = [
-        {"name": link.text, "number": number, "changes": totals[link], "address": link.address}
-        for number, link in enumerate(people, 1)
+        {"name": name.text, "number": number, "changes": totals[name], "address": name.link.address}
+        for number, name in enumerate(people, 1)
     ]
-    if others := totals.total() - sum(totals[link] for link in people):
+    if others := totals.total() - sum(totals[name] for name in people):
         series.append({"name": _("Others"), "number": MAX_PEOPLE + 1, "changes": others, "address": ""})
     return series
 

@@ -25,7 +25,7 @@ from books.admin.book.warnings import find_warnings
 from books.admin.descriptions import isolate
 from books.admin.list.changelist import BookList
 from books.admin.list.filters import describe_unknown, list_unknown_names
-from books.admin.list.settings import ROWS_OF_A_PAGE, find_default_view, list_views, redirect_to_list
+from books.admin.list.settings import ROWS_OF_A_PAGE, list_views, redirect_to_list
 from books.admin.operations.bulk_edit import bulk_edit_selected
 from books.admin.operations.list_actions import DELETE_ACTION, MARK_AVAILABLE, MARK_LENT, run_list_action
 from books.admin.urls import URLS
@@ -220,10 +220,11 @@ class BookAdmin(ValidatingAdmin):
             self.message_user(request, describe_unknown(unknown_names), messages.ERROR)
             kept = {name: request.GET.get(name) for name in (IS_POPUP_VAR, TO_FIELD_VAR)}
             return redirect_to_list(request.GET, **kept)
-        if not request.GET and request.method == "GET" and (view := find_default_view(request)):
-            return redirect_to_list(view.query, view=view.pk)
+        views = list_views(request)
+        if not request.GET and request.method == "GET" and (view := next((v for v in views if v.is_default), None)):
+            return redirect_to_list(view.query)
         context = {
-            "saved_views": list_views(request),
+            "saved_views": views,
             "row_choices": ROWS_OF_A_PAGE,
             "export_formats": STREAMED_FORMATS.values(),
             **(extra_context or {}),

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from django import forms
 from django.contrib import messages
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Case, Exists, OuterRef, Q, QuerySet, When
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.urls import reverse
 from django.utils.translation import gettext as _
@@ -31,8 +31,8 @@ DEFAULT_COLUMNS = tuple(name for name in LIST_COLUMNS if name != "id")
 ROWS_OF_A_PAGE = (25, 50, 100, 200)
 DEFAULT_ROWS = 50
 MAX_VIEWS = 50
-# So many views of other users are shown.
-MAX_SHARED_VIEWS = 200
+# So many views are shown, the user's own ones first.
+MAX_SHOWN_VIEWS = 250
 MAX_QUERY_LENGTH = 4_000
 
 
@@ -65,7 +65,7 @@ def read_settings(request: HttpRequest) -> tuple[Sequence[str], int]:
 
 
 def find_view(request: HttpRequest, text: str) -> SavedView | None:
-    return list_visible(request).filter(pk=parse_integer(text) or 0).first()
+    return list_visible(request).filter(pk=parse_integer(text) or 0).first() if text else None
 
 
 def list_visible(request: HttpRequest) -> QuerySet[SavedView]:
@@ -73,29 +73,23 @@ def list_visible(request: HttpRequest) -> QuerySet[SavedView]:
     return SavedView.objects.filter(Q(user=request.user.pk) | Q(is_shared=True))
 
 
-def find_default_view(request: HttpRequest) -> SavedView | None:
-    """Returns the view that the list opens with, None also if it is no longer shared."""
-    return list_visible(request).filter(pk__in=own_settings(request).values("default_view")).first()
-
-
 def own_settings(request: HttpRequest) -> QuerySet[ListSettings]:
     return ListSettings.objects.filter(user=request.user.pk)
 
 
 def list_views(request: HttpRequest) -> list[ViewLink]:
-    """Returns the views that the user can open, own views first."""
-    default = own_settings(request).values_list("default_view", flat=True).first()
-    is_own = Q(user=request.user.pk)
-    own = SavedView.objects.filter(is_own).order_by("name")
-    shared = SavedView.objects.filter(~is_own, is_shared=True).select_related("user").order_by("name", "pk")
+    """Returns the views that the user can open, own views first. The list opens with the default one."""
+    is_own = Case(When(user=request.user.pk, then=True), default=False)
+    is_default = Exists(own_settings(request).filter(default_view=OuterRef("pk")))
+    views = list_visible(request).select_related("user").annotate(is_own=is_own, is_default=is_default)
     return [
         ViewLink(
             view,
             change_query(QueryDict(view.query), view=view.pk),
-            "" if view.user_id == request.user.pk else view.user.get_username(),
-            view.pk == default,
+            "" if view.is_own else view.user.get_username(),
+            view.is_default,
         )
-        for view in (*own, *shared[:MAX_SHARED_VIEWS])
+        for view in views.order_by("-is_own", "-is_default", "name", "pk")[:MAX_SHOWN_VIEWS]
     ]
 
 

@@ -83,7 +83,7 @@ def describe_done(operation: Operation) -> list[str]:
 
 def list_first_titles(operation_ids: Collection[int]) -> dict[int, str]:
     """Returns the titles of the first books that each operation changed, as one text."""
-    books = find_changed_books(operation_ids, SHOWN_BOOKS + 1)
+    books = find_changed_books(operation_ids, SHOWN_BOOKS + 1) if operation_ids else {}
     return {pk: join_titles([book.text for book in found]) for pk, found in books.items()}
 
 

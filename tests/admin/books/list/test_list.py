@@ -189,13 +189,23 @@ def test_a_shared_view_is_open_to_all_and_changed_by_its_owner_alone(librarian: 
 
 
 def test_views_of_others_take_no_room_from_the_own_ones(librarian: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settings, "MAX_SHARED_VIEWS", 1)
+    monkeypatch.setattr(settings, "MAX_SHOWN_VIEWS", 3)
     other = User.objects.create_user("other")
     for name in ("B", "A"):
         SavedView.objects.create(user=other, name=name, query="", columns=[], is_shared=True)
     for name in ("Z", "Y"):
         librarian.post(SAVE_VIEW, {"name": name})
-    assert [link.view.name for link in librarian.get(LIST).context["saved_views"]] == ["Y", "Z", "A"]
+    with CaptureQueriesContext(connection) as queries:
+        response = librarian.get(LIST)
+    assert [link.view.name for link in response.context["saved_views"]] == ["Y", "Z", "A"]
+    # The views, and the person's columns.
+    assert (
+        sum(
+            "books_savedview" in query["sql"] or "books_listsettings" in query["sql"]
+            for query in queries.captured_queries
+        )
+        == 2
+    )
 
 
 @pytest.mark.usefixtures("three_books")
