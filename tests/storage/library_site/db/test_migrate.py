@@ -1,13 +1,11 @@
 """`migrate` on PostgreSQL lets requests pass and runs once at a time; of many first starts one creates the keys."""
 
 import os
-import subprocess
-import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
-from subprocess import CompletedProcess
+from typing import Any
 
 import psycopg
 import pytest
@@ -24,6 +22,17 @@ pytestmark = pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite ha
 IS_WAITING = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND mode = 'ShareRowExclusiveLock')"
 FORGET = "DELETE FROM django_migrations WHERE app = 'books' AND name = '0023_operation_results' RETURNING id"
 REMEMBER = "INSERT INTO django_migrations (app, name, applied) VALUES ('books', '0023_operation_results', now())"
+# As the first start on another machine begins.
+CREATE = """
+    CREATE TABLE django_migrations (id serial, app text, name text, applied timestamptz);
+    INSERT INTO django_migrations (app, name, applied) VALUES ('auth', '0001_initial', now())
+"""
+HAS_ASKED = """
+    SELECT EXISTS (
+        SELECT FROM pg_stat_activity
+        WHERE datname = current_database() AND query LIKE '%pg_try_advisory_lock%' AND pid <> pg_backend_pid()
+    )
+"""
 # As long as a request waits for a lock.
 LOCK_TIMEOUT = "?options=-c%20lock_timeout%3D2s"
 
@@ -51,41 +60,34 @@ def test_a_migration_that_refers_to_another_table_lets_requests_pass(database_ur
         migration.result()
 
 
+def run_after_another(database_url: str, statement: str, environment: Mapping[str, str], *command: str) -> Any:
+    """Runs the command while another `migrate` has the lock, which executes the statement before it ends."""
+    with ThreadPoolExecutor(1) as pool, closing(psycopg.connect(database_url, autocommit=True)) as other:
+        other.execute("SELECT pg_advisory_lock(%s)", [ADVISORY_LOCK])
+        run = pool.submit(run_forked, {**environment, "DATABASE_URL": database_url}, *command)
+        wait_until(lambda: run.done() or fetch_all(database_url, HAS_ASKED) == [(True,)])
+        other.execute(statement)
+        other.close()
+        return run.result()
+
+
 def test_migrations_run_one_after_the_other(database_url: str) -> None:
     """What the first one records row by row, the second one sees when it is complete."""
-    environment = os.environ | {"DATABASE_URL": database_url, "PYTHONUNBUFFERED": "1"}
-    command = [sys.executable, "manage.py", "migrate", "sessions", "zero"]
-    with closing(psycopg.connect(database_url)) as other:
-        other.execute("SELECT pg_advisory_lock(%s)", [ADVISORY_LOCK])
-        assert len(fetch_all(database_url, FORGET)) == 1
-        with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as migration:
-            first_line = migration.stdout.readline()  # type: ignore[union-attr]
-            fetch_all(database_url, REMEMBER)
-            other.close()
-            output, _ = migration.communicate(timeout=30)
-    assert first_line == "Another migrate changes this database. Waiting for it.\n"
-    assert "Unapplying sessions.0001_initial... OK" in output
-
-
-# First starts
+    assert len(fetch_all(database_url, FORGET)) == 1
+    run = run_after_another(database_url, REMEMBER, os.environ, "migrate", "sessions", "zero")
+    assert run.stdout.startswith("Another migrate changes this database. Waiting for it.\n")
+    assert "Unapplying sessions.0001_initial... OK" in run.stdout
 
 
 @pytest.mark.django_db
-def test_one_creates_the_keys_and_the_others_ask_for_them(tmp_path: Path) -> None:
+def test_a_first_start_after_another_asks_for_its_keys(tmp_path: Path) -> None:
+    """On another machine, with a folder of its own."""
     name = create_database("CREATE DATABASE {}")
-    folders = [tmp_path / "one", tmp_path / "other"]
-
-    def deploy(folder: Path) -> "CompletedProcess[str]":
-        environment = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
-        environment |= {"DATA_DIR": str(folder), "DATABASE_URL": build_database_url(name), "SET_UP": "true"}
-        return run_forked(environment, "deploy", "--skip-checks")
-
+    environment = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    environment |= {"DATA_DIR": str(tmp_path), "SET_UP": "true"}
     try:
-        with ThreadPoolExecutor(2) as pool:
-            starts = list(pool.map(deploy, folders))
+        run = run_after_another(build_database_url(name), CREATE, environment, "deploy", "--skip-checks")
     finally:
         drop_database(name)
-    errors = "".join(start.stderr for start in starts)
-    assert sorted(start.returncode for start in starts) == [0, 1], errors
-    assert "The library has a database already, and no keys in" in errors
-    assert sorted((folder / "jwks.json").exists() for folder in folders) == [False, True]
+    assert (run.returncode, list(tmp_path.glob("*key*")), list(tmp_path.glob("jwks*"))) == (1, [], [])
+    assert "The library has a database already, and no keys in" in run.stderr
