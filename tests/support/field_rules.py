@@ -5,7 +5,7 @@ instances, the OpenAPI documents and the compiled decoders.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from tests.support.books import MAX_LENGTHS
@@ -103,3 +103,11 @@ YEAR_TEXTS = {
     "1984": 1984, " 1984 ": 1984, "-800": -800, "0": 0, "2147483647": MAX_YEAR, "-2147483648": MIN_YEAR,
     "MCM": None, "19.5": None, "1e3": None, "2147483648": None, "-2147483649": None, "9" * 5000: None,
 }  # fmt: skip
+
+
+def list_differences(
+    rules: Iterable[Rule], judge: Callable[[Rule], object], get_expected: Callable[[Rule], object]
+) -> list[str]:
+    """Returns each rule of which a door says something else, and what."""
+    verdicts = ((rule, judge(rule), get_expected(rule)) for rule in rules)
+    return [f"{rule.title}: {verdict}, not {expected}" for rule, verdict, expected in verdicts if verdict != expected]

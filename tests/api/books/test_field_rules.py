@@ -4,7 +4,6 @@ A door is one test: a failure shows each rule of which it says something else.
 """
 
 import json
-from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -17,12 +16,9 @@ from django.test import RequestFactory
 
 from books.admin.book.forms import SHOWN_WARNINGS
 from books.admin.operations.forms import BulkEditForm
-from books.api.v1.views import BookViewSetV1
-from books.api.v2.views import BookViewSetV2
 from books.files.formats.records import Record
 from books.files.parsing import ImportRules, parse_records
 from books.models import Book
-from library_site.api.decoding import make_decoder
 from tests.support.books import MAX_LENGTHS, build_book
 from tests.support.field_rules import (
     BLANK,
@@ -39,6 +35,7 @@ from tests.support.field_rules import (
     YEAR_TEXTS,
     FieldError,
     Rule,
+    list_differences,
 )
 from tests.support.openapi import V1_DOCUMENT_URL, V2_DOCUMENT_URL, get_body_schema, is_valid
 from tests.support.request_strategies import write_object
@@ -82,14 +79,6 @@ DOORS = [
     Door("PATCH", "/api/v2/books/{pk}", is_whole=False),
     Door("POST", "/api/v2/books/bulk", is_whole=False, bulk="update"),
 ]
-
-
-def list_differences(
-    rules: Iterable[Rule], judge: Callable[[Rule], object], get_expected: Callable[[Rule], object]
-) -> list[str]:
-    """Returns each rule of which a door says something else, and what."""
-    verdicts = ((rule, judge(rule), get_expected(rule)) for rule in rules)
-    return [f"{rule.title}: {verdict}, not {expected}" for rule, verdict, expected in verdicts if verdict != expected]
 
 
 def get_problem(door: Door, rule: Rule) -> FieldError | None:
@@ -162,33 +151,6 @@ def test_a_document_allows_what_its_body_may_be(api: httpx.Client, url: str, met
     parts = [{name: value for name, value in build_book().items() if name != omitted} for omitted in FIELDS]
     may_omit = method == "patch" or address == "/api/books/{book_id}"
     assert {is_valid(document, schema, part) for part in parts} == {may_omit}
-
-
-@pytest.mark.parametrize(
-    ("version", "action"),
-    [
-        (version, action)
-        for version in (BookViewSetV1, BookViewSetV2)
-        for action in ("create", "update", "partial_update")
-        if action in version.body_serializers
-    ],
-)
-def test_a_decoder_reads_what_is_right_and_nothing_else(version: type[Any], action: str) -> None:
-    decode, book = make_decoder(version.body_serializers[action]), build_book()
-
-    def read_value(rule: Rule) -> str:
-        fields = {**{name: json.dumps(value) for name, value in book.items()}, rule.member: rule.literal}
-        values = decode(write_object(fields.items()).encode())
-        return "" if values is None else ascii({**book, **values})
-
-    def get_expected(rule: Rule) -> str:
-        problem = rule.lenient_problem if version is BookViewSetV1 else rule.problem
-        # The serializer reads years with a point or an exponent, and cleans white space.
-        is_left = problem or (rule.member == "year" and not rule.literal.lstrip("-").isdigit())
-        is_left = is_left or (version is BookViewSetV2 and rule.value != rule.clean_value)
-        return "" if is_left else ascii({**book, rule.member: rule.value})
-
-    assert not list_differences(RULES, read_value, get_expected)
 
 
 IMPORT_REASONS = {

@@ -13,6 +13,8 @@ from books.api.v2.views import BookViewSetV2
 from library_site.api.decoding import BodyDecoder, NotCompilable, make_decoder
 from library_site.api.serializers import StringField
 from tests.support.books import build_book
+from tests.support.field_rules import RULES, Rule, list_differences
+from tests.support.request_strategies import write_object
 
 DECODERS = [
     pytest.param(serializer, make_decoder(serializer), id=f"{version.__name__} {action}")
@@ -87,3 +89,22 @@ def test_what_is_ignored_must_be_json(serializer: type[serializers.Serializer[An
     body = json.dumps(build_book()).encode().removesuffix(b"}")
     literals = [b'"\\ud800"', b'"\xff"', b"1e400", b"NaN", b"01", b'"\\u0000"', b"{}", b"[1]", b"1.5"]
     assert [decode(b'%b, "created_at": %b}' % (body, literal)) for literal in literals] == [None] * len(literals)
+
+
+@with_each_decoder
+def test_a_decoder_reads_what_is_right_and_nothing_else(serializer: type[Any], decode: BodyDecoder) -> None:
+    book, is_lenient = build_book(), issubclass(serializer, BookCreateSerializer)
+
+    def read_value(rule: Rule) -> str:
+        fields = {**{name: json.dumps(value) for name, value in book.items()}, rule.member: rule.literal}
+        values = decode(write_object(fields.items()).encode())
+        return "" if values is None else ascii({**book, **values})
+
+    def get_expected(rule: Rule) -> str:
+        problem = rule.lenient_problem if is_lenient else rule.problem
+        # The serializer reads years with a point or an exponent, and cleans white space.
+        is_left = problem or (rule.member == "year" and not rule.literal.lstrip("-").isdigit())
+        is_left = is_left or (not is_lenient and rule.value != rule.clean_value)
+        return "" if is_left else ascii({**book, rule.member: rule.value})
+
+    assert not list_differences(RULES, read_value, get_expected)
