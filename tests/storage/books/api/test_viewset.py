@@ -105,7 +105,11 @@ def test_a_queryset_of_any_shape_is_listed_changed_and_exported(
         pks.reverse()
     base, _ = VERSIONS[version]
     client = serve(version, get_queryset=lambda view: QUERYSETS[shape](base.get_queryset(view)))
-    assert [book["id"] for book in list_shown(client)] == pks
+    shown = [book["id"] for book in list_shown(client)]
+    if version == "v1" and shape == "unordered":
+        # The order in which PostgreSQL finds them, which is not always that of the ids.
+        pks.sort(key=shown.index)
+    assert shown == pks
     if version == "v1":
         assert [list_shown(client, skip=skip, limit=2)[0]["id"] for skip in range(5)] == pks
     else:
