@@ -25,12 +25,14 @@ from pytest_django import Settings
 
 from books.files.reader.tasks import write_results
 from books.history import actors
+from books.history.actors import ActorRef
 from books.search import lent_books, search_texts
 from oauth.server.docs_client import sync_docs_client
 from oauth.tokens import revocations
 from tests.support import book_audit
 from tests.support.admin_pages import create_staff
 from tests.support.books import build_book
+from tests.support.operations import create_head_librarian
 from tests.support.server import Service, keep_migrated_database, serve_library
 
 # They need what the recipes add (`tests/served/library_site/test_recipes.py`).
@@ -238,6 +240,12 @@ def client(handler: ClientHandler) -> Client:
 @pytest.fixture
 def ada(db: None) -> User:
     return create_staff("ada", "Developers")
+
+
+@pytest.fixture
+def head(db: None) -> ActorRef:
+    """A head librarian, who begins operations."""
+    return create_head_librarian()
 
 
 @pytest.fixture

@@ -1,13 +1,11 @@
-"""A stored book of version 2, its address and its ETag, and who begins operations. The corpus has version 1."""
+"""A stored book of version 2, its address and its ETag. The corpus has those of version 1."""
 
 from typing import Any
 
 import httpx
 import pytest
 
-from books.history.actors import ActorRef
 from tests.support.books import build_book
-from tests.support.operations import create_head_librarian
 
 
 @pytest.fixture
@@ -29,8 +27,3 @@ def address(creation: httpx.Response) -> str:
 @pytest.fixture
 def etag(creation: httpx.Response) -> str:
     return creation.headers["ETag"]
-
-
-@pytest.fixture
-def head(db: None) -> ActorRef:
-    return create_head_librarian()

@@ -15,7 +15,7 @@ from oauth.models import CONSENT_LIFETIME, APIKey, Authorization
 from oauth.tokens import revocations
 from tests.support.books_admin import create_book
 from tests.support.credentials import create_token_header
-from tests.support.oauth_flows import create_key_header, create_librarian
+from tests.support.oauth_flows import create_key_header, create_librarian, deactivate_without_signal
 from tests.support.operations import begin_edit, claim_runner, create_head_librarian, run_operations
 
 OPERATIONS = "/api/v2/operations"
@@ -49,10 +49,6 @@ def narrow_key(user: User) -> None:
     APIKey.objects.filter(owner=user).update(scopes="read")
 
 
-def deactivate(user: User) -> None:
-    User.objects.filter(pk=user.pk).update(is_active=False)
-
-
 def take_rights(user: User) -> None:
     user.groups.clear()
 
@@ -72,7 +68,7 @@ CASES = [
     (create_key_header, narrow_key, CREDENTIAL_REASON),
     (create_app_header, revoke_authorization, CREDENTIAL_REASON),
     (create_app_header, expire_authorization, CREDENTIAL_REASON),
-    (create_key_header, deactivate, PERSON_REASON),
+    (create_key_header, deactivate_without_signal, PERSON_REASON),
     (create_app_header, take_rights, PERSON_REASON),
 ]
 
@@ -103,7 +99,7 @@ def count_lent() -> int:
 
 def test_it_does_not_begin_after_the_end(api: httpx.Client, ada: User) -> None:
     operation = begin(api, create_key_header(ada))
-    deactivate(ada)
+    deactivate_without_signal(ada)
     run_operations(operation)
     assert (operation.state, operation.error, count_lent()) == ("failed", PERSON_REASON, 0)
 

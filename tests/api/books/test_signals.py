@@ -17,13 +17,14 @@ from django.db.models.signals import ModelSignal, post_delete, post_save
 from django.utils import timezone
 
 from books.history.actors import ActorRef
-from books.models import Book, Change
+from books.models import Book
 from books.operations.edits import Edit
 from books.writing.merging import merge_books
 from tests.support import book_audit
 from tests.support.book_files import build_exported_book, write_books
 from tests.support.books import build_book
 from tests.support.books_admin import create_book, delete_book
+from tests.support.history import read_stored
 from tests.support.operations import (
     begin_deletion,
     begin_edit,
@@ -33,7 +34,6 @@ from tests.support.operations import (
     run_operations,
     skip_delays,
 )
-from webhooks.models import Event
 
 Act = Callable[[], object]
 
@@ -192,12 +192,6 @@ def test_each_change_has_one_signal(
 
 def fail(**_: Any) -> None:
     raise LookupError("no room on the shelf")
-
-
-def read_stored() -> list[Any]:
-    """The books, their history and their events."""
-    rows = (Book.objects.order_by("pk"), Change.objects.order_by("pk"), Event.objects.order_by("pk"))
-    return [list(books.values()) for books in rows]
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,13 @@
 """Books that the `get_queryset` of an app hides: no error tells of them."""
 
-from typing import Any
-
 import httpx
 import pytest
 
 from books.api.v2.views import BookViewSetV2
-from books.models import Book, Change
+from books.models import Book
 from tests.support.books import build_book
 from tests.support.books_admin import create_book, delete_book
+from tests.support.history import read_stored
 
 BOOKS = "/api/v2/books"
 
@@ -16,10 +15,6 @@ BOOKS = "/api/v2/books"
 @pytest.fixture(autouse=True)
 def secret_books_are_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(BookViewSetV2, "get_queryset", lambda _: Book.objects.exclude(genre="Secret").order_by("pk"))
-
-
-def read_stored() -> list[Any]:
-    return [list(model.objects.order_by("pk").values()) for model in (Book, Change)]
 
 
 @pytest.mark.parametrize("is_deleted", [True, False])

@@ -1,6 +1,5 @@
 """GET /api/v2/books/{id}/history and GET /api/v2/changes: who changed which book, through what, and what it was."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
@@ -19,7 +18,7 @@ from tests.support.books import build_book
 from tests.support.credentials import create_token_header
 from tests.support.history import CHANGES, NOBODY, list_entries, summarize
 from tests.support.oauth_flows import create_confidential_app, create_key_header, create_librarian
-from tests.support.pages import build_validation_error, forge_cursor, parse_error
+from tests.support.pages import build_validation_error, forge_cursor, parse_error, walk_pages
 from tests.support.sources import create_source
 from webhooks.outbox import format_event_time
 
@@ -32,25 +31,11 @@ INVALID_TIMES = [
 ADDRESSES = [f"{BOOKS}/{{id}}/history", CHANGES]
 
 
-@pytest.fixture
-def address(book: dict[str, Any]) -> str:
-    return f"{BOOKS}/{book['id']}"
-
-
 @pytest.fixture(params=ADDRESSES)
-def history_address(request: pytest.FixtureRequest, book: dict[str, Any]) -> str:
+def history_address(request: pytest.FixtureRequest, stored_book: dict[str, Any]) -> str:
     """The address of each list, about a book that was created."""
     template: str = request.param
-    return template.format(id=book["id"])
-
-
-def walk(api: httpx.Client, address: str, key: dict[str, str], relation: str = "next") -> Iterator[dict[str, Any]]:
-    """Yields the page at this address and those that its links lead to."""
-    next_address: str | None = address
-    while next_address:
-        page: dict[str, Any] = api.get(next_address, headers=key).json()
-        yield page
-        next_address = page[relation]
+    return template.format(id=stored_book["id"])
 
 
 def get_time(change: Change) -> str:
@@ -151,12 +136,13 @@ def test_pages_have_each_change_once(
     api: httpx.Client, key: dict[str, str], address: str, history_address: str
 ) -> None:
     change_often(api, address)
-    pages = list(walk(api, f"{history_address}?limit=3", key))
+    api.headers.update(key)
+    pages = list(walk_pages(api, f"{history_address}?limit=3"))
     assert [[entry["version"] for entry in page["results"]] for page in pages] == [[7, 6, 5], [4, 3, 2], [1]]
     assert pages[0]["previous"] is None
-    pages_back = list(walk(api, pages[-1]["previous"], key, "previous"))
+    pages_back = list(walk_pages(api, pages[-1]["previous"], "previous"))
     assert [page["results"] for page in pages_back] == [page["results"] for page in reversed(pages[:-1])]
-    assert api.get(pages_back[0]["next"], headers=key).json()["results"] == pages[-1]["results"]
+    assert api.get(pages_back[0]["next"]).json()["results"] == pages[-1]["results"]
 
 
 def test_an_invalid_cursor_is_named(api: httpx.Client, key: dict[str, str], history_address: str) -> None:

@@ -112,11 +112,6 @@ FIELDS = ("title", "author", "year", "isbn", "genre", "available")
 
 
 @pytest.fixture
-def address(book: dict[str, Any]) -> str:
-    return f"{BOOKS}/{book['id']}"
-
-
-@pytest.fixture
 def states(api: httpx.Client, address: str) -> list[dict[str, Any]]:
     """The responses that showed the book at version 1, 2 and 3."""
     first = api.get(address).json()

@@ -8,7 +8,9 @@ from django.db import connection
 from django.utils import timezone
 
 from books.writing import changes
-from tests.support.books import ACTOR, build_book
+from library_site.db.sql import execute
+from tests.support.books import ACTOR
+from tests.support.books_admin import create_book, delete_book
 
 # What lowers the sequence to the highest id of the books that there are.
 LOWER_SQL = {
@@ -21,37 +23,26 @@ RAISE_SQL = {
 }
 
 
-def add_book() -> int:
-    return changes.create_book(build_book(), ACTOR, timezone.now()).id
-
-
-def delete_book(pk: int) -> None:
-    changes.delete_book(pk, None, ACTOR, timezone.now())
-
-
-def execute(statement: str) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(statement)
-
-
 @pytest.mark.usefixtures("transactional_db")
 def test_migrate_skips_the_ids_of_deleted_books_and_lowers_nothing() -> None:
-    pk = add_book()
-    delete_book(pk)
+    book = create_book()
+    pk = book.pk
+    delete_book(book)
     changes.restore_book(pk, ACTOR, timezone.now())
-    delete_book(pk)
+    delete_book(book)
     # A table of SQLite that never had a row has no sequence.
     none = ["DELETE FROM sqlite_sequence WHERE name = 'books_book'"] if connection.vendor == "sqlite" else []
     for statement in (LOWER_SQL[connection.vendor], *none):
         execute(statement)
         call_command("migrate", verbosity=0)
         pk += 1
-        assert add_book() == pk, statement
-        delete_book(pk)
+        book = create_book()
+        assert book.pk == pk, statement
+        delete_book(book)
     # Books that are older than the history may have been deleted.
     execute(RAISE_SQL[connection.vendor].format(pk + 50))
     call_command("migrate", verbosity=0)
-    assert add_book() == pk + 51
+    assert create_book().pk == pk + 51
 
 
 @pytest.mark.usefixtures("db")
@@ -59,11 +50,10 @@ def test_migrate_skips_the_ids_of_deleted_books_and_lowers_nothing() -> None:
 @pytest.mark.unrecorded
 def test_loaddata_skips_the_ids_of_deleted_books(tmp_path: Path) -> None:
     """A fixture has no books, but their history knows the ids."""
-    pk = add_book()
-    delete_book(pk)
+    delete_book(book := create_book())
     fixture = str(tmp_path / "history.json")
     call_command("dumpdata", "books.change", output=fixture)
     execute("DELETE FROM books_change")
     execute(LOWER_SQL[connection.vendor])
     call_command("loaddata", fixture, verbosity=0)
-    assert add_book() == pk + 1
+    assert create_book().pk == book.pk + 1
