@@ -1,10 +1,13 @@
 """What a reader does not understand, it says: in the record, or in the note about what no record shows."""
 
+from collections import Counter
 from io import BytesIO
+from typing import Any
 
 import pytest
 
 from books.files.columns.tables import list_ignored
+from books.files.formats import ris
 from books.files.formats.records import Record, UnreadableFile, describe_left_out, split_values
 from books.files.formats.registry import FORMATS
 from books.files.formats.tex import decode_tex
@@ -90,57 +93,87 @@ def test_a_column_of_a_state_tells_which_books_are_gone(column: str, value: obje
     assert mapped.warnings == ()
 
 
-def test_what_no_record_shows_is_counted() -> None:
-    lines = b"% A file\nA comment\n\n@book{x, title = {A}}\nbook{y, title = {B}}\n"
-    assert list_left_out("bibtex", lines) == "Left out: lines outside of the entries (2)."
+# Formats, and what is around a record of each in its file.
+FRAMES = {
+    "bibtex": "@book{x, …}",
+    "ris": "TY  - BOOK\n…\nER  - \n",
+    "marcxml": "<record>…</record>",
+    "jsonl": "[{…}]",
+    "whole bibtex": "…",
+}
+RIS_AUTHORS, XML_FIELD = "AU  - C\nAU  - D", "<datafield tag='{}'><subfield code='{}'>{}</subfield></datafield>"
+NO_FIELD = "record: It has no field at “{}”."
+TWO_VALUES = "row: It has two values of one name."
+# The content of records, what is read of them, and what is said: errors, warnings, and what is left out.
+RECORDS: dict[str, list[tuple[str, dict[str, Any], str]]] = {
+    "bibtex": [
+        ("title = {Quay}, subtitle = {a history}", {"title": "Quay: a history"}, ""),
+        ("author = {Marlow, Edda and Lee AND others}", {"author": "Marlow, Edda; Lee; et al."}, ""),
+        ("title = {A}, Title = {B}, title = {C}", {"title": "A"}, "Left out: title #2"),
+        ("title = {A}, volume = 2, edition = 1", {"title": "A"}, "Left out: edition, volume"),
+        ("title = {A}, subtitle = {}, volume = {}", {"title": "A"}, ""),
+        ("year = {}, date = 1999, keywords = \"\", genre = {B}", {"year": "1999", "genre": "B"}, ""),
+        ("date = {1999~}", {"year": "1999?"}, ""),
+        ("date = {May~1999}", {"year": "May 1999"}, ""),
+        ("library = {lent}", {"available": False}, ""),
+        ("library = {Room 3}", {}, "Left out: library"),
+        ('title = "On " # sea, month = jan', {"title": "On sea"},
+         "title: Nothing defines the abbreviation “sea”. Left out: month"),
+        ("title = {A} (x)", {}, NO_FIELD.format("(x)")),
+    ],
+    "whole bibtex": [
+        ("@string{sea = {tides}}\n@book{x, title = sea}", {"title": "tides"}, ""),
+        ("% A file\nA comment\n\n@book{x, title = {A}}\nbook{y}\n", {"title": "A"},
+         "Left out: lines outside of the entries"),
+    ],
+    "ris": [
+        ("TI  - A\nA2  - Berg\nAU  - Marlow\nVL  - 2\nVL  - 3", {"title": "A", "author": "Marlow"},
+         "Left out: A2, VL"),
+        (f"TI  - A\nTI  - B\nPY  - 1999\nPY  - 2001\n{RIS_AUTHORS}", {"title": "A", "year": "1999", "author": "C; D"},
+         "Left out: PY #2, TI #2"),
+        ("TI  - \nT1  - A\nPY  -\nY1  - 1999\nVL  - ", {"title": "A", "year": "1999"}, ""),
+        ("C1  - available", {"available": True}, ""),
+        ("C1  - Room 3", {}, "Left out: C1"),
+        *((f"PY  - {text}", {"year": "1999"}, "") for text in ("1999/05/01/Spring", "1999///", "1999/5")),
+        *((f"PY  - {text}", {"year": text}, "") for text in ("2001/2003", "2001/Spring")),
+    ],
+    "marcxml": [
+        ("", {}, "record: It has no fields."),
+        (XML_FIELD.format("245", "a", "Tide <em>and</em> quay"), {"title": "Tide and quay"}, ""),
+        (XML_FIELD.format("876", "j", "lent"), {"available": False}, ""),
+        (XML_FIELD.format("876", "j", "Room 3"), {}, "Left out: 876$j"),
+        ("<datafield tag='245'/><note>x</note><note/><leader/>", {}, "Left out: <note>"),
+        ("<datafield tag='245'>x</datafield>", {}, "Left out: text outside of the subfields of 245"),
+        ("<datafield tag='245'>\n<subfield code='c'/></datafield>", {}, "Left out: 245$c"),
+    ],
+    "jsonl": [
+        ('"title": "A", "title": "B"', {"title": "B"}, TWO_VALUES),
+        ('"title" \n: "A", "b": {"a": 1, "a" : 2}', {"title": "A", "b": {"a": 2}}, TWO_VALUES),
+        ('"a": "\\"b\\": c", "b": [{"a": 1}, {"a": ":"}]', {"a": '"b": c', "b": [{"a": 1}, {"a": ":"}]}, ""),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("frame", RECORDS)
+def test_what_is_read_and_what_is_not_is_said(frame: str) -> None:
+    name, results = frame.rpartition(" ")[2], []
+    for content, _values, _said in RECORDS[frame]:
+        table = FORMATS[name].read(BytesIO(FRAMES[frame].replace("…", content).encode()), "")
+        [record] = table.records
+        left_out = [f"Left out: {', '.join(sorted(table.left_out))}"] if +Counter(table.left_out) else []
+        said = " ".join(filter(None, [record.problem, *record.warnings, *left_out]))
+        results.append((content, record.values, said))
+    assert results == RECORDS[frame]
+
+
+def test_the_note_about_what_is_left_out_is_short() -> None:
     json = b'{"title": "A"}\n' * 100 + b'{"title": "A", "notes": "x"}\n' * 2
     assert list_left_out("jsonl", json) == "Left out: notes (2)."
-    bibtex = b"@book{x, title = {A}, subtitle = {B}, volume = 2}\n@book{y, title = {C}, volume = 3, edition = 1}"
-    assert list_left_out("bibtex", bibtex) == "Left out: volume (2), edition (1)."
-    ris = b"TY  - BOOK\nTI  - A\nA2  - Berg\nAU  - Marlow\nVL  - 2\nVL  - 3\nER  - \n"
-    assert sorted(list_left_out("ris", ris)[10:-1].split(", ")) == ["A2 (1)", "VL (1)"]
-    # A field that is there twice is not read twice.
-    assert list_left_out("bibtex", b"@book{x, title = {A}, Title = {B}, title = {C}}") == "Left out: title #2 (1)."
-    twice = b"TY  - BOOK\nTI  - A\nTI  - B\nPY  - 1999\nPY  - 2001\nAU  - C\nAU  - D\nER  - \n"
-    assert sorted(list_left_out("ris", twice)[10:-1].split(", ")) == ["PY #2 (1)", "TI #2 (1)"]
-    xml = b"<record><datafield tag='245'/><note>x</note><note/><leader/></record>"
-    assert list_left_out("marcxml", xml) == "Left out: <note> (2)."
-    xml = b"<record><datafield tag='500'>x</datafield><datafield tag='245'>\n<subfield code='a'/></datafield></record>"
-    assert list_left_out("marcxml", xml) == "Left out: text outside of the subfields of 500 (1), 500 (1)."
     for name in ("bibtex", "ris", "marcxml"):
         assert list_left_out(name, write_books(name, [build_exported_book()])) == ""
+    assert describe_left_out({"a": 1, "b": 2}) == "Left out: b (2), a (1)."
     assert describe_left_out({str(number): 1 for number in range(30)}).endswith("19 (1), ….")
     assert describe_left_out({"x" * 1000: 2000}) == f"Left out: {'x' * 64} (2,000)."
-
-
-def test_what_other_programs_have_in_the_place_of_the_availability_is_counted() -> None:
-    texts = {
-        "bibtex": ("@book{{x, title = {{A}}, library = {{{}}}}}", "library"),
-        "ris": ("TY  - BOOK\nTI  - A\nC1  - {}\nER  - \n", "C1"),
-        "marcxml": ("<record><datafield tag='876'><subfield code='j'>{}</subfield></datafield></record>", "876$j"),
-    }
-    for name, (text, place) in texts.items():
-        for value, available in (("lent", False), ("available", True), ("Room 3", None), ("", None)):
-            data = text.format(value).encode()
-            assert read_records(name, data)[0].values.get("available") is available
-            assert list_left_out(name, data) == (f"Left out: {place} (1)." if value == "Room 3" else "")
-
-
-def test_an_empty_field_leaves_its_place_to_the_next() -> None:
-    ris = "TY  - BOOK\nTI  - \nT1  - A\nPY  -\nY1  - 1999\nVL  - \nER  - \n"
-    bibtex = '@book{x, title = {A}, subtitle = {}, year = {}, date = {1999}, keywords = "", genre = {B}}'
-    for name, text, values in (
-        ("ris", ris, {"title": "A", "year": "1999"}),
-        ("bibtex", bibtex, {"title": "A", "year": "1999", "genre": "B"}),
-    ):
-        assert read_one(name, text).values == values
-        assert list_left_out(name, text.encode()) == ""
-
-
-def test_the_parts_of_a_date_of_ris_are_no_years() -> None:
-    texts = {"1999/05/01/Spring": "1999", "1999///": "1999", "1999/5": "1999", "2001/2003": None, "2001/Spring": None}
-    read = {text: read_one("ris", f"TY  - BOOK\nPY  - {text}\nER  - \n").values["year"] for text in texts}
-    assert read == {text: year or text for text, year in texts.items()}
 
 
 def test_cells_between_other_quotation_marks_are_refused() -> None:
@@ -148,17 +181,6 @@ def test_cells_between_other_quotation_marks_are_refused() -> None:
         with pytest.raises(UnreadableFile, match="other quotation marks"):
             read_records("csv", f"{header}\n'Emma',1815\n".encode())
     assert read_records("csv", b"'title',year\n'Emma',1815\n")[0].values == {"'title'": "'Emma'", "year": "1815"}
-
-
-def test_two_values_of_one_name_are_doubtful() -> None:
-    texts = {
-        '{"title": "A", "title": "B"}': True,
-        '{"title" \n: "A", "author": {"a": 1, "a" : 2}}': True,
-        '{"title": "A: \\"b\\": c", "author": [{"a": 1}, {"a": ":"}]}': False,
-    }
-    records = [read_one("jsonl", f"[{text}]") for text in texts]
-    assert [record.warnings != () for record in records] == [*texts.values()]
-    assert records[0].warnings == ("row: It has two values of one name.",)
 
 
 TEX = {
@@ -189,28 +211,11 @@ def test_an_unknown_command_stays_and_makes_the_record_doubtful(command: str) ->
     assert record.warnings == (f"title: The command “{command}” is not known.",)
 
 
-def test_an_abbreviation_that_nothing_defines_is_doubtful() -> None:
-    record = read_one("bibtex", '@book{x, title = "On " # sea, month = jan, year = 2001}')
-    assert (record.values["title"], record.warnings) == ("On sea", ("title: Nothing defines the abbreviation “sea”.",))
-    assert read_records("bibtex", b"@string{sea = {tides}}@book{x, title = sea}")[0].warnings == ()
-
-
-def test_an_approximate_year_of_biblatex_is_doubtful() -> None:
-    years = [read_one("bibtex", f"@book{{x, date = {{{text}}}}}").values["year"] for text in ("1999~", "May~1999")]
-    assert years == ["1999?", "May 1999"]
-
-
-def test_titles_and_authors_of_bibtex_are_whole() -> None:
-    record = read_one(
-        "bibtex", "@book{x, title = {Quay}, subtitle = {a history}, author = {Marlow, Edda and Lee AND others}}"
-    )
-    assert record.values == {"title": "Quay: a history", "author": "Marlow, Edda; Lee; et al."}
-
-
-def test_a_value_that_grows_without_end_is_refused() -> None:
-    for text in ("x" * 2**20, "x\n" * 2**20, "9780306406157\nSN  - " * 2**17):
+def test_a_value_that_grows_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ris, "MAX_RECORD_CHARACTERS", 100)
+    for text in ("x" * 100, "x\n" * 100, "9780306406157\nSN  - " * 10):
         [long, next_one] = read_records("ris", f"TY  - BOOK\nSN  - {text}\nER  - \n{RIS}".encode())
-        assert long.problem == "record: It has more than 1,048,576 characters."
+        assert long.problem == "record: It has more than 100 characters."
         assert next_one.values == {"title": "A"}
     strings = "".join(f"@string{{a{number + 1} = a{number} # a{number}}}\n" for number in range(40))
     text = f"@string{{a0 = {{0123456789}}}}\n{strings}@book{{x, title = {{A}}}}"
