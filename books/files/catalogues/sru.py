@@ -24,7 +24,7 @@ from rest_framework.exceptions import ValidationError
 
 from books.book.isbn import find_isbn, normalize_isbn, to_isbn10
 from books.files.columns.cells import read_year
-from books.files.formats.marc_fields import describe_other_kind, group_fields, read_fields
+from books.files.formats.marc_fields import describe_other_kind, group_fields, iter_kinds, read_fields
 from books.files.formats.marc_xml import NAMESPACE, build_pymarc_record, get_name, iter_xml_elements
 from books.files.formats.records import UnreadableFile, UnreadableRecord
 from books.files.parsing import COMPLETED_FIELDS, parse_values
@@ -165,7 +165,8 @@ def iter_found(root: Element) -> Iterator[pymarc.Record]:
         # A record without fields is ignored.
         with suppress(UnreadableRecord):
             record = build_pymarc_record(element, Counter())
-            if not describe_other_kind(record, group_fields(record), ANY_NUMBER):
+            fields = group_fields(record)
+            if not describe_other_kind(record, fields, iter_kinds(record, fields), ANY_NUMBER):
                 yield record
 
 

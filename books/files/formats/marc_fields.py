@@ -5,7 +5,7 @@ Fields that we write are exact: the leader says that they contain no ISBD punctu
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
@@ -142,12 +142,13 @@ def parse_record(
 ) -> Record:
     """Raises UnreadableFile."""
     fields = group_fields(record)
-    problem = describe_other_kind(record, fields, number)
+    kinds = list(iter_kinds(record, fields))
+    problem = describe_other_kind(record, fields, kinds, number)
     unread = fields.keys() - READ_TAGS | (set() if fields.keys().isdisjoint(MAIN_TAGS) else fields.keys() & ADDED_TAGS)
     values, value_warnings = read_fields(record, fields, left_out)
     if not problem:
         left_out.update(list_unread(fields, unread))
-    warnings = (*warnings, *list_unknown_kinds(record, fields), *value_warnings)
+    warnings = (*warnings, *list_unknown_kinds(record, fields, kinds), *value_warnings)
     # The control number with its source.
     record_number = build_record_number(find_data(fields, "001"), find_data(fields, "003"))
     return Record(number, values, raw, problem, warnings, record_number)
@@ -178,7 +179,7 @@ def group_fields(record: MarcRecord) -> dict[str, list[Field]]:
     return fields
 
 
-def describe_other_kind(record: MarcRecord, fields: Fields, number: int) -> str:
+def describe_other_kind(record: MarcRecord, fields: Fields, kinds: Iterable[tuple[str, str]], number: int) -> str:
     """Returns the error for a record that is not about a book, or in UNIMARC, empty for one in MARC 21, which must have
     field 245 and has no field 200. Raises UnreadableFile for the first record of a file.
     """
@@ -189,7 +190,7 @@ def describe_other_kind(record: MarcRecord, fields: Fields, number: int) -> str:
                 _("The file has %(kind)s, not books. Choose bibliographic records instead.") % {"kind": _(kind)}
             )
         return name_field("record", _("It is one of %(kind)s, not a book.") % {"kind": _(kind)})
-    if kind := next((kind for kind, _code in iter_kinds(record, fields) if kind), ""):
+    if kind := next((kind for kind, _code in kinds if kind), ""):
         return describe_no_book(kind)
     fixed_texts = [field.get("a") or "" for field in fields.get("100", ())]
     if "245" in fields or not ("200" in fields or any(map(UNIMARC_FIELD_100.match, fixed_texts[:1]))):
@@ -200,9 +201,9 @@ def describe_other_kind(record: MarcRecord, fields: Fields, number: int) -> str:
     return name_field("record", " ".join([_("It is in UNIMARC, which is not MARC 21."), advice]))
 
 
-def list_unknown_kinds(record: MarcRecord, fields: Fields) -> Iterator[str]:
+def list_unknown_kinds(record: MarcRecord, fields: Fields, kinds: Iterable[tuple[str, str]]) -> Iterator[str]:
     """Yields the warnings about a record that may be no book."""
-    yield from (describe_unknown_kind(code) for kind, code in iter_kinds(record, fields) if not kind)
+    yield from (describe_unknown_kind(code) for kind, code in kinds if not kind)
     for tag, code in MEDIA:
         media = [text for field in fields.get(tag, ()) if (text := field.get(code))]
         if media and all(map(is_other_medium, media)):
@@ -216,8 +217,8 @@ def iter_kinds(record: MarcRecord, fields: Fields) -> Iterator[tuple[str, str]]:
     if any(field.get("a") == text for tag, text in DELETED_MARKS.items() for field in fields.get(tag, ())):
         yield DELETED, ""
     for tag, place, codes, kind in KIND_CODES:
-        texts = {field.data for field in fields.get(tag, ())} if tag != LEADER else {str(record.leader)}
-        for code in (text[place : place + 1] for text in texts if text):
+        texts = [str(record.leader)] if tag == LEADER else [field.data for field in fields.get(tag, ())]
+        for code in dict.fromkeys(text[place : place + 1] for text in texts if text):
             if codes.fullmatch(code):
                 yield kind, f"{tag}/{place:02} {code}"
 

@@ -216,6 +216,9 @@ def test_a_value_that_grows_without_end_is_refused(monkeypatch: pytest.MonkeyPat
     for text in ("x" * 100, "x\n" * 100, "9780306406157\nSN  - " * 10):
         [long, next_one] = read_records("ris", f"TY  - BOOK\nSN  - {text}\nER  - \n{RIS}".encode())
         assert long.problem == "record: It has more than 100 characters."
+        # Of the rest only the end is kept.
+        [(_start, lines), *_next] = ris.iter_tag_pieces(f"TY  - BOOK\nSN  - {text}\nER  - \n".splitlines())
+        assert sum(len(line) for _tag, line in lines) <= 120
         assert next_one.values == {"title": "A"}
     strings = "".join(f"@string{{a{number + 1} = a{number} # a{number}}}\n" for number in range(40))
     text = f"@string{{a0 = {{0123456789}}}}\n{strings}@book{{x, title = {{A}}}}"
