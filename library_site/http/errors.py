@@ -245,7 +245,8 @@ def server_error(request: HttpRequest) -> HttpResponse:
     """Django's handler500, for pages and for programs."""
     error = sys.exception()
     content = describe_known(error, request) or ErrorContent(500, "Internal Server Error")
-    if isinstance(error, NotSupportedError) and prefers_page(request):
-        # A queryset that would write books without history refuses with a sentence. Django has logged it.
+    if isinstance(error, NotSupportedError) and not error.__cause__ and prefers_page(request):
+        # A queryset that would write books without history refuses with a sentence, and Django has logged it. That of a
+        # database, which has a cause, may show a statement.
         content = ErrorContent(409, str(error))
     return render_content(request, content)

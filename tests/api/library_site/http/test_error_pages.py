@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 import httpx
 import pytest
 from django.contrib.auth.models import User
-from django.db import OperationalError
+from django.db import NotSupportedError, OperationalError
 from django.test import Client, RequestFactory
 
 from library_site.http.api_errors import ErrorContent
@@ -85,11 +85,13 @@ def test_a_database_out_of_reach_is_explained(api: httpx.Client) -> None:
     assert 'href="/accounts/apps?page=2">Try again' in response.text
 
 
+@pytest.mark.parametrize("error", [OSError, NotSupportedError])
 def test_a_failure_shows_the_number_of_the_request_and_nothing_internal(
-    api: httpx.Client, monkeypatch: pytest.MonkeyPatch
+    api: httpx.Client, monkeypatch: pytest.MonkeyPatch, error: type[Exception]
 ) -> None:
-    def fail(*_: Any) -> NoReturn:
-        raise OSError(INTERNAL_DETAIL)
+    def fail(*_: Any, **__: Any) -> NoReturn:
+        # As Django raises what a database has raised.
+        raise error(INTERNAL_DETAIL) from OSError()
 
     monkeypatch.setattr("django.contrib.auth.forms.AuthenticationForm.__init__", fail)
     response = api.get("/accounts/login", headers=AS_BROWSER)
