@@ -60,10 +60,10 @@ if TYPE_CHECKING:
 
 
 def pytest_collection_finish() -> None:
-    """Excludes imported modules from garbage collection, and lets it scan the rest more rarely."""
+    """Excludes imported modules from garbage collection, which is a tenth of the time if it is as frequent as usual."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(20_000)
+    gc.set_threshold(500_000)
 
 
 @pytest.fixture(scope="session", autouse=True)
