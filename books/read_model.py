@@ -136,6 +136,7 @@ def has_only_conditions(books: QuerySet[Book]) -> bool:
         or query.annotations
         or query.distinct
         or query.extra
+        or query.extra_tables
         or query.combinator
         or query.select_related
         or len(query.alias_map) > 1

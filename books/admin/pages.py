@@ -221,8 +221,8 @@ class BookAdmin(ValidatingAdmin):
             kept = {name: request.GET.get(name) for name in (IS_POPUP_VAR, TO_FIELD_VAR)}
             return redirect_to_list(request.GET, **kept)
         views = list_views(request)
-        if not request.GET and request.method == "GET" and (view := next((v for v in views if v.is_default), None)):
-            return redirect_to_list(view.query)
+        if not request.GET and request.method == "GET" and (default := next((v for v in views if v.is_default), None)):
+            return redirect_to_list(default.view.query, view=default.view.pk)
         context = {
             "saved_views": views,
             "row_choices": ROWS_OF_A_PAGE,
