@@ -15,6 +15,7 @@ from django.utils.translation import gettext_noop
 from pymarc import Field, Indicators, Subfield
 from pymarc import Record as MarcRecord
 
+from books.book.fields import BOOK_FIELDS
 from books.book.isbn import build_record_number, split_record_number
 from books.book.texts import clean_white_space
 from books.files.columns.qualifiers import ELECTRONIC, OF_SET, choose_qualified
@@ -51,13 +52,17 @@ class Source(NamedTuple):
 PERSON, CORPORATION = {"a": "", "b": " ", "c": ", "}, {"a": "", "b": ". ", "n": " ", "d": " ", "c": " "}
 MEETING = {"a": "", "q": " ", "e": ". ", "n": " ", "d": " ", "c": " "}
 NAMES = {"00": PERSON, "10": CORPORATION, "11": MEETING, "20": {"a": ""}}
-# The sources of each field but the isbn and the year. The first that is not empty counts.
+# Fields that are not read from the first text of a source.
+OWN_RULES = ("isbn", "year")
+# The sources of each other field. The first that is not empty counts.
 TEXT_SOURCES = {
+    **{
+        field.name: [Source(field.marc[0], {field.marc[2]: ""})] for field in BOOK_FIELDS if field.name not in OWN_RULES
+    },
     "title": [Source("245", {**dict.fromkeys("npks", ". "), **dict.fromkeys("fg", ", "), "a": "", "b": ": ", "h": ""})],
     # An added entry with a title names the author of another work.
     "author": [Source(f"{group}{kind}", codes, unless="t") for group in (1, 7) for kind, codes in NAMES.items()],
     "genre": [Source("655", {"a": ""}), Source("650", {"v": ""}), Source("650", {"a": ""})],
-    "available": [Source("876", {"j": ""})],
 }
 DATE = {"c": " "}
 # Field 264 names by its second indicator what happened: publication, also if it does not say; production, and the date
