@@ -123,12 +123,14 @@ class APIViewSet(GenericViewSet[Any]):
 
         `arguments` are arguments for `get_serializer`, such as the instance to change.
         """
-        body, is_partial = self.parse_body(request), self.action == "partial_update"
-        serializer = cast("Serializer[Any]", self.get_serializer(*arguments, data=body, partial=is_partial))
+        is_partial = self.action == "partial_update"
+        serializer = cast("Serializer[Any]", self.get_serializer(*arguments, partial=is_partial))
+        # Only the garbage collector frees the cycle of a serializer and its fields. It would keep the body, also as an
+        # argument of its class.
+        serializer.initial_data = self.parse_body(request)
         try:
             serializer.is_valid(raise_exception=True)
         finally:
-            # Only the garbage collector frees the cycle of a serializer and its fields: it would keep the body.
             serializer.initial_data = None
         return serializer
 
