@@ -137,14 +137,14 @@ def read_cells(
 def read_field(field: str, values: Mapping[str, Any], sources: Sequence[CellSource]) -> tuple[str, Reading]:
     """Returns the heading and the cell of the column to use: the first that suffices, else the first non-empty one."""
     readings: list[tuple[str, Reading]] = []
-    for number, (column, read, heading) in enumerate(sources):
-        readings.append((heading, read(values.get(column))))
-        if suffices(field, *readings[number][1]):
-            value, warning = readings[number][1]
-            if field == "isbn":
-                others = ((heading, read(values.get(column))) for column, read, heading in sources[number + 1 :])
-                warning = warn_other_isbn(value, [*readings[:number], *others])
+    for number, (column, read, heading) in enumerate(sources, 1):
+        value, warning = read(values.get(column))
+        if suffices(field, value, warning):
+            if field == "isbn" and len(sources) > 1:
+                others = ((heading, read(values.get(column))) for column, read, heading in sources[number:])
+                warning = warn_other_isbn(value, [*readings, *others])
             return heading, (value, warning)
+        readings.append((heading, (value, warning)))
     return next((reading for reading in readings if not is_blank(reading[1][0])), readings[0])
 
 

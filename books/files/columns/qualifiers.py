@@ -21,6 +21,8 @@ def choose_qualified(qualified: Sequence[tuple[str, str]], *, is_electronic: boo
 
     The first text with an ISBN of this edition is the best; then the first with any ISBN; then the first text.
     """
+    if len(qualified) == 1:
+        return qualified[0]
     volumes = {match[0] for _text, note in qualified if (match := OF_VOLUME.search(note[:MAX_LIST_TEXT]))}
 
     def rank(item: tuple[str, str]) -> tuple[bool, bool, bool]:

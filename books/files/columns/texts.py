@@ -27,7 +27,7 @@ LOST_CHARACTERS = re.compile(r"[\ufffd\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]|(?<=
 # Characters of programs: in JSON and Python, in addresses, in mails.
 ESCAPED = re.compile(r"\\(?:u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[nrt](?![a-z]))|([%=])[C-F][0-9A-F]\1[89AB][0-9A-F]")
 # A text without them is as it was.
-SUSPICIOUS = re.compile(r"[&<\\?%=¬@{\[\x00-\x08\x0e-\x1b]|[^\x00-\x7e]")
+SUSPICIOUS = re.compile(r"[&<\\?%=@{\[\x00-\x08\x0e-\x1b\x7f-\U0010ffff]")
 # A medium, as old catalogues write it behind a title: `[sound recording]`.
 MEDIUM = re.compile(r"\[[^\[\]]{2,64}\]")
 # What letters look like in a wrong encoding of 8 bits: different ones with accents in a row; a sign within a word, or
@@ -38,8 +38,9 @@ OTHER_LETTERS = re.compile(
     rf"(?:([À-ÖØ-öø-ÿ])(?!\1)){{4}}|(?<=[^\W\d_])[{WORD_SIGNS}](?=[^\W\d_])|(?<!\w)[{FIRST_SIGNS}](?=[^\W\d_])"
     r"|(?<!\w)[а-яё][А-ЯЁ]{2}|[a-z][\u0400-\u04ff]|[\u0400-\u04ff][a-z]|(?<!\w)(?:[ךםןףץ]\w|[\u05b0-\u05c2])"
 )
-# Around a part that sorting ignores (ISO 6630, and as some catalogues write it).
-SORTING_MARKS = re.compile("[\x88\x89\x98\x9c]|¬|<<(?=[^<>]*>>)|(?<!>)>>(?!>)")
+# Around a part that sorting ignores (ISO 6630, and as some catalogues write it). A search is fast if each alternative
+# begins with a character.
+SORTING_MARKS = re.compile("\x88|\x89|\x98|\x9c|¬|<<(?=[^<>]*>>)|>>(?<!>>>)(?!>)")
 # A full stop that belongs to the text: after an initial or an abbreviation, and several dots.
 OWN_STOP = re.compile(
     r"(?:^|[\s.(])(?:[A-Z]|Inc|Jr|Sr|[Ee]tc|Mrs?|Ms|Mmes?|Mlles?|Dr|Drs|St|Ste|Co|Cos|Ltd|Corp|Bros|Cie|Prof|Rev|Hon|Esq|Gen"

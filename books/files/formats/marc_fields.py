@@ -5,7 +5,7 @@ Fields that we write are exact: the leader says that they contain no ISBD punctu
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
@@ -76,6 +76,7 @@ READ_CODES: dict[str, set[str]] = {"020": {"a", "q"}, **{tag: {"e", "4"} for tag
 for source in chain(*TEXT_SOURCES.values(), PUBLICATIONS):
     READ_CODES.setdefault(source.tag, set()).update(source.separators)
 READ_TAGS = READ_CODES.keys()
+TAGS_WITH_MAIN = READ_TAGS - ADDED_TAGS
 # How the role of an added name ($e, $4) says that it is an author, or stands for one: an editor, a compiler.
 AUTHOR_ROLE = re.compile(
     r"\b(?:aut|cre|edt|com|isb|dis)\b|autor|auteur|author|creator|verfasser|writer|edit|édit|hrsg|heraus|compil|sammler",
@@ -125,17 +126,19 @@ RECORD_KINDS = {
 # Alma and Aleph name a deleted record in a field of their own.
 DELETED_MARKS = {"DEL": "Y", "STA": "DELETED"}
 DELETED, COMPONENT = gettext_noop("a deleted record"), gettext_noop("a part of another publication")
-# The places of codes, the codes of what is no book, and its kind; "" for what may be a book. Microforms and tactile
-# texts have codes of their own.
+# By field the places of codes, the codes of what is no book, and its kind; "" for what may be a book. Microforms and
+# tactile texts have codes of their own.
 LEADER = "leader"
-KIND_CODES = (
-    (LEADER, 5, re.compile("[dsx]"), DELETED),
-    (LEADER, 7, re.compile("[abd]"), COMPONENT),
-    (LEADER, 6, re.compile("[^at |]"), ""),
-    (LEADER, 7, re.compile("[^abdm |]"), ""),
-    ("007", 0, re.compile("[fh]"), ""),
-    ("008", 23, re.compile("[abcf]"), ""),
-)
+KIND_CODES = {
+    LEADER: (
+        (5, re.compile("[dsx]"), DELETED),
+        (7, re.compile("[abd]"), COMPONENT),
+        (6, re.compile("[^at |]"), ""),
+        (7, re.compile("[^abdm |]"), ""),
+    ),
+    "007": ((0, re.compile("[fh]"), ""),),
+    "008": ((23, re.compile("[abcf]"), ""),),
+}
 # The subfields that name a medium: behind a title, and in records of today.
 MEDIA = (("245", MEDIUM), ("337", "a"))
 # Leader/19: a part of a set that is catalogued as a book.
@@ -147,30 +150,31 @@ def parse_record(
 ) -> Record:
     """Raises UnreadableFile."""
     fields = group_fields(record)
-    kinds = list(iter_kinds(record, fields))
+    kinds = dict.fromkeys(iter_kinds(record, fields))
     problem = describe_other_kind(record, fields, kinds, number)
-    unread = fields.keys() - READ_TAGS | (set() if fields.keys().isdisjoint(MAIN_TAGS) else fields.keys() & ADDED_TAGS)
     values, value_warnings = read_fields(record, fields, left_out)
     if not problem:
-        left_out.update(list_unread(fields, unread))
+        left_out.update(list_unread(fields))
     warnings = (*warnings, *list_unknown_kinds(record, fields, kinds), *value_warnings)
     # The control number with its source.
     record_number = build_record_number(find_data(fields, "001"), find_data(fields, "003"))
     return Record(number, values, raw, problem, warnings, record_number)
 
 
-def list_unread(fields: Fields, unread: Set[str]) -> set[str]:
+def list_unread(fields: Fields) -> set[str]:
     """Returns the tags that are not read, and of the others the subfields, and those that are read once."""
-    names = {tag for tag in unread if tag[:2] != "00"}
-    for tag in fields.keys() - unread & READ_TAGS:
-        known = READ_CODES[tag]
-        names |= {
-            f"{tag}${code}"
-            for field in fields[tag]
-            for code, _text in field.subfields
-            if code not in known and not code.isdigit()
-        }
-        if tag in ONCE_TAGS and [field.tag for field in fields[tag]].count(tag) > 1:
+    names = set()
+    read_tags = READ_TAGS if fields.keys().isdisjoint(MAIN_TAGS) else TAGS_WITH_MAIN
+    for tag, same in fields.items():
+        if tag not in read_tags:
+            names.update([] if tag.startswith("00") else [tag])
+            continue
+        read_codes = READ_CODES[tag]
+        for field in same:
+            for code, _text in field.subfields:
+                if code not in read_codes and not code.isdigit():
+                    names.add(f"{tag}${code}")
+        if tag in ONCE_TAGS and len(same) > 1 and [field.tag for field in same].count(tag) > 1:
             names.add(f"{tag} #2")
     return names
 
@@ -197,8 +201,10 @@ def describe_other_kind(record: MarcRecord, fields: Fields, kinds: Iterable[tupl
         return name_field("record", _("It is one of %(kind)s, not a book.") % {"kind": _(kind)})
     if kind := next((kind for kind, _code in kinds if kind), ""):
         return describe_no_book(kind)
+    if "245" in fields:
+        return ""
     fixed_texts = [field.get("a") or "" for field in fields.get("100", ())]
-    if "245" in fields or not ("200" in fields or any(map(UNIMARC_FIELD_100.match, fixed_texts[:1]))):
+    if "200" not in fields and not any(map(UNIMARC_FIELD_100.match, fixed_texts[:1])):
         return ""
     advice = _("Where it comes from, choose MARC 21, CSV or RIS instead.")
     if number == 1:
@@ -221,17 +227,17 @@ def iter_kinds(record: MarcRecord, fields: Fields) -> Iterator[tuple[str, str]]:
     """Yields what codes say of a record: the kind of what is no book, and "" with the code of what may be none."""
     if any(field.get("a") == text for tag, text in DELETED_MARKS.items() for field in fields.get(tag, ())):
         yield DELETED, ""
-    for tag, place, codes, kind in KIND_CODES:
-        texts = [str(record.leader)] if tag == LEADER else [field.data for field in fields.get(tag, ())]
-        for code in dict.fromkeys(text[place : place + 1] for text in texts if text):
-            if codes.fullmatch(code):
-                yield kind, f"{tag}/{place:02} {code}"
+    for tag, places in KIND_CODES.items():
+        for text in [str(record.leader)] if tag == LEADER else [field.data or "" for field in fields.get(tag, ())]:
+            for place, codes, kind in places:
+                if match := codes.match(text, place):
+                    yield kind, f"{tag}/{place:02} {match[0]}"
 
 
 def read_fields(record: MarcRecord, fields: Fields, left_out: Counter[str]) -> tuple[dict[str, Any], list[str]]:
     """Returns the values of a record, and the warnings about them."""
     is_exact = record.leader[18] in EXACT_FORMS
-    isbn, is_of_set = choose_isbn(fields, is_exact=is_exact)
+    isbn, note = choose_isbn(fields, is_exact=is_exact)
     values: dict[str, Any] = {
         **{
             name: next((text for text, _field in iter_found(fields, sources, is_exact=is_exact)), "")
@@ -244,7 +250,7 @@ def read_fields(record: MarcRecord, fields: Fields, left_out: Counter[str]) -> t
     }
     values["available"] = read_availability(values["available"], "876$j", left_out)
     is_volume = any(field.get("n") for field in fields.get("245", ()))
-    warnings = [name_field("020$a", _("It is the ISBN of a set."))] if is_of_set and is_volume else []
+    warnings = [name_field("020$a", _("It is the ISBN of a set."))] if is_volume and OF_SET.search(note) else []
     names = partial(iter_found, fields, TEXT_SOURCES["author"], is_exact=is_exact)
     values["author"], field = next(filter(is_author, names()), None) or next(names(), ("", None))
     if field and not is_author((values["author"], field)):
@@ -265,7 +271,8 @@ def is_author(found: tuple[str, Field]) -> bool:
 
 def find_data(fields: Fields, tag: str) -> str:
     """Returns the content of a control field."""
-    return next((field.data or "" for field in fields.get(tag, ())), "")
+    same = fields.get(tag)
+    return same[0].data or "" if same else ""
 
 
 def iter_found(fields: Fields, sources: Sequence[Source], *, is_exact: bool) -> Iterator[tuple[str, Field]]:
@@ -351,15 +358,14 @@ def read_coded_year(fields: Fields) -> tuple[str, bool]:
     return (first, True) if kind in SURE_DATES else (f"{first}-{second.strip()}", False)
 
 
-def choose_isbn(fields: Fields, *, is_exact: bool) -> tuple[str, bool]:
-    """Returns the ISBN of this edition without its qualifier, and whether it is that of a set."""
+def choose_isbn(fields: Fields, *, is_exact: bool) -> tuple[str, str]:
+    """Returns the ISBN of this edition without its qualifier, and what is written beside it."""
     qualified = [
         (text if is_exact else AFTER_NUMBER.split(text)[0].strip(" ;"), " ".join([text, *field.get_subfields("q")]))
         for field in fields.get("020", ())
         for text in map(unescape_characters, field.get_subfields("a"))
     ]
-    text, note = choose_qualified(qualified, is_electronic=has_electronic_form(fields))
-    return text, OF_SET.search(note) is not None
+    return choose_qualified(qualified, is_electronic=len(qualified) > 1 and has_electronic_form(fields))
 
 
 def has_electronic_form(fields: Fields) -> bool:
