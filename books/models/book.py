@@ -5,7 +5,7 @@ from typing import Any, NoReturn
 
 from django.core import checks
 from django.core.validators import MaxValueValidator, MinValueValidator
-from django.db import NotSupportedError, models
+from django.db import models
 from django.db.models.functions import Left, Length
 from django.db.models.lookups import LessThanOrEqual
 from django.utils.translation import gettext_lazy as _
@@ -14,6 +14,7 @@ from django.utils.translation import gettext_noop
 from books.book.fields import FIELDS, MAX_LENGTHS
 from books.book.match_keys import MatchKey
 from books.fields import DerivedField, FoldedField, ISBN13Field, ISBNField, TimestampField
+from library_site.http.api_errors import RefusedWrite
 
 YEAR_RANGE = (-(2**31), 2**31 - 1)
 # An index row of PostgreSQL holds about 2,700 bytes; 100 characters of any script fit in it.
@@ -46,7 +47,7 @@ def max_length_check(field: str, length: int) -> models.CheckConstraint:
     )
 
 
-class UnrecordedWrite(NotSupportedError):
+class UnrecordedWrite(RefusedWrite):
     """Django code tried to write books without a version, history and event. The message names the function to use."""
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
+from django.db import NotSupportedError
 from django.http import HttpRequest
 from rest_framework.request import Request
 
@@ -26,6 +27,10 @@ class ErrorContent(NamedTuple):
     errors: Sequence[FieldError] = ()
     headers: Mapping[str, str] = {}
     code: str = ""
+
+
+class RefusedWrite(NotSupportedError):
+    """Code wrote what has rules of its own. The message says what to call, also on the page of a person."""
 
 
 class APIError(Exception):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from django.core.exceptions import BadRequest, PermissionDenied, RequestDataTooBig
-from django.db import DatabaseError, InterfaceError, InternalError, NotSupportedError, OperationalError
+from django.db import DatabaseError, InterfaceError, InternalError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.utils.cache import patch_vary_headers
 from psycopg.errors import IdleInTransactionSessionTimeout, ReadOnlySqlTransaction
@@ -17,7 +17,7 @@ from rest_framework.settings import api_settings
 
 from library_site.db.errors import is_timeout
 from library_site.db.outages import record_failure
-from library_site.http.api_errors import APIError, ErrorContent, FieldError
+from library_site.http.api_errors import APIError, ErrorContent, FieldError, RefusedWrite
 from library_site.http.error_pages import is_program_path, prefers_page, render_error_page
 from library_site.http.request_log import VERSION_KEY, current_request_id
 
@@ -245,8 +245,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
     """Django's handler500, for pages and for programs."""
     error = sys.exception()
     content = describe_known(error, request) or ErrorContent(500, "Internal Server Error")
-    if isinstance(error, NotSupportedError) and not error.__cause__ and prefers_page(request):
-        # A queryset that would write books without history refuses with a sentence, and Django has logged it. That of a
-        # database, which has a cause, may show a statement.
+    if isinstance(error, RefusedWrite) and prefers_page(request):
+        log.error("A write was refused", exc_info=error)
         content = ErrorContent(409, str(error))
     return render_content(request, content)

@@ -11,9 +11,9 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
-from django.core.handlers.wsgi import WSGIRequest
 from django.http import HttpRequest, HttpResponse
 
+from library_site.http.handlers import LibraryRequest
 from library_site.monitoring.probes import ProbesMiddleware
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Listener(ThreadingMixIn, WSGIServer):
         self.setup_environ()
 
     def respond(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
-        response = self.get_response(WSGIRequest(environ))
+        response = self.get_response(LibraryRequest(environ))
         start_response(f"{response.status_code} {response.reason_phrase}", [*response.items()])
         return [response.content]
 

@@ -48,7 +48,7 @@ def show_bar(context: Context) -> dict[str, Any]:
     app_list = context.get("available_apps")
     return {
         "request": request,
-        "site_header": admin.site.site_header,
+        "site_header": context.get("site_header") or admin.site.site_header,
         "user": request.user,
         "csrf_token": context.get("csrf_token"),
         "is_member": is_member,

@@ -397,6 +397,8 @@ def test_a_header_and_a_title_of_the_site_are_shown(admin_client, monkeypatch):
     page = admin_client.get(reverse("admin:reviews_review_changelist")).content.decode()
     assert "<span>Our shelves</span>" in page
     assert "| Shelves</title>" in page
+    # Another site has its own.
+    assert "<span>Django administration</span>" in admin_client.get("/shop/").content.decode()
 
 
 def test_a_window_stays_one_when_the_list_has_not_its_filter(admin_client):
@@ -413,7 +415,7 @@ def test_another_site_has_djangos_pages(admin_client):
     assert Book.objects.get().title == "Emma"
 
 
-def test_a_deletion_of_many_that_leaves_no_history_is_refused_on_a_page(admin_client):
+def test_a_deletion_of_many_that_leaves_no_history_is_refused_on_a_page(admin_client, caplog):
     book = make_book()
     form = {"action": "delete_selected", "_selected_action": book.pk, "post": "yes"}
     admin_client.raise_request_exception = False
@@ -421,6 +423,7 @@ def test_a_deletion_of_many_that_leaves_no_history_is_refused_on_a_page(admin_cl
     assert (page.status_code, Book.objects.count()) == (409, 1)
     assert "Nothing was changed" in page.content.decode()
     assert "Call delete() of each book" in page.content.decode()
+    assert "UnrecordedWrite" in caplog.text
 
 
 def test_the_form_of_a_book_may_have_a_field_of_its_own(admin_client, monkeypatch):

@@ -82,7 +82,7 @@ def list_views(request: HttpRequest) -> list[ViewLink]:
     is_own = Case(When(user=request.user.pk, then=True), default=False)
     is_default = Exists(own_settings(request).filter(default_view=OuterRef("pk")))
     views = list_visible(request).select_related("user").annotate(is_own=is_own, is_default=is_default)
-    return [
+    links = [
         ViewLink(
             view,
             change_query(QueryDict(view.query), view=view.pk),
@@ -91,6 +91,8 @@ def list_views(request: HttpRequest) -> list[ViewLink]:
         )
         for view in views.order_by("-is_own", "-is_default", "name", "pk")[:MAX_SHOWN_VIEWS]
     ]
+    # The default view stands before others above only to be among those that are shown.
+    return sorted(links, key=lambda link: (link.owner != "", link.view.name, link.view.pk))
 
 
 @require_POST

@@ -90,8 +90,7 @@ def test_a_failure_shows_the_number_of_the_request_and_nothing_internal(
     api: httpx.Client, monkeypatch: pytest.MonkeyPatch, error: type[Exception]
 ) -> None:
     def fail(*_: Any, **__: Any) -> NoReturn:
-        # As Django raises what a database has raised.
-        raise error(INTERNAL_DETAIL) from OSError()
+        raise error(INTERNAL_DETAIL)
 
     monkeypatch.setattr("django.contrib.auth.forms.AuthenticationForm.__init__", fail)
     response = api.get("/accounts/login", headers=AS_BROWSER)

@@ -239,6 +239,9 @@ def test_the_other_port_answers_probes_alone(listener_url: str, capfd: pytest.Ca
     responses = [httpx.get(listener_url + address, headers={"Host": "evil.example"}) for address in addresses]
     assert [response.status_code for response in responses] == [200, 200, 404, 404]
     assert responses[1].json() == {"status": "ok", "checks": dict.fromkeys(ALL_PASSED, "ok")}
+    odd = {"Content-Type": "text/plain; a*=utf-9''x"}
+    methods = [httpx.request(method, listener_url + "/livez", headers=odd) for method in ("GET", "POST")]
+    assert [response.status_code for response in methods] == [200, 405]
     assert capfd.readouterr().err == ""
 
 
