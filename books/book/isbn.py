@@ -42,7 +42,8 @@ def normalize_short(text: str) -> str | None:
     if not ISBN13_PATTERN.fullmatch(text):
         if is_record_number(text):
             return None
-        number = isbns.compact(SURROUNDING_TEXT.sub("", INVISIBLE_CHARACTERS.sub("", text)))
+        number = SURROUNDING_TEXT.sub("", INVISIBLE_CHARACTERS.sub("", text)).strip()
+        number = number if ISBN13_PATTERN.fullmatch(number) else isbns.compact(number)
     # stdnum takes five times as long.
     if ISBN13_PATTERN.fullmatch(number):
         return number if ean.calc_check_digit(number[:12]) == number[12] else None
@@ -85,6 +86,8 @@ def split_record_number(text: str) -> tuple[str, str]:
 
 def compact_number(text: str) -> str:
     """Returns the text without separators, invisible characters and text around an ISBN."""
+    if text.isascii() and text.isdigit():
+        return text
     number: str = clean(SURROUNDING_TEXT.sub("", INVISIBLE_CHARACTERS.sub("", text)), " -")
     return number.strip().upper()
 

@@ -179,9 +179,10 @@ def read_entry_values(
     used = {"subtitle"}
     for field in BOOK_FIELDS:
         name = next((name for name in field.bibtex if fields.get(name, "").strip()), "")
+        if not name:
+            continue
         used.add(name)
-        texts = read_parts(field.name, fields, fields[name]) if name else []
-        decoded = [decode_tex(text) for text in texts]
+        decoded = [decode_tex(text) for text in read_parts(field.name, fields, fields[name])]
         if value := SEPARATORS.get(field.name, "").join(text for text, _unknown in decoded):
             values[field.name] = value
         for abbreviation in unknown.get(name, ()):

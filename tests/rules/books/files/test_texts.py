@@ -88,6 +88,7 @@ def test_a_lost_character_is_doubtful() -> None:
 def test_marks_of_sorting_are_doubtful() -> None:
     for text in ("\x98Der\x9c Hafen", "<<Der>> Hafen", "¬Der¬ Hafen", "{Der} Hafen", "Der @Hafen"):
         assert mend_text(text) == ("Der Hafen", f"The text is “{text}”, which may mean “Der Hafen”.")
+    assert [mend_text(text)[1] for text in ("1 < 2 >>> 0", "1 << 2")] == [""] * 2
 
 
 def test_marks_of_nothing_are_no_values() -> None:
