@@ -21,9 +21,8 @@ class BookWriterMixin(BaseSerializer[Book]):
         return build_instance(changes.create_book(validated_data, get_current_actor(), timezone.now()))
 
     def update(self, instance: Book, validated_data: Any) -> Book:
-        """Raises BookNotFound, IsbnInUse, ConcurrentChange, and what `require_state` of the view raises."""
-        require_state = getattr(self.context.get("view"), "require_state", None)
-        return change_read_book(instance, validated_data, require_state)
+        """Raises BookNotFound, IsbnInUse, ConcurrentChange, and what `require_state` of the context raises."""
+        return change_read_book(instance, validated_data, self.context.get("require_state"))
 
 
 def change_read_book(book: Book, values: Mapping[str, Any], require_state: Callable[[Any], None] | None) -> Book:

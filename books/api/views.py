@@ -4,6 +4,7 @@ Every hook of REST framework, django-filter and the paginations runs. Shortcuts 
 which handles no other viewsets than those that ship.
 """
 
+from collections.abc import Callable
 from typing import Any, ClassVar, cast
 
 from django.db import IntegrityError
@@ -17,6 +18,7 @@ from rest_framework.settings import api_settings
 from books.api.filters import BookFilter, ListFilterBackend
 from books.api.ids import IsbnInUseByBook, parse_book_id
 from books.api.schema import BOOK_ID_PARAMETER
+from books.book_values import BookValues
 from books.history.actors import get_current_actor
 from books.models import Book
 from books.permissions import BOOK_ACTIONS
@@ -81,13 +83,21 @@ class BookViewSet(ResourceViewSet):
         self.check_object_permissions(self.request, book)
         return book
 
+    def get_serializer_context(self) -> dict[str, Any]:
+        return {**super().get_serializer_context(), "require_state": self.get_state_check()}
+
+    def get_state_check(self) -> Callable[[BookValues], None] | None:
+        """Returns the check of the row that a write changes; None if the request has no conditions."""
+        has_conditions = {"HTTP_IF_MATCH", "HTTP_IF_NONE_MATCH"} & self.request.META.keys()
+        return (lambda row: self.require_state(build_instance(row))) if has_conditions else None
+
     def perform_update(self, serializer: Any) -> None:
         """Raises BookNotFound, IsbnInUse, ConcurrentChange, PreconditionFailed."""
         serializer.save()
 
     def perform_destroy(self, instance: Any) -> None:
         """Raises BookNotFound, BookProtected, ConcurrentChange, PreconditionFailed."""
-        changes.delete_book(instance.id, self.require_state, get_current_actor(), timezone.now())
+        changes.delete_book(instance.id, self.get_state_check(), get_current_actor(), timezone.now())
 
     def parse_book_id(self) -> int:
         """Raises ValidationError."""

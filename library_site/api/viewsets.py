@@ -139,11 +139,11 @@ class APIViewSet(GenericViewSet[Any]):
 
         It does not use `request.data`: request and view form such a cycle, too.
         """
+        if is_form_media_type(request.content_type):
+            # With its files, also those that middleware has read.
+            return request.data
         if request.stream is None:
             raise ParseError("The body is empty.", code="missing")
-        if is_form_media_type(request.content_type):
-            # With its files.
-            return request.data
         parser: Any = self.get_content_negotiator().select_parser(request, request.parsers or [])
         return parser.parse(BytesIO(request.body), request.content_type, request.parser_context)
 

@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 from django.core.handlers.wsgi import WSGIHandler, WSGIRequest
+from rest_framework.response import Response
 
 # Parameters of RFC 2231, which no client sends in Accept. Django raises a ValueError for a charset that it lacks.
 EXTENDED_PARAMETER = re.compile(r";[^;,=]*\*[^;,=]*=[^;,]*")
@@ -40,5 +41,6 @@ class LibraryHandler(WSGIHandler):
     def get_response(self, request: Any) -> Any:
         """Drops what REST framework rendered: only the garbage collector frees the cycle of view, request, response."""
         response = super().get_response(request)
-        vars(response).pop("data", None)
+        if isinstance(response, Response):
+            response.data = None
         return response

@@ -76,8 +76,9 @@ class BodyMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: Any) -> Any:
-        # Django's AsyncClient has read it already.
-        if request.method not in ("POST", "PUT", "PATCH") or "wsgi.input" not in request.META:
+        # Django's AsyncClient or another middleware has read it already.
+        is_read = "wsgi.input" not in request.META or request._read_started
+        if is_read or request.method not in ("POST", "PUT", "PATCH"):
             return self.get_response(request)
         limit = get_body_limit(request.META)
         try:

@@ -100,7 +100,15 @@ def test_create_and_update_of_a_serializer_are_called(api):
     assert book["genre"] == "Loud"
     address, values = f"/api/v2/loud/{book['id']}", build_book(isbn=book["isbn"], title="Persuasion")
     assert api.put(address, json=values).json()["title"] == "PERSUASION"
-    assert api.put(address, json=values, headers={"If-Match": f'"v2-{book["id"]}-1"'}).status_code == 412
+    assert api.put(address, json=values, headers={"If-Match": f'"{book["id"]}-1-0"'}).status_code == 412
+
+
+def test_an_etag_of_a_views_own_is_made_of_a_book(api):
+    book = make_book()
+    address, right, wrong = f"/api/v2/loud/{book.pk}", {"If-Match": f'"{book.pk}-2-0"'}, {"If-Match": '"1"'}
+    assert api.put(address, json=build_book(title="Persuasion")).headers["ETag"] == right["If-Match"]
+    assert api.delete(address, headers=wrong).status_code == 412
+    assert api.delete(address, headers=right).status_code == 204
 
 
 def test_the_data_of_a_response_are_dicts(api):
@@ -236,6 +244,12 @@ def test_middleware_sees_requests_of_the_interface(api):
 
 def test_middleware_may_read_the_body_after_the_response(api):
     assert api.post("/api/v2/books", json=build_book()).headers["X-Body"] == '{"title":'
+
+
+def test_middleware_may_read_the_body_before_all_others(api):
+    read = {"X-Read": "yes"}
+    assert api.post("/api/v2/books", json=build_book(title="Emma"), headers=read).json()["title"] == "Emma"
+    assert api.post("/api/v2/books", data=build_book(title="Emma"), headers=read).status_code == 415
 
 
 def test_middleware_may_answer_a_request_of_the_interface(api):

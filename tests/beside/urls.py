@@ -58,6 +58,9 @@ class LoudSerializer(BookCreateSerializer):
 class LoudViewSet(BookViewSetV2):
     body_serializers = {"create": LoudSerializer, "update": LoudSerializer}
 
+    def make_etag(self, book):
+        return f'"{book.pk}-{book.version}-{book.reviews.count()}"'
+
     def list(self, request, **kwargs):
         response = super().list(request, **kwargs)
         titles = [book["title"] for book in response.data["results"]]

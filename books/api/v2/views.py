@@ -133,7 +133,7 @@ class BookViewSetV2(BookViewSet):
         self.check_query(request)
         values = find_state(book.pk, self.read_values(request)["version"])
         self.require_state(book)
-        return self.show(change_read_book(book, values, self.require_state))
+        return self.show(change_read_book(book, values, self.get_state_check()))
 
     @document_restore
     def restore(self, request: Request, book_id: str) -> Any:

@@ -12,6 +12,7 @@ from django.contrib.auth.models import Group, Permission, User
 from django.core.cache import cache
 from django.core.management import call_command
 from django.db.models import QuerySet
+from django.http import StreamingHttpResponse
 from django.test.utils import override_settings
 from django.urls import include, path
 from django.utils.decorators import method_decorator
@@ -116,6 +117,18 @@ def greet(request: Request) -> Response:
     return Response({"version": request.version, "scopes": sorted(auth.scopes) if auth else [], "may": may})
 
 
+class Shelf(StreamingHttpResponse):
+    """A response with data of its own, which it streams."""
+
+    def __init__(self, data: list[bytes]) -> None:
+        self.data = data
+        super().__init__(line for line in self.data)
+
+    def close(self) -> None:
+        super().close()
+        self.data.clear()
+
+
 router, slashed, closed = DefaultRouter(trailing_slash=False), SimpleRouter(trailing_slash=False), SimpleRouter()
 closed.register("closed", GroupViewSet, basename="closed")
 router.register("groups", GroupViewSet)
@@ -131,6 +144,7 @@ patterns = [
     path("tea", make_tea),
     path("asked", Asked.as_view()),
     path("greeting", greet),
+    path("shelf", lambda _request: Shelf([b"Emma"])),
 ]
 urlpatterns = [
     path("api/v2/", include(([*patterns, *get_versions()[2].urlpatterns], "v2"))),
@@ -160,6 +174,10 @@ def test_a_viewset_of_a_router_reads_and_writes(api: httpx.Client, home: str) ->
     assert api.post(f"{address}/shout").json() == api.get(f"{address}.json").json() == group | {"name": "READERS"}
     assert api.patch(address, json={"name": "Few"}).json() == api.get(address).json() == group | {"name": "Few"}
     assert (api.delete(address).status_code, api.get(address).status_code) == (204, 404)
+
+
+def test_a_response_may_have_data_of_its_own(api: httpx.Client) -> None:
+    assert api.get("/api/v2/shelf").text == "Emma"
 
 
 @with_each_version

@@ -9,6 +9,7 @@ from wsgiref.util import setup_testing_defaults
 import pytest
 from django.core.handlers.wsgi import WSGIHandler
 from django.http import HttpRequest
+from rest_framework import response as responses
 
 from library_site.http.handlers import LibraryHandler, LibraryRequest
 from library_site.http.middleware import BodyMiddleware
@@ -83,9 +84,7 @@ def test_a_body_is_freed_when_its_request_is_closed(post: Post) -> None:
     assert "_body" not in vars(response.request)
 
 
-def test_what_a_response_was_rendered_from_is_freed() -> None:
-    request = build_request(BytesIO(), PATH_INFO="/api/v2/books", QUERY_STRING="limit=0", REQUEST_METHOD="GET")
+def test_what_a_response_was_rendered_from_is_freed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(WSGIHandler, "get_response", lambda *_: responses.Response({"title": "Emma"}))
     handler: Any = LibraryHandler()
-    response: Any = WSGIHandler.get_response(handler, request)
-    assert response.data["error"]["details"][0]["field"] == "limit"
-    assert not hasattr(handler.get_response(request), "data")
+    assert handler.get_response(build_request(BytesIO())).data is None
