@@ -6,7 +6,6 @@ Fields that we write are exact: the leader says that they contain no ISBD punctu
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -71,15 +70,26 @@ PUBLICATIONS = [Source("264", DATE, " 1#"), Source("260", DATE)]
 COPYRIGHTS, LATER_DATES = [Source("264", DATE, "04")], [Source("264", DATE, "23")]
 # The tags that are read in each record; added entries (7..) only where there is no main one (1..).
 MAIN_TAGS, ADDED_TAGS = ({f"{group}{kind}" for kind in NAMES} for group in (1, 7))
-# The subfields that are read of each tag. Those with digits say nothing of the book: links and sources.
-READ_CODES: dict[str, set[str]] = {"020": {"a", "q"}, **{tag: {"e", "4"} for tag in ADDED_TAGS}}
+# The subfields of each tag that are read, or tell what no field of a book has, such as a price. Those with digits say
+# nothing of the book: links and sources.
+KNOWN_CODES = {"020": "acq", "245": "c", "260": "abefg", "264": "ab", "650": "xyz", "876": "p"}
+READ_CODES = {tag: set(codes) for tag, codes in (dict.fromkeys(MAIN_TAGS | ADDED_TAGS, "de4") | KNOWN_CODES).items()}
 for source in chain(*TEXT_SOURCES.values(), PUBLICATIONS):
     READ_CODES.setdefault(source.tag, set()).update(source.separators)
 READ_TAGS = READ_CODES.keys()
 TAGS_WITH_MAIN = READ_TAGS - ADDED_TAGS
-# How the role of an added name ($e, $4) says that it is an author, or stands for one: an editor, a compiler.
+# How the role of an added name ($e, $4) says that it is another than the author, or whoever stands for one, unless it
+# says that it is one of these, too.
+OTHER_ROLE = re.compile(
+    r"\b(?:ill|trl|pbl|nrt|pht|spn|prt|hnr|aui|aft|wde|win|wpr|wfw|wac|bsl|fmo|own|dnr|dte|bkd|cov|flm|tr|trad)\b|ill?ustr"
+    r"|transl|övers|übers|tradu|překl|przekł|tłum|перевод|fordít|çevir|publish|verl[ae]g|wydaw|foreword|préface|preface"
+    r"|introduction|afterword|vorwort|nachwort|einleit|geleit|narrat|sprecher|photogr|fotogr|sponsor|honou?ree|dedicat"
+    r"|printer|druck|former owner|vorbesitz|(?:film|sound|music) editor",
+    re.IGNORECASE,
+)
 AUTHOR_ROLE = re.compile(
-    r"\b(?:aut|cre|edt|com|isb|dis)\b|autor|auteur|author|creator|verfasser|writer|edit|édit|hrsg|heraus|compil|sammler",
+    r"\b(?:aut|cre|edt|edc|eds?|comp?|isb|dis|hg)\b|autor|author(?! of)|auteur(?! d)|creator|writer(?! of)|compil"
+    r"|sammler|verfasser(?!(?:in)? (?:eine|de|von))|(?<!film )(?<!sound )(?<!music )edit|édit|hrsg|heraus",
     re.IGNORECASE,
 )
 # Of these the first is read, and others are rare.
@@ -251,22 +261,27 @@ def read_fields(record: MarcRecord, fields: Fields, left_out: Counter[str]) -> t
     values["available"] = read_availability(values["available"], "876$j", left_out)
     is_volume = any(field.get("n") for field in fields.get("245", ()))
     warnings = [name_field("020$a", _("It is the ISBN of a set."))] if is_volume and OF_SET.search(note) else []
-    names = partial(iter_found, fields, TEXT_SOURCES["author"], is_exact=is_exact)
-    values["author"], field = next(filter(is_author, names()), None) or next(names(), ("", None))
-    if field and not is_author((values["author"], field)):
-        role = {"role": ", ".join(list_roles(field))[:MAX_SHOWN_NAME]}
-        warnings.append(name_field(field.tag, _("The role of this name is “%(role)s”.") % role))
+    values["author"], role = choose_author(iter_found(fields, TEXT_SOURCES["author"], is_exact=is_exact))
+    warnings += [role] if role else []
     return {name: value for name, value in values.items() if value != ""}, warnings
 
 
-def list_roles(field: Field) -> list[str]:
-    return field.get_subfields("e", "4")
+def choose_author(names: Iterator[tuple[str, Field]]) -> tuple[str, str]:
+    """Returns the main entry, or else the first added one without the role of another, such as an illustrator. If all
+    of its kind have one, it is the first, with a warning: a publisher among the corporate bodies wrote no book.
+    """
+    author, first = next(names, ("", None))
+    if not first or first.tag in MAIN_TAGS or not find_other_role(first):
+        return author, ""
+    others = (text for text, field in names if field.tag == first.tag and not find_other_role(field))
+    sentence = _("The role of this name is “%(role)s”.") % {"role": find_other_role(first)}
+    return next(((other, "") for other in others), (author, name_field(first.tag, sentence)))
 
 
-def is_author(found: tuple[str, Field]) -> bool:
-    """Whether a name is the main entry, or an added one without the role of another, such as an illustrator."""
-    field = found[1]
-    return field.tag in MAIN_TAGS or any(map(AUTHOR_ROLE.search, roles := list_roles(field))) or not roles
+def find_other_role(field: Field) -> str:
+    """Returns the role of an added name if it is another than that of an author."""
+    roles = ", ".join(field.get_subfields("e", "4"))
+    return roles[:MAX_SHOWN_NAME] if OTHER_ROLE.search(roles) and not AUTHOR_ROLE.search(roles) else ""
 
 
 def find_data(fields: Fields, tag: str) -> str:

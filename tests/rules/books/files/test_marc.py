@@ -402,6 +402,10 @@ def build_name(name: str, **roles: str) -> pymarc.Field:
     return build_field("700", a=name, **roles)
 
 
+OWN_ROLES = (
+    "ed.", "comp.", "joint ed.", "ed. and tr.", "edc", "issuing body", "adp", "oth", "Hg.", "Red.", "Hrsg. und Übers.",
+    "éd.", "dir. publ.", "ed. lit.", "a cura di", "redaktor", "redaktör", "yazar", "συγγραφέας", "редактор", "מחבר",
+)  # fmt: skip
 # Fields, what is read of them, and what is said: warnings, and what is left out.
 FIELDS: list[tuple[list[pymarc.Field], dict[str, str], str]] = [
     ([build_field("260", c="1998"), build_field("264", c="2004")], {"year": "2004"}, ""),
@@ -418,12 +422,20 @@ FIELDS: list[tuple[list[pymarc.Field], dict[str, str], str]] = [
     ([build_name("Marlow"), build_name("Lee", **{"4": "aut"})], MARLOW, "Left out: 700 #2"),
     ([build_name("Marlow", e="Übersetzerin", **{"4": "trl"})], MARLOW,
      "700: The role of this name is “Übersetzerin, trl”."),
-    ([build_field("100", a="Marlow", e="translator"), build_name("Berg")], MARLOW, "Left out: 100$e, 700"),
+    ([build_name("Marlow", e="ill."), build_name("Berg", e="film editor")], MARLOW,
+     "700: The role of this name is “ill.”. Left out: 700 #2"),
+    ([build_name("Marlow", e="writer of foreword")], MARLOW, "700: The role of this name is “writer of foreword”."),
+    # What is no such role counts, whatever its language; so does an editor beside a publisher.
+    *(([build_name("Marlow", e=role)], MARLOW, "") for role in OWN_ROLES),
+    ([build_name("Marlow", e="ed."), build_field("710", a="Oxford University Press.")], MARLOW, ""),
+    ([build_name("Marlow", e="tr."), build_field("710", a="Reclam")], MARLOW, "700: The role of this name is “tr.”."),
+    ([build_field("100", a="Marlow", d="1900-", e="translator"), build_name("Berg")], MARLOW, "Left out: 700"),
     # What is not read is counted: fields, repetitions and subfields, but for links and sources.
     ([build_field("300", a="12 p.")], {}, "Left out: 300"),
     ([build_field(tag, a="1") for tag in ("020", "650", "650")], {"isbn": "1", "genre": "1"}, ""),
     ([build_field("245", **{"a": "Umi", "c": "B", "6": "880-01", "j": "C"})] * 2, TITLE,
-     "Left out: 245 #2, 245$c, 245$j"),
+     "Left out: 245 #2, 245$j"),
+    ([build_field("264", a="Oslo", b="Vega", c="2004")], {"year": "2004"}, ""),
     ([build_field("020", z="1", q="pbk.")], {}, "Left out: 020$z"),
 ]  # fmt: skip
 
