@@ -13,7 +13,7 @@ from books.book.isbn import normalize_isbn
 from books.book.texts import clean_white_space
 from books.files.columns.qualifiers import choose_isbn
 from books.files.columns.tables import FIELDS_BY_PLACE, SEVERAL_VALUES_COLUMNS
-from books.files.columns.texts import is_nothing, mend_text, strip_stop
+from books.files.columns.texts import DITTO, is_nothing, mend_text, strip_stop
 from books.files.formats.headers import simplify_name
 from books.files.formats.records import (
     LIST_TEXT,
@@ -189,6 +189,8 @@ def read_mended_text(cell: Any) -> Reading:
     if type(cell) is not str:
         return read_text(cell)
     text, warning = ("", "") if is_nothing(cell) else read_title(cell)
+    if DITTO.fullmatch(text):
+        warning = _("It may mean that there is none.")
     return text, _("It has several lines, which may be several values.") if "\n" in cell.strip() else warning
 
 

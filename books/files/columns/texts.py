@@ -5,7 +5,8 @@ import re
 
 from django.utils.translation import gettext as _
 
-from books.files.formats.record_kinds import is_other_medium, warn_kind
+from books.book.fields import MAX_LENGTHS
+from books.files.formats.record_kinds import is_only_medium, warn_kind
 
 # What programs and people write where they know nothing, folded.
 NOTHING = frozenset(
@@ -14,10 +15,12 @@ NOTHING = frozenset(
 )
 # What people also write there, though it may be a value.
 PERHAPS_NOTHING = re.compile(
-    r"0+|xx+|[\W_]+|n/n|ohne|keine[rs]?|not known|ditto|dito|do\.|dto\.?|idem|id\.|s\. ?o\."
+    r"0+|xx+|[-‐-―_.,;:/?\"'“”„‘’]+|n/n|ohne|keine[rs]?|not known"
     r"|(?:ohne|keine?|unknown|no|unbekannte[rs]?) (?:autor|author|angabe|titel|title)",
     re.IGNORECASE,
 )
+# What people write for the name or the genre in the row above. `S.O.` is a person, and “Ditto” a title.
+DITTO = re.compile(r"(?i:ditto|dito|dto\.?|idem)|do\.|id\.|s\. ?o\.")
 ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 MARKUP = re.compile(
     r"</?(?:[abipsu]|br|em|strong|su[bp]|scp?|small|span|div|font)(?:\s[^<>]{0,200})?/?>", re.IGNORECASE
@@ -29,14 +32,18 @@ ESCAPED = re.compile(r"\\(?:u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[nrt](?![a-z]))|([%=
 # A text without them is as it was.
 SUSPICIOUS = re.compile(r"[&<\\?%=@{\[\x00-\x08\x0e-\x1b\x7f-\U0010ffff]")
 # A medium, as old catalogues write it behind a title: `[sound recording]`.
-MEDIUM = re.compile(r"\[[^\[\]]{2,64}\]")
-# What letters look like in a wrong encoding of 8 bits: different ones with accents in a row; a sign within a word, or
-# before a letter; a Cyrillic word that goes on in capitals, or with Latin letters; a Hebrew one that begins with a
-# final letter or a point.
-WORD_SIGNS, FIRST_SIGNS = "¡-¦¨©¬®-³¸¹¼-¿×÷‚„†‡‰›•™˜ˆƒ№", "¢-¦¨¬¯±²³´¶¸¹¼-¾ƒ"
+MEDIUM = re.compile(r"(?<=\S )\[[^\[\]]{2,64}\](?=\.?\s*$| [:=/])")
+# What letters look like in a wrong encoding of 8 bits: different ones with accents in a row, but for those of one
+# alphabet; a sign within a word, or before a small letter; such as are also in formulas and prices, only beside two;
+# a long Cyrillic word that goes on in capitals, or one of two alphabets, but for `iФак` and `Духless`; a Hebrew one
+# that begins with a final letter or a point.
+CYRILLIC, SMALL = "[\u0400-\u04ff]", "[a-zß-öø-ÿĀ-ſ]"
 OTHER_LETTERS = re.compile(
-    rf"(?:([À-ÖØ-öø-ÿ])(?!\1)){{4}}|(?<=[^\W\d_])[{WORD_SIGNS}](?=[^\W\d_])|(?<!\w)[{FIRST_SIGNS}](?=[^\W\d_])"
-    r"|(?<!\w)[а-яё][А-ЯЁ]{2}|[a-z][\u0400-\u04ff]|[\u0400-\u04ff][a-z]|(?<!\w)(?:[ךםןףץ]\w|[\u05b0-\u05c2])"
+    r"(?![äöüß]{4}|[áéíóúñü]{4}|[àâçèéêëîïôùûü]{4})(?:([À-ÖØ-öø-ÿ])(?!\1)){4}"
+    rf"|(?<=[^\W\d_])[¡-¦¨¬¯¸¼-¿‚„†‡‰›˜ˆƒ№](?=[^\W\d_])|(?<!\w)[¤¦¨¬¯¶¸ƒ](?={SMALL})"
+    rf"|(?<=[^\W\d_])[±¹³](?={SMALL}{{2}})|(?<={SMALL}{{2}})[±¹³](?={SMALL})|(?<!\w)[£³¼¾](?={SMALL}{{2}})"
+    rf"|(?<!\w)[а-яё][А-ЯЁ]{{4}}|[A-Za-z]{CYRILLIC}+[a-z]|{CYRILLIC}[a-z]+{CYRILLIC}|(?<!\w){CYRILLIC}[a-z]{{2}}"
+    rf"|[a-z]{{2}}{CYRILLIC}(?!\w)|(?<![\w\u0591-\u05c7])(?:[ךםןףץ]\w|[\u05b0-\u05c2])"
 )
 # Around a part that sorting ignores (ISO 6630, and as some catalogues write it). A search is fast if each alternative
 # begins with a character.
@@ -86,9 +93,9 @@ def mend_text(text: str) -> tuple[str, str]:
         return mended, _("The text is “%(text)s”, which may mean “%(mended)s”.") % {"text": text, "mended": mended}
     if match := ESCAPED.search(text):
         return text, _("It has “%(sign)s”, which may stand for another character.") % {"sign": match[0]}
-    if OTHER_LETTERS.search(text):
+    if not text.isascii() and OTHER_LETTERS.search(text):
         return text, _("It may have letters of another encoding.")
-    if medium := next(filter(is_other_medium, MEDIUM.findall(text)), ""):
+    if medium := next(filter(is_only_medium, MEDIUM.findall(text[: MAX_LENGTHS["title"]])), ""):
         return text, warn_kind(medium)
     if match := LOST_CHARACTERS.search(text):
         sentence = _("It has the character U+%(number)s, where another was lost.")

@@ -21,11 +21,15 @@ FORMS = frozenset(
 )
 # The words of what is no book.
 OTHER_MEDIA = frozenset(
-    "dvd dvds blu bluray film films movie movies video videos videorecording vhs vm visual cd cds cdrom rom audio"
+    "dvd dvds blu bluray film films movie movies video videos videorecording vhs vm visual cd cds cdrom audio"
     " audiobook audiobooks hörbuch hörbücher music musik musique mu mx sound recording recordings tonträger vinyl lp"
     " mp3 serial serials periodical periodicals journal journals magazine magazines newspaper newspapers zeitschrift"
     " zeitschriften zeitung cr map maps karte mp game games spiel spiele toy puzzle software cf microfilm microform"
     " mikroform mikroformen score scores article articles película revista revue disque jeu juego".split()
+)
+# The words that stand beside them.
+MEDIA_WORDS = OTHER_MEDIA.union(
+    "rom ray disc disk compact electronic resource elektronische ressource edition large print".split()
 )
 # The words of a state, of its column or of its text, in which the library no longer has the book, and those of "no".
 GONE = frozenset(
@@ -67,6 +71,11 @@ def warn_kind(code: str) -> str:
 
 def is_other_medium(text: str) -> bool:
     return not OTHER_MEDIA.isdisjoint(WORDS.findall(text.lower()))
+
+
+def is_only_medium(text: str) -> bool:
+    """Whether all that the text says is a medium."""
+    return is_other_medium(text) and MEDIA_WORDS.issuperset(WORDS.findall(text.lower()))
 
 
 def describe_kind(code: str) -> tuple[str, str]:

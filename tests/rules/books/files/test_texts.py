@@ -19,6 +19,26 @@ SURE = [
     "Ё",
     "naïve “é”",
 ]
+# What resembles letters of a wrong encoding.
+REAL_LETTERS = [
+    *("jäääär", "äöüß", "áéíóú", "col·lecció", "¿Qué? ¡Hola!", "Mª", "20°C", "N°Cinq", "£5 notes", "¥en", "¢ents"),
+    *("x²+y²", "x²y", "H²O", "A±B", "x±y", "Rosa±Blau", "A÷B", "¹H-NMR", "³He", "½Liter", "SPY×FAMILY", "Lego®Ninjago"),
+    *("Lego™Ninjago", "Rock•Pop", "Copy©Right", "Van ´t Hoff", "´s-Hertogenbosch", "Ibn ´Arabi"),
+    *("Пётр I", "iPhone и мы", "iФак", "eКнига", "vЛогер", "Духless", "мРНК", "тРНК", "вУЗы", "гРЭС"),
+    *("הַבַּיִת שֶׁל יָעֵל", "בְּרֵאשִׁית", "תַּנָּ״ךְ", "ך"),
+]
+BOOKS_IN_BRACKETS = [
+    *("Tide [electronic resource]", "Tide [large print]", "Tide [Large print edition]", "A [b] c", "[Film] Tide"),
+    *(
+        "It [Movie Tie-in]",
+        "Reise [Rom, 1780]",
+        "Reise [Rom]",
+        "[Musik] und Sprache",
+        "Le [jeu] de l'amour",
+        "[Spiele]",
+    ),
+    *("Hamlet [a revue in two acts]", "Collected works [Map of the world included]", "Letters [and journals]"),
+]
 TEXTS = ["François et la mer", "The sailor’s boy", "Łódź", "Море и берега", "海の箱", "Grüße – “x”", "İstanbul ışığı"]
 
 
@@ -51,16 +71,19 @@ def test_letters_of_another_8_bit_encoding_are_doubtful() -> None:
         for text in texts:
             wrong = text.encode(encoding).decode(chosen)
             assert mend_text(wrong) == (wrong, "It may have letters of another encoding."), (text, wrong)
-    for encoding, chosen, text in (("cp1251", "koi8_r", "Море"), ("gbk", "cp1252", "海与港口的故事")):
+    for encoding, chosen, text in (("cp1251", "koi8_r", "Берега"), ("gbk", "cp1252", "海与港口的故事")):
         assert mend_text(text.encode(encoding).decode(chosen))[1]
-    for text in ("jäääär", "col·lecció", "¿Qué? ¡Hola!", "x²+y²", "Mª", "20°C", "£5 notes", "Пётр I", "iPhone и мы"):
-        assert mend_text(text) == (text, "")
+    for text in ("Ksi¹¿ka", "ca³y", "£ucja", "¯ó³w", "¶wiat", "¾udia", "Сheck", "Mьller", "Cafй", "эstanbul", "םישלו"):
+        assert mend_text(text) == (text, "It may have letters of another encoding.")
+    assert [text for text in REAL_LETTERS if mend_text(text) != (text, "")] == []
 
 
 def test_a_medium_behind_a_title_that_is_no_book_is_doubtful() -> None:
-    texts = {"Tide [sound recording]": True, "Tide [electronic resource]": False, "[Film] Tide": True, "A [b] c": False}
-    assert {text: bool(mend_text(text)[1]) for text in texts} == texts
-    assert mend_text("Tide [DVD]")[1] == "Its kind is “[DVD]”, which may be no book."
+    for medium in ("DVD", "sound recording", "CD-ROM edition", "Elektronische Ressource (CD-ROM)"):
+        for end in ("", ". ", " : a film", " = Flut", " /"):
+            warning = f"Its kind is “[{medium}]”, which may be no book."
+            assert mend_text(f"Tide [{medium}]{end}")[1] == warning
+    assert [text for text in BOOKS_IN_BRACKETS if mend_text(text) != (text, "")] == []
 
 
 def test_entities_and_markup_are_mended_and_doubtful() -> None:
@@ -112,7 +135,10 @@ def test_marks_of_nothing_are_no_values() -> None:
         for field in ("author", "genre", "isbn", "year"):
             assert read_cell(field, mark) == ("", False)
         assert read_cell("title", mark) == (mark.strip(), True)
-    for text in ("ohne", "xxx", "0", "Unknown Author", "Kein Titel", "??", "ditto", "do.", '"', "s.o."):
+    for text in ("ditto", "do.", "Dto.", "idem", "s.o.", "S.O.", "Id.", "…", "!!!", "$", "♥", "*", "+"):
+        may_be_nothing = text in ("ditto", "do.", "Dto.", "idem", "s.o.")
+        assert [read_cell(field, text)[1] for field in ("title", "author", "genre")] == [False, *[may_be_nothing] * 2]
+    for text in ("ohne", "xxx", "0", "Unknown Author", "Kein Titel", "??", '"', "...", "..–"):
         for headings in ({}, {"title": "TI"}):
             sources = list_sources({"author": "author"}, is_exact=False, headings=headings)
             warnings = {"author": "author: It may mean that there is none."}
