@@ -47,6 +47,11 @@ INTEGER_FIELDS = tuple(field.name for field in BOOK_FIELDS if type(field.example
 AVAILABLE_VALUES = {"true": True, "yes": True, "available": True, "false": False, "no": False, "lent": False}
 # What introduces the names of those who made a book, behind its title (ISBD, 1.4).
 STATEMENT = " / "
+INTRODUCTIONS = frozenset("by edited ed compiled written von hrsg herausgegeben bearbeitet par de por di".split())
+# What a statement may leave out of the form of a name that a catalogue uses.
+NO_NAMES = frozenset(
+    "de la le les van von der den die das du del della of the da do dos di el al author verfasser verfasserin".split()
+)
 # Stands among the corrections of a record whose warnings the user accepts.
 ACCEPTED = "accepted"
 
@@ -189,8 +194,6 @@ def parse_record(
     if main != title:
         sentence = _("The text is “%(text)s”, which may mean “%(mended)s”.") % {"text": title, "mended": main}
         warnings["title"] = name_cell(record, sources, "title", sentence)
-        # Formats without columns have their own rules for texts.
-        values["title"] = title if rules.format in FIELD_NAMES else main
     return build(
         {field: value for field, value in values.items() if field == "isbn" or field not in defaults},
         pk,
@@ -202,12 +205,20 @@ def parse_record(
 
 
 def cut_statement(title: str, author: str) -> str:
-    """Returns the title without what names its author behind it, as the whole of a catalogue's description does."""
-    main, mark, names = title.partition(STATEMENT)
-    if not mark:
+    """Returns the title without what names its author behind it, as the whole of a catalogue's description does. In
+    other titles both parts are titles, perhaps with a name.
+    """
+    main, _mark, behind = title.rpartition(STATEMENT)
+    if not main.strip():
         return title
-    words = {word for word in list_words(fold_loosely(author)) if len(word) > 1}
-    return title if words.isdisjoint(list_words(fold_loosely(names))) else main.strip() or title
+    words = list_words(fold_loosely(behind))
+    names = {word for word in list_words(fold_loosely(author.partition(";")[0])) if word.isalpha()} - NO_NAMES
+    long_names = {word for word in names if len(word) > 1}
+    if " ; " in behind or not INTRODUCTIONS.isdisjoint(words[:1]):
+        return title if long_names.isdisjoint(words) else main.strip()
+    # A single name may be a word, but not beside its initials.
+    whole = long_names if len(long_names) > 1 else names
+    return main.strip() if len(whole) > 1 and whole.issubset(words) else title
 
 
 def find_number(record: Record, cells: Mapping[str, Any], format: str) -> str:
