@@ -33,7 +33,7 @@ ENTRY_START = re.compile(r"\s*@\s*([A-Za-z]+)\s*[{(]")
 DIRECTIVES = ("comment", "preamble", "string")
 CITATION_KEY_PATTERN = re.compile(r"book([0-9]+)")
 # It matches only at the first of several spaces, so that no space is tried twice.
-AUTHOR_SEPARATOR = re.compile(rf"(?<![{BLANKS}])[{BLANKS}]++and[{BLANKS}]+", re.IGNORECASE)
+AUTHOR_SEPARATOR = re.compile(rf"(?<![{BLANKS}])[{BLANKS}]++and[{BLANKS}]+")
 BLANK_PATTERN = re.compile(rf"[{BLANKS}]+")
 NAME_PATTERN = re.compile(r"[^\s\"#%'(),={}]+")
 FIELD_PATTERN = re.compile(rf"[{BLANKS},]*+({NAME_PATTERN.pattern})[{BLANKS}]*+=")

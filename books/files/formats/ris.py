@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any, BinaryIO
 
 from django.utils.translation import gettext as _
@@ -37,8 +38,9 @@ from books.files.formats.records import (
 LINE_PATTERN = re.compile(r"([A-Z][A-Z0-9]) {1,2}-(?: (.*)|)", re.DOTALL)
 BEGIN, END_TAG = "TY", "ER"
 FIELD_TAGS = {"id": ("ID",), **{field.name: field.ris for field in BOOK_FIELDS}}
-# The year, and perhaps the month, the day, and any other text.
-YEAR_PATTERN = re.compile(r"(-?[0-9]+)(?:/[0-9]{0,2}(?:/[0-9]{0,2}(?:/.*)?)?)?")
+READ_TAGS = frozenset(chain([BEGIN, END_TAG], *FIELD_TAGS.values()))
+# The year, and perhaps the month, the day, and any other text, but no other year.
+YEAR_PATTERN = re.compile(r"(-?[0-9]+)(?:/(?!.*(?<![0-9])(?!\1)[0-9]{4}(?![0-9])).*)?")
 # Some programs number the records.
 NUMBER_PATTERN = re.compile(r"\s*[0-9]+\.?\s*")
 # A value is one line without spaces around it. Other programs recognise more line ends and spaces than we do.
@@ -58,17 +60,25 @@ def read_ris(stream: BinaryIO, encoding_name: str = "") -> Table:
 
 def iter_tag_pieces(lines: Iterable[str]) -> Iterator[tuple[int, list[Line]]]:
     """Yields the first line number and the lines of each record, and of text between records; of a record that is too
-    long its beginning and its end.
+    long its beginning and its end, and of a tag that is not read only whether it has a text.
     """
     piece: list[Line] = []
-    start, last_tag, characters = 1, "", 0
+    unread = set[Line]()
+    start, last_tag, field, characters = 1, "", "", 0
     for number, line in enumerate(lines, 1):
         text = line.strip(LINE_ENDS)
         tag, value = match.groups("") if (match := LINE_PATTERN.fullmatch(text)) else ("", text)
         if piece and (tag == BEGIN or last_tag == END_TAG):
             yield start, piece
-            piece, characters = [], 0
-        if piece or (text.strip() and not NUMBER_PATTERN.fullmatch(text)):
+            piece, field, characters = [], "", 0
+            unread.clear()
+        field = tag or field
+        if piece and field and field not in READ_TAGS:
+            unread_line = (field, "x" if value.strip() else "")
+            if unread_line not in unread:
+                piece.append(unread_line)
+                unread.add(unread_line)
+        elif piece or (text.strip() and not NUMBER_PATTERN.fullmatch(text)):
             start = start if piece else number
             if characters <= MAX_RECORD_CHARACTERS or tag == END_TAG:
                 piece.append((tag, value))

@@ -108,7 +108,8 @@ TWO_VALUES = "row: It has two values of one name."
 RECORDS: dict[str, list[tuple[str, dict[str, Any], str]]] = {
     "bibtex": [
         ("title = {Quay}, subtitle = {a history}", {"title": "Quay: a history"}, ""),
-        ("author = {Marlow, Edda and Lee AND others}", {"author": "Marlow, Edda; Lee; et al."}, ""),
+        ("author = {Metin And and Ann Lee and others}", {"author": "Metin And; Ann Lee; et al."}, ""),
+        ("author = {NATIONAL GALLERY AND MUSEUM}", {"author": "NATIONAL GALLERY AND MUSEUM"}, ""),
         ("title = {A}, Title = {B}, title = {C}", {"title": "A"}, "Left out: title #2"),
         ("title = {A}, volume = 2, edition = 1", {"title": "A"}, "Left out: edition, volume"),
         ("title = {A}, subtitle = {}, volume = {}", {"title": "A"}, ""),
@@ -135,7 +136,9 @@ RECORDS: dict[str, list[tuple[str, dict[str, Any], str]]] = {
         ("C1  - available", {"available": True}, ""),
         ("C1  - Room 3", {}, "Left out: C1"),
         *((f"PY  - {text}", {"year": "1999"}, "") for text in ("1999/05/01/Spring", "1999///", "1999/5")),
-        *((f"PY  - {text}", {"year": text}, "") for text in ("2001/2003", "2001/Spring")),
+        *((f"PY  - 2001/{text}", {"year": "2001"}, "")
+          for text in ("Spring", "January/12", "/Summer", "Mar/", " / /", "001/", "05/01/Spring 2001")),
+        *((f"PY  - {text}", {"year": text}, "") for text in ("2001/2003", "2001/12/2002/01", "2001/02/03/1999")),
     ],
     "marcxml": [
         ("", {}, "record: It has no fields."),
@@ -220,6 +223,11 @@ def test_a_value_that_grows_without_end_is_refused(monkeypatch: pytest.MonkeyPat
         [(_start, lines), *_next] = ris.iter_tag_pieces(f"TY  - BOOK\nSN  - {text}\nER  - \n".splitlines())
         assert sum(len(line) for _tag, line in lines) <= 120
         assert next_one.values == {"title": "A"}
+    for notes in ("N1  - xxxxx\nxxxxx\n" * 20, "N1  - \nxx\nN2  - \n \n"):
+        # What nothing reads has no limit.
+        text = RIS.replace("TI", f"{notes}TI")
+        assert list_left_out("ris", text.encode()) == "Left out: N1 (1)."
+        assert read_records("ris", f"N1  - x\n{text}".encode())[1].values == {"title": "A"}
     strings = "".join(f"@string{{a{number + 1} = a{number} # a{number}}}\n" for number in range(40))
     text = f"@string{{a0 = {{0123456789}}}}\n{strings}@book{{x, title = {{A}}}}"
     records = read_records("bibtex", text.encode())
