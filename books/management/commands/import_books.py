@@ -15,7 +15,7 @@ from django.core.management.base import CommandError
 from django.db import connection
 from django.utils import timezone
 
-from books.files.columns.tables import COLUMN_NAMES, FIELDS_BY_PLACE, PLACES, find_dialect, guess_mapping, list_ignored
+from books.files.columns.tables import COLUMN_NAMES, FIELDS_BY_PLACE, find_dialect, guess_mapping, list_ignored
 from books.files.formats.encodings import ENCODINGS, MARC_ENCODINGS
 from books.files.formats.records import UnreadableFile
 from books.files.formats.registry import FORMATS
@@ -45,8 +45,6 @@ from library_site.jobs.worker import CONNECTION_ERRORS
 from library_site.json_lines import write_note
 from library_site.management.checked_command import CheckedCommand
 
-# What columns with further ISBNs have is a warning.
-OTHER_PLACES = [place for places in PLACES.values() for place in places[1:] if not place.startswith("isbn")]
 NOTHING = "Nothing was imported."
 STOPPED = "The import stopped. What it wrote before stays; it can be run again, or undone as an operation."
 # The options that are fields of ImportRules, too.
@@ -152,8 +150,6 @@ class Command(CheckedCommand):
             write_note(self.stderr, note)
         if ignored := list_ignored(preview.columns, rules.mapping):
             write_note(self.stderr, f"Left out: {', '.join(ignored)}.")
-        if others := [rules.mapping[place] for place in OTHER_PLACES if place in rules.mapping]:
-            write_note(self.stderr, f"Read only where another column is empty: {', '.join(others)}.")
 
     def import_file(self, stored_file: ImportFile, operation: Operation, file: Path, failed: Path | None) -> None:
         """Raises CommandError, also if records are rejected."""
