@@ -33,18 +33,26 @@ ESCAPED = re.compile(r"\\(?:u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[nrt](?![a-z]))|([%=
 SUSPICIOUS = re.compile(r"[&<\\?%=@{\[\x00-\x08\x0e-\x1b\x7f-\U0010ffff]")
 # A medium, as old catalogues write it behind a title: `[sound recording]`.
 MEDIUM = re.compile(r"(?<=\S )\[[^\[\]]{2,64}\](?=\.?\s*$| [:=/])")
-# What letters look like in a wrong encoding of 8 bits: different ones with accents in a row, but for those of one
-# alphabet; a sign within a word, or before a small letter; such as are also in formulas and prices, only beside two;
-# a long Cyrillic word that goes on in capitals, or one of two alphabets, but for `iФак` and `Духless`; a Hebrew one
-# that begins with a final letter or a point.
-CYRILLIC, SMALL = "[\u0400-\u04ff]", "[a-zß-öø-ÿĀ-ſ]"
-OTHER_LETTERS = re.compile(
-    r"(?![äöüß]{4}|[áéíóúñü]{4}|[àâçèéêëîïôùûü]{4})(?:([À-ÖØ-öø-ÿ])(?!\1)){4}"
-    rf"|(?<=[^\W\d_])[¡-¦¨¬¯¸¼-¿‚„†‡‰›˜ˆƒ№](?=[^\W\d_])|(?<!\w)[¤¦¨¬¯¶¸ƒ](?={SMALL})"
-    rf"|(?<=[^\W\d_])[±¹³](?={SMALL}{{2}})|(?<={SMALL}{{2}})[±¹³](?={SMALL})|(?<!\w)[£³¼¾](?={SMALL}{{2}})"
-    rf"|(?<!\w)[а-яё][А-ЯЁ]{{4}}|[A-Za-z]{CYRILLIC}+[a-z]|{CYRILLIC}[a-z]+{CYRILLIC}|(?<!\w){CYRILLIC}[a-z]{{2}}"
-    rf"|[a-z]{{2}}{CYRILLIC}(?!\w)|(?<![\w\u0591-\u05c7])(?:[ךםןףץ]\w|[\u05b0-\u05c2])"
-)
+# What letters look like in a wrong encoding of 8 bits. A search is fast if it begins with a set of characters.
+ACCENT, SMALL, CYRILLIC = "([À-ÖØ-öø-ÿ])", "[a-zß-öø-ÿĀ-ſ]", "\u0400-\u04ff"
+GERMAN, SPANISH, FRENCH = "[äöüß]", "[áéíóúñü]", "[àâçèéêëîïôùûü]"
+OTHER_LETTERS = [
+    re.compile(pattern)
+    for pattern in (
+        # Different ones with accents in a row, but for those of one alphabet.
+        rf"{ACCENT}(?!\1){ACCENT}(?!\2){ACCENT}(?!\3){ACCENT}(?i:(?<!{GERMAN}{{4}})(?<!{SPANISH}{{4}})(?<!{FRENCH}{{4}}))",
+        # A sign within a word, or before a small letter; such as are also in formulas and prices, only beside two.
+        r"[¡-¦¨¬¯¸¼-¿‚„†‡‰›˜ˆƒ№](?<=[^\W\d_].)(?=[^\W\d_])",
+        rf"[¤¦¨¬¯¶¸ƒ](?<!\w.)(?={SMALL})",
+        rf"[±¹³](?:(?<=[^\W\d_].)(?={SMALL}{{2}})|(?<={SMALL}{{2}}.)(?={SMALL}))",
+        rf"[£³¼¾](?<!\w.)(?={SMALL}{{2}})",
+        # A long Cyrillic word that goes on in capitals, or one of two alphabets, but for `iФак` and `Духless`.
+        r"[а-яё](?<!\w.)[А-ЯЁ]{4}",
+        rf"[{CYRILLIC}](?:(?<!\w.)[a-z]{{2}}|[a-z]+[{CYRILLIC}]|(?<=[A-Za-z].)[{CYRILLIC}]*[a-z]|(?<=[a-z]{{2}}.)(?!\w))",
+        # A Hebrew word that begins with a final letter or a point.
+        r"[ךםןףץ\u05b0-\u05c2](?<![\w\u0591-\u05c7].)(?:(?<=[\u05b0-\u05c2])|\w)",
+    )
+]
 # Around a part that sorting ignores (ISO 6630, and as some catalogues write it). A search is fast if each alternative
 # begins with a character.
 SORTING_MARKS = re.compile("\x88|\x89|\x98|\x9c|¬|<<(?=[^<>]*>>)|>>(?<!>>>)(?!>)")
@@ -93,7 +101,7 @@ def mend_text(text: str) -> tuple[str, str]:
         return mended, _("The text is “%(text)s”, which may mean “%(mended)s”.") % {"text": text, "mended": mended}
     if match := ESCAPED.search(text):
         return text, _("It has “%(sign)s”, which may stand for another character.") % {"sign": match[0]}
-    if not text.isascii() and OTHER_LETTERS.search(text):
+    if not text.isascii() and any(pattern.search(text) for pattern in OTHER_LETTERS):
         return text, _("It may have letters of another encoding.")
     if medium := next(filter(is_only_medium, MEDIUM.findall(text[: MAX_LENGTHS["title"]])), ""):
         return text, warn_kind(medium)

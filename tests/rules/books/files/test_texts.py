@@ -21,9 +21,19 @@ SURE = [
 ]
 # What resembles letters of a wrong encoding.
 REAL_LETTERS = [
-    *("jäääär", "äöüß", "áéíóú", "col·lecció", "¿Qué? ¡Hola!", "Mª", "20°C", "N°Cinq", "£5 notes", "¥en", "¢ents"),
+    *("jäääär", "äöüß", "col·lecció", "¿Qué? ¡Hola!", "Mª", "20°C", "N°Cinq", "£5 notes", "¥en", "¢ents"),
     *("x²+y²", "x²y", "H²O", "A±B", "x±y", "Rosa±Blau", "A÷B", "¹H-NMR", "³He", "½Liter", "SPY×FAMILY", "Lego®Ninjago"),
-    *("Lego™Ninjago", "Rock•Pop", "Copy©Right", "Van ´t Hoff", "´s-Hertogenbosch", "Ibn ´Arabi"),
+    *(
+        "Lego™Ninjago",
+        "Rock•Pop",
+        "Copy©Right",
+        "ÄÖÜß",
+        "Áéíóú",
+        "Éèàç",
+        "Van ´t Hoff",
+        "´s-Hertogenbosch",
+        "Ibn ´Arabi",
+    ),
     *("Пётр I", "iPhone и мы", "iФак", "eКнига", "vЛогер", "Духless", "мРНК", "тРНК", "вУЗы", "гРЭС"),
     *("הַבַּיִת שֶׁל יָעֵל", "בְּרֵאשִׁית", "תַּנָּ״ךְ", "ך"),
 ]
