@@ -43,9 +43,9 @@ OTHER_LETTERS = [
         rf"{ACCENT}(?!\1){ACCENT}(?!\2){ACCENT}(?!\3){ACCENT}(?i:(?<!{GERMAN}{{4}})(?<!{SPANISH}{{4}})(?<!{FRENCH}{{4}}))",
         # A sign within a word, or before a small letter; such as are also in formulas and prices, only beside two.
         r"[¡-¦¨¬¯¸¼-¿‚„†‡‰›˜ˆƒ№](?<=[^\W\d_].)(?=[^\W\d_])",
-        rf"[¤¦¨¬¯¶¸ƒ](?<!\w.)(?={SMALL})",
-        rf"[±¹³](?:(?<=[^\W\d_].)(?={SMALL}{{2}})|(?<={SMALL}{{2}}.)(?={SMALL}))",
-        rf"[£³¼¾](?<!\w.)(?={SMALL}{{2}})",
+        rf"[¤¦¨¬¯¶¸ƒ](?<!\w.)(?:(?<=[¦¯])[^\W\d_]|{SMALL})",
+        rf"[©®±¹³](?:(?<=[^\W\d_].){SMALL}{{2}}|(?<=[^\W\d_]{{2}}.){SMALL})",
+        rf"[£³¼¾](?<!\w.){SMALL}{{2}}",
         # A long Cyrillic word that goes on in capitals, or one of two alphabets, but for `iФак` and `Духless`.
         r"[а-яё](?<!\w.)[А-ЯЁ]{4}",
         rf"[{CYRILLIC}](?:(?<!\w.)[a-z]{{2}}|[a-z]+[{CYRILLIC}]|(?<=[A-Za-z].)[{CYRILLIC}]*[a-z]|(?<=[a-z]{{2}}.)(?!\w))",

@@ -70,7 +70,7 @@ def iter_tag_pieces(lines: Iterable[str]) -> Iterator[tuple[int, list[Line]]]:
         tag, value = match.groups("") if (match := LINE_PATTERN.fullmatch(text)) else ("", text)
         if piece and (tag == BEGIN or last_tag == END_TAG):
             yield start, piece
-            piece, field, characters = [], "", 0
+            piece, characters = [], 0
             unread.clear()
         field = tag or field
         if piece and field and field not in READ_TAGS:

@@ -137,7 +137,7 @@ RECORDS: dict[str, list[tuple[str, dict[str, Any], str]]] = {
         ("C1  - Room 3", {}, "Left out: C1"),
         *((f"PY  - {text}", {"year": "1999"}, "") for text in ("1999/05/01/Spring", "1999///", "1999/5")),
         *((f"PY  - 2001/{text}", {"year": "2001"}, "")
-          for text in ("Spring", "January/12", "/Summer", "Mar/", " / /", "001/", "05/01/Spring 2001")),
+          for text in ("Spring", "January/12", "/Summer", "Mar/", " / /", "001/", "05/01/No. 12345, 2001")),
         *((f"PY  - {text}", {"year": text}, "") for text in ("2001/2003", "2001/12/2002/01", "2001/02/03/1999")),
     ],
     "marcxml": [
@@ -226,7 +226,8 @@ def test_a_value_that_grows_without_end_is_refused(monkeypatch: pytest.MonkeyPat
     for notes in ("N1  - xxxxx\nxxxxx\n" * 20, "N1  - \nxx\nN2  - \n \n"):
         # What nothing reads has no limit.
         text = RIS.replace("TI", f"{notes}TI")
-        assert list_left_out("ris", text.encode()) == "Left out: N1 (1)."
+        assert list_left_out("ris", text.encode() * 2) == "Left out: N1 (2)."
+        assert [len(lines) <= 6 for _start, lines in ris.iter_tag_pieces(text.splitlines())] == [True]
         assert read_records("ris", f"N1  - x\n{text}".encode())[1].values == {"title": "A"}
     strings = "".join(f"@string{{a{number + 1} = a{number} # a{number}}}\n" for number in range(40))
     text = f"@string{{a0 = {{0123456789}}}}\n{strings}@book{{x, title = {{A}}}}"
