@@ -29,6 +29,7 @@ from books.writing.statements import select_book
 from library_site.api.query import FieldErrors, Query, UnknownParameter, check_parameters, read_boolean
 from library_site.api.viewsets import ResourceViewSet
 from library_site.http.api_errors import APIError
+from library_site.http.transfer.compression import CONDITIONS
 
 
 class BookViewSet(ResourceViewSet):
@@ -88,8 +89,9 @@ class BookViewSet(ResourceViewSet):
 
     def get_state_check(self) -> Callable[[BookValues], None] | None:
         """Returns the check of the row that a write changes; None if the request has no conditions."""
-        has_conditions = {"HTTP_IF_MATCH", "HTTP_IF_NONE_MATCH"} & self.request.META.keys()
-        return (lambda row: self.require_state(build_instance(row))) if has_conditions else None
+        if self.request.META.keys().isdisjoint(CONDITIONS):
+            return None
+        return lambda row: self.require_state(build_instance(row))
 
     def perform_update(self, serializer: Any) -> None:
         """Raises BookNotFound, IsbnInUse, ConcurrentChange, PreconditionFailed."""
