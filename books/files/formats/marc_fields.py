@@ -271,10 +271,10 @@ def choose_author(names: Iterator[tuple[str, Field]]) -> tuple[str, str]:
     of its kind have one, it is the first, with a warning: a publisher among the corporate bodies wrote no book.
     """
     author, first = next(names, ("", None))
-    if not first or first.tag in MAIN_TAGS or not find_other_role(first):
+    if not first or first.tag in MAIN_TAGS or not (role := find_other_role(first)):
         return author, ""
     others = (text for text, field in names if field.tag == first.tag and not find_other_role(field))
-    sentence = _("The role of this name is “%(role)s”.") % {"role": find_other_role(first)}
+    sentence = _("The role of this name is “%(role)s”.") % {"role": role}
     return next(((other, "") for other in others), (author, name_field(first.tag, sentence)))
 
 
