@@ -6,7 +6,6 @@ from typing import Any
 import httpx
 import pytest
 from axes.models import AccessAttempt
-from django.core.management import call_command
 from django.utils import timezone
 from oauth2_provider.models import AccessToken, Application, Grant, RefreshToken
 
@@ -154,12 +153,3 @@ def test_one_expiry_deletes_more_than_one_batch(monkeypatch: pytest.MonkeyPatch)
     now = timezone.now()
     ChangedRights.objects.bulk_create(ChangedRights(number, "", now) for number in range(1, 11))
     assert delete_expired_rows(now + DAY) == {"changed rights": 10}
-
-
-def test_the_command_prints_the_count_of_each_kind(capsys: pytest.CaptureFixture[str]) -> None:
-    ChangedRights.objects.create(user_id=1, scopes="read", changed_at=timezone.now() - DAY)
-    call_command("clear_expired")
-    lines = capsys.readouterr().out.splitlines()
-    assert {"0 codes deleted.", "1 changed rights deleted.", "0 events deleted.", "0 uploaded files deleted."} < {
-        *lines
-    }

@@ -1,12 +1,11 @@
 """The records of a file find the books that are there, by what the librarian chooses."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from django.core.management import CommandError
 
-from books.models import Book, Change
+from books.models import Book
 from tests.support.books_admin import create_book
 from tests.support.import_command import ISBN, create_emma, import_file, list_failures, write_file
 
@@ -18,34 +17,6 @@ SAME_ISBN = "0141439513"
 @pytest.fixture
 def emma() -> Book:
     return create_emma()
-
-
-@pytest.mark.parametrize(
-    ("rule", "expected"),
-    [
-        ("replace", ("Emma!", 1815, "Novel", False)),
-        ("fill", ("Emma", 1, "Novel", True)),
-        ("leave", ("Emma", 1, " ", True)),
-    ],
-)
-def test_a_match_is_replaced_filled_or_left(emma: Book, tmp_path: Path, rule: str, expected: tuple[Any, ...]) -> None:
-    file = write_file(tmp_path, f",Emma!,Jane Austen,1815,{ISBN},Novel,false")
-    import_file(file, on_match=rule)
-    emma.refresh_from_db()
-    assert (emma.title, emma.year, emma.genre, emma.available) == expected
-    assert Change.objects.filter(book_id=emma.pk).count() == (1 if rule == "leave" else 2)
-
-
-def test_the_same_isbn_in_another_writing_is_doubtful(emma: Book, tmp_path: Path) -> None:
-    file = write_file(tmp_path, f",Emma,Jane Austen,1815,{SAME_ISBN},Novel,")
-    warning = f"isbn: Book {emma.pk} has it in another writing."
-    for on_match in ("refuse", "replace"):
-        with pytest.raises(CommandError, match="1 record not imported"):
-            import_file(file, on_match=on_match, take_doubtful=False)
-        assert list_failures(file) == [f"2,{warning},,Emma,Jane Austen,1815,{SAME_ISBN},Novel,"]
-    import_file(file, on_match="replace", take_doubtful=True)
-    emma.refresh_from_db()
-    assert (emma.isbn, emma.year) == (SAME_ISBN, 1815)
 
 
 def test_a_new_record_of_the_same_work_is_doubtful(emma: Book, tmp_path: Path) -> None:
@@ -61,14 +32,6 @@ def test_a_new_record_of_the_same_work_is_doubtful(emma: Book, tmp_path: Path) -
     assert list_failures(file)[0].startswith(f"2,{reason},")
     import_file(file, take_doubtful=True, on_match="leave")
     assert Book.objects.filter(isbn=other).exists()
-
-
-def test_records_of_the_same_work_in_one_file_are_new_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also in several batches: the check sees none of them in the library."""
-    monkeypatch.setattr("books.operations.worker.FIRST_BATCH_SIZE", 1)
-    rows = [f",Emma,Jane Austen,1815,{isbn},Novel," for isbn in ("9780141439587", "9780141439518", "9780141439600")]
-    import_file(write_file(tmp_path, *rows), take_doubtful=False)
-    assert Book.objects.count() == 3
 
 
 def test_the_work_of_a_book_that_the_file_changes_is_free(emma: Book, tmp_path: Path) -> None:
