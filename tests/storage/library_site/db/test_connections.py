@@ -1,6 +1,8 @@
-"""What is said of a connection."""
+"""What is said of a connection, and what each process of the library sets for its own."""
 
+import os
 import re
+from contextlib import closing
 from datetime import datetime
 from unittest.mock import patch
 
@@ -9,6 +11,7 @@ from django.db import connection, transaction
 
 from library_site.db.connections import describe_database
 from library_site.db.sql import fetch_all
+from tests.support.settings import read_settings
 
 
 @pytest.mark.usefixtures("db")
@@ -38,3 +41,19 @@ def test_times_are_read_whatever_the_date_style_of_the_server() -> None:
         connection.close()
     assert isinstance(time, datetime)
     assert text == "2026-01-31"
+
+
+@pytest.mark.usefixtures("db")
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="of PostgreSQL")
+def test_only_requests_have_a_limit_and_each_process_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    environment = {"DATABASE_URL": os.environ["DATABASE_URL"], "DATABASE_LOCK_TIMEOUT": "3"}
+    for process, limits in (("web", ["3s", "5s"]), ("worker", ["0", "0"]), ("command", ["0", "0"])):
+        settings = read_settings({**environment, "LIBRARY_PROCESS": process})
+        monkeypatch.setitem(connection.settings_dict, "OPTIONS", settings["DATABASES"]["default"]["OPTIONS"])
+        shown = []
+        with closing(connection.copy()) as database, database.cursor() as cursor:
+            limit_names = ("lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout")
+            for name in (*limit_names, "application_name"):
+                cursor.execute(f"SHOW {name}")
+                shown += cursor.fetchone()
+        assert shown == [*limits, "1min", f"library-{process}"], process

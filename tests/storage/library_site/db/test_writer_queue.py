@@ -2,13 +2,11 @@
 
 import sqlite3
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, suppress
 from pathlib import Path
 
-import httpx
 import pytest
 from django.contrib.auth.models import Group
 from django.core import checks
@@ -21,8 +19,7 @@ from library_site.db.config import SQLITE_TIMEOUT
 from library_site.db.errors import DatabaseBusy
 from library_site.db.sqlite import base as sqlite
 from library_site.db.writer_queue import STALL_TIMEOUT, WriterQueue
-from tests.support.books import build_book
-from tests.support.server import Service, run_in_shell, serve_library
+from tests.support.server import run_in_shell
 from tests.support.sql import connect
 from tests.support.waiting import wait_until
 
@@ -276,30 +273,3 @@ def test_the_checks_of_a_start_wait_for_no_writer(other_process: WriterQueue, mo
     other_process.wait(NO_TIME)
     assert checks.run_checks(tags=[checks.Tags.models], databases=[connection.alias]) == []
     other_process.end_turn()
-
-
-@pytest.fixture
-def small_service(tmp_path: Path) -> Iterator[Service]:
-    """One process, whose writers may take two of four threads."""
-    with serve_library(tmp_path, WEB_THREADS="4") as service:
-        yield service
-
-
-def test_writers_that_wait_leave_threads_to_readers(small_service: Service, pool: ThreadPoolExecutor) -> None:
-    def add_book() -> httpx.Response:
-        with small_service.open_client() as client:
-            return client.post("/api/books", json=build_book())
-
-    add_book()
-    with closing(connect(small_service.database_url)) as program, small_service.open_client() as reader:
-        program.execute("BEGIN IMMEDIATE")
-        futures = [pool.submit(add_book) for _ in range(8)]
-        wait_until(lambda: sum(future.done() for future in futures) >= 6)
-        statuses = [reader.get("/api/books/1").status_code for _ in range(8)]
-        refused = [future.result() for future in futures if future.done()]
-        program.rollback()
-        responses = [future.result() for future in futures]
-    assert statuses == [200] * 8
-    assert {(response.status_code, response.headers["Retry-After"]) for response in refused} == {(503, "1")}
-    assert Counter(response.status_code for response in responses) == {201: 2, 503: 6}
-    assert "Traceback" not in small_service.log.read_text()

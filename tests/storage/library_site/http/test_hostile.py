@@ -21,15 +21,10 @@ ODD_QUERIES = {
         "title__regex=(",
         "id__in=",
         "q=%00",
-        "q=" + "word+" * 1200,
-        "q=" + "a" * 60_000,
-        "o=99",
         "p=9999999999999999999",
     ],
     "auth/user": [
         "date_joined__iso_year=999999",
-        "username=%00",
-        "username__regex=(",
         "groups__id__exact=" + "9" * 23,
         "q=%00",
     ],
@@ -43,7 +38,7 @@ def test_no_query_of_the_admin_fails(admin_client: Client) -> None:
             assert response.status_code in (200, 400), query[:40]
 
 
-ODD_KEYS = ("abc", "\0", "9" * 23, "9" * 5000, "")
+ODD_KEYS = ("abc", "\0", "9" * 23)
 ACTIONS = [
     ("books/book", "mark_lent", ODD_KEYS[:1]),
     ("books/book", "mark_available", ODD_KEYS[1:2]),

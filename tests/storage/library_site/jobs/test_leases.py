@@ -13,11 +13,9 @@ from books.models import Operation
 from books.operations.edits import Edit
 from library_site.jobs.leases import (
     LEASE_TIME,
-    MAX_LOST_WORKERS,
     LeaseLost,
     claim_due,
     find_leased,
-    has_due,
     lock_leased,
     release_row,
     renew_lease,
@@ -40,18 +38,6 @@ def first() -> Operation:
 def claim(limit: int = 1) -> list[Operation]:
     with transaction.atomic():
         return list(Operation.objects.filter(pk__in=claim_due(Operation, limit).pks).order_by("pk"))
-
-
-def test_a_row_is_claimed_once_and_the_oldest_first(first: Operation) -> None:
-    assert [claim() == [first], len(claim(9)), claim(9), has_due(Operation)] == [True, 1, [], False]
-
-
-def test_a_poisoned_row_is_not_among_the_claimed(first: Operation) -> None:
-    """Attempts that ended killed no worker."""
-    Operation.objects.update(claimed=MAX_LOST_WORKERS + 2, attempted=3)
-    Operation.objects.filter(pk=first.pk).update(attempted=2)
-    claimed = claim_due(Operation, 9)
-    assert (claimed.poisoned_pks, len(claimed.pks)) == ([first.pk], 1)
 
 
 def test_a_lease_that_is_renewed_begins_anew_and_one_that_is_released_is_due_at_once(first: Operation) -> None:
