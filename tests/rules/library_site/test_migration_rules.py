@@ -133,25 +133,3 @@ def test_an_operation_that_holds_others_is_found(operation: Any, reason: str) ->
     for migration in (build_migration(operation), build_migration(hidden)):
         [problem] = find_problems(migration, LOADER.project_state)
         assert reason in problem
-
-
-def test_an_operation_that_holds_nobody_is_allowed() -> None:
-    assert not find_problems(
-        build_migration(
-            migrations.CreateModel("Shelf", [("id", models.BigAutoField(primary_key=True))]),
-            migrations.AddIndex("shelf", models.Index("id", name="by_id")),
-            migrations.AddField("book", "shelf", models.TextField(db_default="")),
-            migrations.AddField("book", "lent_at", models.DateTimeField(null=True)),
-            migrations.SeparateDatabaseAndState(state_operations=[migrations.RemoveField("book", "title")]),
-            migrations.AlterField("book", "title", label_title("a name for people")),
-            migrations.RunPython(migrations.RunPython.noop),
-        ),
-        LOADER.project_state,
-    )
-
-
-def label_title(label: str) -> Any:
-    """The column of the title with another name for people."""
-    title = LOADER.project_state().models["books", "book"].fields["title"].clone()
-    title.verbose_name = title._verbose_name = label
-    return title
