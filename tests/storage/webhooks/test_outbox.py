@@ -54,26 +54,6 @@ def test_an_event_contains_the_book_as_version_2_shows_it(api: httpx.Client) -> 
     assert (body["event"], body["data"]) == ("book.deleted", {"book": after, "previous": {}})
 
 
-@pytest.mark.parametrize("compiled", [True, False])
-def test_a_change_of_nothing_publishes_no_event(
-    api: httpx.Client, book: dict[str, Any], settings: Settings, compiled: bool
-) -> None:
-    settings.COMPILED_PATH = compiled
-    create_endpoint()
-    assert api.patch(f"/api/v2/books/{book['id']}", json={"title": book["title"]}).status_code == 200
-    assert api.put(f"/api/books/{book['id']}", json={"title": book["title"]}).status_code == 200
-    assert api.put(f"/api/books/{book['id']}", json={"year": "no year"}).status_code == 422
-    assert api.post("/api/books", json=build_book(isbn=book["isbn"])).status_code == 409
-    assert len(list_bodies()) == 1
-
-
-def test_a_rolled_back_change_publishes_no_event(transactional_db: None) -> None:
-    with transaction.atomic():
-        changes.create_book(build_book(), ACTOR, now=NOW)
-        transaction.set_rollback(True)
-    assert not Event.objects.exists()
-
-
 def test_an_event_needs_a_transaction(transactional_db: None) -> None:
     with pytest.raises(NoTransaction):
         publish([EventData("book.created", 1, {})], NOW)

@@ -82,18 +82,12 @@ QUERYSETS: dict[str, Callable[[Any], Any]] = {
     "annotate": lambda books: books.annotate(size=Count("pk"), mark=Value("x", output_field=CharField())),
     "alias": lambda books: books.alias(next_year=F("year") + 1).filter(next_year__gt=0),
     "reverse": lambda books: books.reverse(),
-    "filter": lambda books: books.filter(year__gt=0),
-    "unordered": lambda books: books.order_by(),
     "order": lambda books: books.order_by("-year", "-pk"),
-    "defer": lambda books: books.defer("title_folded"),
     "only": lambda books: books.only("title"),
-    "exclude": lambda books: books.exclude(pk__in=Book.objects.filter(year=0)),
     "union": lambda books: books.order_by().union(books.order_by().filter(year=0)),
 }
 # Those whose order version 1 shows; version 2 sorts by its parameter.
 DESCENDING = {"reverse", "order"}
-# Those that PostgreSQL finds in its own order, which is not always that of the ids.
-UNORDERED = {"unordered", "union"}
 
 
 @with_each_version
@@ -108,7 +102,8 @@ def test_a_queryset_of_any_shape_is_listed_changed_and_exported(
     base, _ = VERSIONS[version]
     client = serve(version, get_queryset=lambda view: QUERYSETS[shape](base.get_queryset(view)))
     shown = [book["id"] for book in list_shown(client)]
-    if version == "v1" and shape in UNORDERED:
+    if version == "v1" and shape == "union":
+        # PostgreSQL finds them in its own order, which is not always that of the ids.
         pks.sort(key=shown.index)
     assert shown == pks
     if version == "v1":
@@ -126,7 +121,7 @@ def test_a_queryset_of_any_shape_is_listed_changed_and_exported(
 
 def check_version_2(client: httpx.Client, pks: list[int]) -> None:
     """Pages in both directions, an export, a bulk request and a revert."""
-    for sort, expected in (("id", pks), ("-id", pks[::-1]), ("created_at", pks)):
+    for sort, expected in (("-id", pks[::-1]), ("created_at", pks)):
         page = client.get("books", params={"sort": sort, "limit": 2, "count": "true"}).json()
         found, back = [], None
         while True:

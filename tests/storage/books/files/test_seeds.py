@@ -22,9 +22,11 @@ COUNT_STATISTICS_SQL = {
 CLASSICS = list(seeds.read_classics())
 
 
-@pytest.fixture
-def few_classics(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(seeds, "read_classics", lambda: iter(CLASSICS[:3]))
+@pytest.fixture(autouse=True)
+def few_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Faker takes a second to name all authors and places."""
+    for name in ("LOCALES", "PLACE_LOCALES"):
+        monkeypatch.setattr(seeds, name, ["en_GB"])
 
 
 def seed(count: int, **options: int | bool) -> None:
@@ -54,8 +56,11 @@ def test_the_first_books_are_real_ones(api: httpx.Client) -> None:
     assert len(list_books()) == 1
 
 
-@pytest.mark.usefixtures("db", "few_classics")
-def test_only_books_that_are_not_there_are_added(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.usefixtures("db")
+def test_only_books_that_are_not_there_are_added(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(seeds, "read_classics", lambda: iter(CLASSICS[:3]))
     seed(2)
     seed(5)
     before = list_books()

@@ -147,11 +147,11 @@ def test_pages_have_each_change_that_matches_once_in_order(monkeypatch: pytest.M
     for names, (span, kind) in product(NAMES, zip(SPANS, (None, Change.Kind.DELETED), strict=True)):
         filters = Filters(**names, **span, kind=kind)
         expected = [entry for entry in every_entry if matches(entry, filters)]
-        read = partial(read_recent_page, filters, limit=3)
+        read = partial(read_recent_page, filters, limit=5)
         pages, back = list(walk(read)), list(walk(read, Start(oldest, backward=True)))
         found = [[entry for page in way for entry in page.rows] for way in (pages, back[::-1])]
         sizes = {len(page.rows) for way in (pages, back) for page in way[:-1]}
-        wrong += [] if found == [expected, expected] and sizes <= {3} else [filters]
+        wrong += [] if found == [expected, expected] and sizes <= {5} else [filters]
     assert wrong == []
 
 

@@ -18,7 +18,7 @@ from books.operations.edits import Edit
 from books.operations.lifecycle import OperationEnded, OperationNotFound, cancel_operation
 from books.operations.selection_tasks import EditTask
 from books.operations.tasks import Batch, BatchCounts, OperationFailed
-from books.operations.worker import FAILURE_RETRIES, MAX_PROBLEMS, OperationRunner
+from books.operations.worker import MAX_PROBLEMS, OperationRunner
 from books.writing import changes
 from books.writing.changes import ConcurrentChange
 from library_site.db.sql import get_database_time
@@ -122,7 +122,7 @@ def test_a_late_worker_writes_nothing(head: ActorRef, batches_of_one: None, monk
 def test_each_batch_renews_the_lease(head: ActorRef, batches_of_one: None) -> None:
     create_book()
     operation = begin_edit(head, SET_LENT)
-    Operation.objects.filter(pk=operation.pk).update(attempted=FAILURE_RETRIES.max_attempts - 1)
+    Operation.objects.filter(pk=operation.pk).update(attempted=worker.FAILURE_RETRIES.max_attempts - 1)
     runner = claim_runner()
     runner.advance()
     # Failures before the start do not count after it.
@@ -245,7 +245,7 @@ def test_a_statement_that_takes_too_long_is_a_failure(
     operation = begin_edit(transactional_head, SET_LENT)
     monkeypatch.setattr(EditTask, "write_batch", raise_always(OperationalError(), errors.QueryCanceled()))
     run_operations(operation)
-    assert (operation.state, operation.attempted) == ("failed", FAILURE_RETRIES.max_attempts)
+    assert (operation.state, operation.attempted) == ("failed", worker.FAILURE_RETRIES.max_attempts)
 
 
 def test_an_operation_that_always_fails_ends_and_others_are_served_meanwhile(
@@ -265,9 +265,8 @@ def test_an_operation_that_always_fails_ends_and_others_are_served_meanwhile(
     monkeypatch.setattr(EditTask, "write_batch", fail_one)
     run_operations(broken, other)
     assert (other.state, ended) == ("done", [False])
-    reason = (
-        f"Die Datenbank ist {FAILURE_RETRIES.max_attempts} Mal nacheinander gescheitert: OperationalError: disk?full"
-    )
+    count = worker.FAILURE_RETRIES.max_attempts
+    reason = f"Die Datenbank ist {count} Mal nacheinander gescheitert: OperationalError: disk?full"
     assert (broken.state, broken.error, broken.lease, broken.next_at) == ("failed", reason, None, None)
 
 
@@ -298,7 +297,7 @@ def test_no_operation_fails_because_the_database_is_away(
 ) -> None:
     operation = begin_edit(transactional_head, SET_LENT)
     lease = claim_runner().operation
-    away = [OperationalError() for _ in range(5 * FAILURE_RETRIES.max_attempts)]
+    away = [OperationalError() for _ in range(5 * worker.FAILURE_RETRIES.max_attempts)]
 
     def fail_at_first(execute: Callable[..., Any], *arguments: Any) -> Any:
         if away:
