@@ -35,11 +35,6 @@ BOOK_COUNT = 5
 MISSING = "A part of the file is missing. Upload it again."
 
 
-@pytest.fixture
-def head(db: None) -> ActorRef:
-    return create_head_librarian()
-
-
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(uploads, "PART_BYTES", 500)
