@@ -14,7 +14,7 @@ from rest_framework import serializers
 from rest_framework.exceptions import ErrorDetail, ValidationError
 
 from books.book.isbn import normalize_isbn
-from books.book.loose_folding import fold_loosely, split_words
+from books.book.texts import fold_loosely, split_words
 from books.models import Book
 from books.operations.selections import register_selection
 from books.search.lent_books import AVAILABILITY_CONDITIONS

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from django.db import models
 
-from books.book.loose_folding import fold_loosely
+from books.book.texts import fold_loosely
 
 # A subtitle follows a colon. Catalogues put these characters at the end of a title (ISBD, A.3).
 SUBTITLE_MARK, TITLE_END = ":", " ./,;="

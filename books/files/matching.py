@@ -10,8 +10,8 @@ from django.utils.translation import gettext as _
 
 from books.book.fields import REQUIRED_FIELDS
 from books.book.isbn import normalize_isbn, split_record_number
-from books.book.loose_folding import fold_loosely
 from books.book.match_keys import build_work, list_words
+from books.book.texts import fold_loosely
 from books.book_values import BookValues
 from books.files.columns.cells import is_blank
 from books.files.parsing import ImportRules, ParsedRecord

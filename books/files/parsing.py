@@ -13,8 +13,8 @@ from rest_framework.fields import Field
 
 from books.book.fields import BOOK_FIELDS, MAX_LENGTHS, REQUIRED_FIELDS
 from books.book.isbn import build_record_number, is_record_number
-from books.book.loose_folding import fold_loosely
 from books.book.match_keys import list_words
+from books.book.texts import fold_loosely
 from books.files.columns.cells import (
     EXACT_TEXTS,
     CellSource,

@@ -183,7 +183,7 @@ class LentBook(models.Model):
 
 
 class SearchText(models.Model):
-    """The texts of a book as people type them (`books.book.loose_folding`), maintained by triggers on the book table.
+    """The texts of a book as people type them (`books.book.texts`), maintained by triggers on the book table.
 
     A table of its own, because PostgreSQL would write the index of a book's texts at each change of the book.
     """

@@ -10,7 +10,6 @@ from django.db import connection
 from django.db.models import Q
 
 from books.book.isbn import normalize_isbn
-from books.book.loose_folding import fold_loosely
 from books.book.match_keys import (
     Work,
     build_match_key,
@@ -20,6 +19,7 @@ from books.book.match_keys import (
     list_words,
     split_title,
 )
+from books.book.texts import fold_loosely
 from books.models import Book, DistinctBooks
 from library_site.db.sql import fetch_all, fetch_by_texts, id_list
 

@@ -8,8 +8,7 @@ from django.db.models import Q, QuerySet, Value
 from django.db.models.functions import Collate, Left
 from django.db.models.lookups import Exact, GreaterThanOrEqual, LessThan
 
-from books.book.loose_folding import split_words
-from books.book.texts import fold
+from books.book.texts import fold, split_words
 from books.models import FOLDED_COLUMNS, SORT_PREFIX_LENGTH, Book, sort_expression
 from books.search.scans import Scan, ScanKind
 from books.search.sections import Section, read_sections

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS, connection, connections, transaction
 
-from books.book.loose_folding import fold_loosely
+from books.book.texts import fold_loosely
 from books.book_values import BookValues
 from library_site.db.sql import build_source, execute, fetch_all
 

@@ -8,7 +8,7 @@ whole texts by its index takes seconds in a large library.
 import re
 from collections.abc import Iterator
 
-from books.book.loose_folding import fold_loosely, split_words
+from books.book.texts import fold_loosely, split_words
 from books.models import Book
 from books.search.texts import find_words
 

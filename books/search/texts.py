@@ -11,8 +11,7 @@ from django.db.models import Q, QuerySet
 from django.db.models.functions import Left
 from django.db.models.lookups import Exact
 
-from books.book.loose_folding import fold_loosely
-from books.book.texts import fold
+from books.book.texts import fold, fold_loosely
 from books.models import FOLDED_COLUMNS, Book, SearchText
 from books.read_model import has_only_conditions
 from library_site.db.sql import PreparedStatement, SQLCondition, thread_connection

@@ -16,8 +16,7 @@ from django.utils.translation import gettext_lazy as _
 
 from books.admin.descriptions import AVAILABLE, STATES
 from books.book.fields import MAX_LENGTHS
-from books.book.loose_folding import split_words
-from books.book.texts import fold
+from books.book.texts import fold, split_words
 from books.models import YEAR_RANGE, Book, Change
 from books.operations.selections import register_selection
 from books.operations.tasks import OperationFailed

@@ -1,7 +1,7 @@
 """Which titles and authors belong to possible duplicates."""
 
-from books.book.loose_folding import fold_loosely
 from books.book.match_keys import build_match_key, build_work, list_match_keys
+from books.book.texts import fold_loosely
 
 DARKNESS = ("The Left Hand of Darkness", "Ursula K. Le Guin")
 SAME = [

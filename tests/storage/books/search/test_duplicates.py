@@ -4,8 +4,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from books.book.loose_folding import fold_loosely
 from books.book.match_keys import MatchKey, build_match_key
+from books.book.texts import fold_loosely
 from books.models import SearchText
 from books.search import duplicates
 from books.search.duplicates import check_pairs, count_pairs, find_same_works

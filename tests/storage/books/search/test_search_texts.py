@@ -12,7 +12,7 @@ import pytest
 from django.core.management import call_command
 from django.db import connection, transaction
 
-from books.book.loose_folding import CHARACTERS, fold_loosely, split_words
+from books.book.texts import CHARACTERS, fold_loosely, split_words
 from books.models import Book, SearchText
 from books.operations.worker import OperationQueue
 from books.search import search_texts

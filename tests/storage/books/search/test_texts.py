@@ -13,8 +13,7 @@ from django.db.models import Q
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from books.book.loose_folding import fold_loosely
-from books.book.texts import fold
+from books.book.texts import fold, fold_loosely
 from books.models import FOLDED_COLUMNS, Book
 from books.search import texts
 from books.search.texts import (
