@@ -28,11 +28,11 @@ def decrypt(encrypted_secret: str, purpose: str) -> str:
 
 
 def get_cipher(purpose: str) -> MultiFernet:
-    return make_cipher(purpose, settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
+    return build_cipher(purpose, settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
 
 
 @lru_cache(maxsize=8)
-def make_cipher(purpose: str, *secret_keys: str | bytes) -> MultiFernet:
+def build_cipher(purpose: str, *secret_keys: str | bytes) -> MultiFernet:
     return MultiFernet([Fernet(urlsafe_b64encode(derive_key(force_bytes(key), purpose))) for key in secret_keys])
 
 

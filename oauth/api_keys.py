@@ -59,7 +59,7 @@ def create_key(
     prefix = secrets.token_hex(6)
     text = f"lib_{prefix}_{secrets.token_urlsafe(32)}"
     with transaction.atomic():
-        made_by = lock_issuer(creator, now)
+        issuer = lock_issuer(creator, now)
         # Without the lock, concurrent requests would each count too few keys.
         User.objects.select_for_update(no_key=True).get(pk=owner.pk)
         if get_active_keys(now).filter(owner=owner).count() >= MAX_KEYS_PER_USER:
@@ -71,9 +71,9 @@ def create_key(
             digest=sha256_hex(text),
             scopes=scopes.format_scopes(granted_scopes),
             created_at=now,
-            expires_at=min((time for time in (expires_at, made_by.expires_at) if time), default=None),
-            creator_id=made_by.creator_id,
-            authorization_id=made_by.authorization_id,
+            expires_at=min((time for time in (expires_at, issuer.expires_at) if time), default=None),
+            creator_id=issuer.creator_id,
+            authorization_id=issuer.authorization_id,
         )
     return key, text
 
@@ -83,8 +83,8 @@ def get_active_keys(now: datetime) -> QuerySet[APIKey]:
     return APIKey.objects.filter(build_active_condition(now))
 
 
-def find_key(text: str, now: datetime, asked: PermissionSet = PERMISSIONS) -> Credential:
-    """Finds the key with this text in one query, and records its use. Raises InvalidCredential.
+def get_credential(text: str, now: datetime, asked: PermissionSet = PERMISSIONS) -> Credential:
+    """Returns the credential of the key with this text, in one query, and records its use. Raises InvalidCredential.
 
     The credential has those of the permissions `asked` that its owner has now, and the scopes of the key that they
     cover.
@@ -93,10 +93,10 @@ def find_key(text: str, now: datetime, asked: PermissionSet = PERMISSIONS) -> Cr
     return build_credential(text, rows[0] if rows else None, asked, now)
 
 
-def find_key_and_rows(
+def get_credential_and_rows(
     text: str, now: datetime, asked: PermissionSet, statement: PreparedStatement, parameters: Sequence[Any]
 ) -> tuple[Credential, list[Row]]:
-    """Finds the key as `find_key` does, and fetches the rows of a statement in the same query."""
+    """Returns what `get_credential` does, and the rows of a statement, in the same query."""
     query = get_key_query(asked)
     row, rows = query.fetch_joined(statement, parameters, **build_parameters(text, now))
     return build_credential(text, row, asked, now), rows

@@ -83,7 +83,7 @@ def authenticate_bearer(environ: Mapping[str, Any], token: str) -> Credential:
 
 def authenticate_key(environ: Mapping[str, Any], asked: PermissionSet) -> Credential:
     """Raises InvalidCredential."""
-    return api_keys.find_key(environ["HTTP_X_API_KEY"], timezone.now(), asked)
+    return api_keys.get_credential(environ["HTTP_X_API_KEY"], timezone.now(), asked)
 
 
 def verify_token(token: str, now: float) -> tuple[access_tokens.Claims, Rights]:

@@ -55,10 +55,10 @@ def build_issued_condition(credential: Credential) -> Q:
     return Q(authorization=credential.authorization) if credential.authorization else Q()
 
 
-def revoke_issued(made: Q) -> None:
+def revoke_issued(issued: Q) -> None:
     """Calls ACCESS_END_HANDLERS with a condition for the revoked rows, in the transaction of the revocation."""
     for name in settings.ACCESS_END_HANDLERS:
-        import_string(name)(made)
+        import_string(name)(issued)
 
 
 def describe_credential(credential: Credential, scope: str) -> dict[str, Any]:

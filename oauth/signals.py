@@ -92,16 +92,16 @@ def announce_deleted_authorization(instance: Authorization, **others: Any) -> No
 def update_rights_of_relation(instance: Any, model: Any, action: str, pk_set: set[int] | None, **others: Any) -> None:
     if action == "pre_clear":
         # After the change, the members of the group are no longer in the database.
-        instance.affected_users = list(find_affected_users(instance, model, pk_set))
+        instance.affected_users = list(list_affected_users(instance, model, pk_set))
     elif action == "post_clear":
         update_rights(instance.affected_users)
     elif action in ("post_add", "post_remove"):
-        update_rights(find_affected_users(instance, model, pk_set))
+        update_rights(list_affected_users(instance, model, pk_set))
 
 
 @receiver(pre_delete, sender=Group)
 def remember_group_users(instance: Any, **others: Any) -> None:
-    instance.affected_users = list(find_affected_users(instance, Permission, None))
+    instance.affected_users = list(list_affected_users(instance, Permission, None))
 
 
 @receiver(post_delete, sender=Group)
@@ -109,7 +109,7 @@ def update_rights_of_group(instance: Any, **others: Any) -> None:
     update_rights(instance.affected_users)
 
 
-def find_affected_users(instance: Any, model: Any, pk_set: set[int] | None) -> Iterable[int]:
+def list_affected_users(instance: Any, model: Any, pk_set: set[int] | None) -> Iterable[int]:
     """Returns the ids of users whose permissions depend on a changed relation; `pk_set` None means all its rows."""
     if isinstance(instance, User):
         return [instance.pk]

@@ -31,7 +31,6 @@ from webhooks.signing import is_usable_secret
 log = logging.getLogger(__name__)
 
 MAX_ENDPOINTS_PER_USER = 100
-ALL_ENDPOINTS = Q()
 # Set when an endpoint becomes active again.
 RESET_VALUES = {"reason": "", "dead_in_a_row": 0}
 ENDED_REASON = gettext_noop("The app's access or the API key that made it has ended. If you enable it, it is yours.")
@@ -101,10 +100,10 @@ class TooManyEvents(APIError):
     message = f"More than {MAX_REPLAYED_EVENTS:,} events are meant: ask for a shorter time"
 
 
-def own_endpoints(owner: User, made: Q = ALL_ENDPOINTS) -> QuerySet[Endpoint]:
+def own_endpoints(owner: User, *conditions: Q) -> QuerySet[Endpoint]:
     """Returns a user's endpoints that match. `pending_secret` tells whether a secret can be promoted."""
     pending_secrets = EndpointSecret.objects.filter(endpoint=OuterRef("pk"), state=EndpointSecret.State.PENDING)
-    endpoints = Endpoint.objects.not_deleted().filter(made, owner=owner).order_by("pk")
+    endpoints = Endpoint.objects.not_deleted().filter(*conditions, owner=owner).order_by("pk")
     return endpoints.annotate(pending_secret=Exists(pending_secrets))
 
 
@@ -180,10 +179,10 @@ def disable_endpoints(endpoints: QuerySet[Endpoint], reason: str) -> list[Endpoi
     return disabled_endpoints
 
 
-def disable_issued(made: Q) -> None:
-    """Disables the endpoints that a credential made; one of ACCESS_END_HANDLERS. Needs a transaction."""
+def disable_issued(issued: Q) -> None:
+    """Disables the endpoints that a credential issued; one of ACCESS_END_HANDLERS. Needs a transaction."""
     ended = Endpoint.objects.ended().filter(state=Endpoint.State.DISABLED)
-    endpoints = Endpoint.objects.not_deleted().filter(made).exclude(pk__in=ended)
+    endpoints = Endpoint.objects.not_deleted().filter(issued).exclude(pk__in=ended)
     # Locked in the order of ids, as everywhere: otherwise two requests could deadlock.
     pks = list(endpoints.order_by("pk").select_for_update(no_key=True, of=("self",)).values_list("pk", flat=True))
     if pks:

@@ -49,8 +49,8 @@ def register_handler(*kinds: str) -> Callable[[Handler], Handler]:
     return register
 
 
-def find_source(name: str) -> Source:
-    """Finds an enabled source by name. Raises UnknownSource."""
+def get_source(name: str) -> Source:
+    """Returns the enabled source of this name. Raises UnknownSource."""
     source = Source.objects.filter(name=name, enabled=True).first()
     if source is None:
         raise UnknownSource

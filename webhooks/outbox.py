@@ -22,7 +22,7 @@ from library_site.db.sql import (
     get_column_types,
     thread_connection,
 )
-from library_site.monitoring.tracing import get_traceparent
+from library_site.monitoring.tracing import find_traceparent
 from webhooks.models import Delivery, Endpoint, Event
 from webhooks.registry import PING_KIND
 
@@ -103,7 +103,7 @@ def split_batches(events: Iterable[EventData]) -> Iterator[Sequence[EventData]]:
 def build_event(data: EventData, now: datetime) -> StoredEvent:
     uuid = uuid4()
     body = encode_body(EventBody(uuid, data.kind, format_event_time(now), settings.EVENT_API_VERSION, data.data))
-    return StoredEvent(uuid, data.kind, data.subject, body, now, get_traceparent())
+    return StoredEvent(uuid, data.kind, data.subject, body, now, find_traceparent())
 
 
 def format_event_time(utc_time: datetime) -> str:

@@ -12,13 +12,13 @@ from collections.abc import Iterable, Mapping, Sequence
 EVENT = "X-Webhook-Event"
 TIMESTAMP = "X-Webhook-Timestamp"
 SIGNATURE = "X-Webhook-Signature"
-WRITTEN = re.compile(r"(?:sha256=|t=(?P<timestamp>[0-9]{1,12}),s=)[0-9A-Fa-f]{64}")
+SIGNATURE_PATTERN = re.compile(r"(?:sha256=|t=(?P<timestamp>[0-9]{1,12}),s=)[0-9A-Fa-f]{64}")
 # Headers of form C. The id has no full stop: it separates what is signed.
 STANDARD_ID = "webhook-id"
 STANDARD_TIMESTAMP = "webhook-timestamp"
 STANDARD_SIGNATURE = "webhook-signature"
-WRITTEN_ID = re.compile(r"[!-\-/-~]{1,200}")
-WRITTEN_TIMESTAMP = re.compile(r"[1-9][0-9]{0,11}")
+ID_PATTERN = re.compile(r"[!-\-/-~]{1,200}")
+TIMESTAMP_PATTERN = re.compile(r"[1-9][0-9]{0,11}")
 SECRET_PREFIX = "whsec_"  # noqa: S105  # no secret
 MIN_KEY_BYTES = 24
 # Seconds, either way, between the sender's clock and the receiver's.
@@ -26,12 +26,12 @@ TOLERANCE = 300
 
 
 class InvalidSignature(Exception):
-    """The request is not from one who knows a secret, or not from now."""
+    """No known secret signed the request, or its time is too far from now."""
 
 
 def sign(form: str, secrets: Sequence[str], event_id: str, timestamp: int, body: bytes) -> dict[str, str]:
-    """The headers of a request that sign it. The first secret signs; in form C each one, so that a receiver that knows
-    any of them can verify it.
+    """Returns the headers that sign a request. The first secret signs; in form C each one does, so that a receiver that
+    knows any of them can verify it.
     """
     if form != "C":
         return {TIMESTAMP: str(timestamp), SIGNATURE: signature(form, secrets[0], timestamp, body)}
@@ -40,9 +40,10 @@ def sign(form: str, secrets: Sequence[str], event_id: str, timestamp: int, body:
 
 
 def signature(form: str, secret: str, timestamp: int, body: bytes, event_id: str = "") -> str:
-    """One signature in form A, B or C; the timestamp is Unix time in seconds. Raises ValueError as decode_key does.
+    """Returns one signature in form A, B or C; the timestamp is Unix time in seconds.
 
-    Form A does not sign the timestamp: a request once overheard is good for ever.
+    Form A does not sign the timestamp: who has read a request can send it again at any time. Raises ValueError as
+    decode_key does.
     """
     if form == "A":
         return f"sha256={digest(secret, body)}"
@@ -53,12 +54,12 @@ def signature(form: str, secret: str, timestamp: int, body: bytes, event_id: str
 
 
 def digest(secret: str, signed: bytes) -> str:
-    """In forms A and B the key is the whole secret, whatever it looks like."""
+    """Returns the HMAC of forms A and B, whose key is the whole text of the secret."""
     return hmac.digest(secret.encode(), signed, "sha256").hex()
 
 
 def decode_key(secret: str) -> bytes:
-    """The key of form C: the bytes whose standard base64 follows `whsec_`. Raises ValueError."""
+    """Returns the key of form C: the bytes whose standard base64 follows `whsec_`. Raises ValueError."""
     encoded = secret.removeprefix(SECRET_PREFIX)
     try:
         key = b64decode(encoded, validate=True)
@@ -80,31 +81,31 @@ def is_usable_secret(form: str, secret: str) -> bool:
 def verify(
     headers: Mapping[str, str], body: bytes, secrets: Iterable[str], now: float, form: str | None = None
 ) -> None:
-    """Of the body as it came, before any parsing. Raises InvalidSignature, whatever the headers hold.
+    """Raises InvalidSignature unless one of the secrets signed the request. `body` has the bytes as they came.
 
-    During a rotation two secrets are live. Who was promised form B or C names it: a request of form A passes at any
-    time. Raises ValueError for a secret that the named form cannot have.
+    A receiver that expects form B or C names it: without `form` a request in form A passes, at any time. During a
+    rotation there are two secrets. Raises ValueError for a secret that the named form cannot have.
     """
-    live = list(secrets)
-    if isinstance(secrets, str) or not all(live):
+    known = list(secrets)
+    if isinstance(secrets, str) or not all(known):
         raise ValueError("Secrets are a list, and none is empty: with a letter or nothing for a key anybody can sign.")
-    if form == "C" or (form is None and not find_values(headers, SIGNATURE)):
-        usable = live if form else [secret for secret in live if is_usable_secret("C", secret)]
+    if form == "C" or (form is None and not list_values(headers, SIGNATURE)):
+        usable = known if form else [secret for secret in known if is_usable_secret("C", secret)]
         verify_standard(headers, body, usable, now)
     else:
-        verify_specified(headers, body, live, now, form)
+        verify_specified(headers, body, known, now, form)
 
 
 def verify_specified(headers: Mapping[str, str], body: bytes, secrets: list[str], now: float, form: str | None) -> None:
     """Verifies form A or B."""
-    sent = find_values(headers, SIGNATURE)
-    written = WRITTEN.fullmatch(sent[0]) if len(sent) == 1 else None
-    timestamp = written and written["timestamp"]
+    sent = list_values(headers, SIGNATURE)
+    match = SIGNATURE_PATTERN.fullmatch(sent[0]) if len(sent) == 1 else None
+    timestamp = match and match["timestamp"]
     sent_form = "B" if timestamp else "A"
-    if not written or form not in (None, sent_form):
+    if not match or form not in (None, sent_form):
         raise InvalidSignature("There is no signature of the expected form.")
     if timestamp:
-        check_time(timestamp, now, find_values(headers, TIMESTAMP))
+        check_time(timestamp, now, list_values(headers, TIMESTAMP))
     value = sent[0].lower()
     if not any(hmac.compare_digest(value, signature(sent_form, each, int(timestamp or 0), body)) for each in secrets):
         raise InvalidSignature("The signature is of no known secret.")
@@ -112,11 +113,9 @@ def verify_specified(headers: Mapping[str, str], body: bytes, secrets: list[str]
 
 def verify_standard(headers: Mapping[str, str], body: bytes, secrets: list[str], now: float) -> None:
     """Verifies form C: one of the signatures, which spaces separate, is of one of the secrets."""
-    values = [find_values(headers, name) for name in (STANDARD_ID, STANDARD_TIMESTAMP, STANDARD_SIGNATURE)]
-    if any(len(sent) != 1 for sent in values):
-        raise InvalidSignature("There is no signature of the expected form.")
-    [[event_id], [timestamp], [signatures]] = values
-    if not WRITTEN_ID.fullmatch(event_id) or not WRITTEN_TIMESTAMP.fullmatch(timestamp):
+    values = [list_values(headers, name) for name in (STANDARD_ID, STANDARD_TIMESTAMP, STANDARD_SIGNATURE)]
+    event_id, timestamp, signatures = (sent[0] if len(sent) == 1 else "" for sent in values)
+    if not (ID_PATTERN.fullmatch(event_id) and TIMESTAMP_PATTERN.fullmatch(timestamp) and signatures):
         raise InvalidSignature("There is no signature of the expected form.")
     check_time(timestamp, now)
     expected = [signature("C", secret, int(timestamp), body, event_id).encode() for secret in secrets]
@@ -125,8 +124,8 @@ def verify_standard(headers: Mapping[str, str], body: bytes, secrets: list[str],
         raise InvalidSignature("The signature is of no known secret.")
 
 
-def find_values(headers: Mapping[str, str], name: str) -> list[str]:
-    """The values of a header, whose name may be in any case."""
+def list_values(headers: Mapping[str, str], name: str) -> list[str]:
+    """Returns the values of a header, whose name may be in any case."""
     return [value for sent_name, value in headers.items() if sent_name.lower() == name.lower()]
 
 

@@ -29,7 +29,7 @@ from library_site.cached_settings import cached_settings
 from library_site.db.postgresql.lost_connections import close_lost_connection
 from library_site.db.sql import PreparedStatement, Row, SQLCondition
 from library_site.http.callers import get_caller_key
-from oauth.api_keys import find_key_and_rows
+from oauth.api_keys import get_credential_and_rows
 from oauth.authentication import find_credential
 from oauth.credentials import Credential
 from oauth.permissions import get_required_scope, require_permission
@@ -124,7 +124,7 @@ class CompiledBooks:
         if "HTTP_X_API_KEY" in request.environ and "HTTP_AUTHORIZATION" not in request.environ:
             text, (scope, permissions) = request.environ["HTTP_X_API_KEY"], self.requirements["retrieve"]
             asked = permissions | list_asked(scope)
-            credential, rows = find_key_and_rows(text, timezone.now(), asked, statement, (pk,))
+            credential, rows = get_credential_and_rows(text, timezone.now(), asked, statement, (pk,))
             require_permission(credential, scope, permissions)
         else:
             credential, rows = self.authorize("retrieve", request), statement.fetch_all((pk,))

@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy, ngettext_lazy
 from books.files.exports import iter_pages
 from books.files.formats.records import ExportedBook
 from books.files.formats.registry import write_xlsx
-from books.files.uploads import KEPT_DAYS, PART_BYTES
+from books.files.uploads import CHUNK_BYTES, KEPT_DAYS
 from books.history.actors import ActorRef
 from books.models import Book, ExportChunk, Operation
 from books.operations.selections import get_selection
@@ -27,7 +27,7 @@ EXPORT = "export"
 
 @register_operation_kind
 class ExportTask(Task):
-    """Writes the workbook to a temporary file, then stores it in parts. Its keys are the numbers of the parts.
+    """Writes the workbook to a temporary file, then stores it in chunks. Its keys are their numbers.
 
     If another worker continues, it writes the workbook again, because the books may have changed.
     """
@@ -45,11 +45,11 @@ class ExportTask(Task):
 
     def __init__(self) -> None:
         self.chunks: Iterator[tuple[int, bytes]] | None = None
-        # The books, and the parts of the workbook. All books are counted as done with the first part.
-        self.book_count = self.part_count = 0
+        # The books, and the chunks of the workbook. All books are counted as done with the first chunk.
+        self.book_count = self.chunk_count = 0
 
     def plan(self, operation: Operation) -> Plan:
-        """The number of parts is known only after the workbook is written."""
+        """The number of chunks is known only after the workbook is written."""
         return Plan(select_exported(operation).count(), 0, BIGINT_MAX)
 
     def read_batch(self, operation: Operation, limit: int) -> Batch:
@@ -61,9 +61,9 @@ class ExportTask(Task):
     def iter_chunks(self, operation: Operation) -> Iterator[tuple[int, bytes]]:
         with TemporaryFile() as file:
             write_xlsx(self.iter_pages(operation), cast("BinaryIO", file))
-            self.part_count = ceil(file.seek(0, SEEK_END) / PART_BYTES)
+            self.chunk_count = ceil(file.seek(0, SEEK_END) / CHUNK_BYTES)
             file.seek(0)
-            yield from enumerate(iter(lambda: file.read(PART_BYTES), b""), 1)
+            yield from enumerate(iter(lambda: file.read(CHUNK_BYTES), b""), 1)
 
     def iter_pages(self, operation: Operation) -> Iterator[list[ExportedBook]]:
         for page in iter_pages(select_exported(operation)):
@@ -76,12 +76,12 @@ class ExportTask(Task):
         is_first = number == 1
         if is_first:
             ExportChunk.objects.filter(operation=operation).delete()
-            Operation.objects.filter(pk=operation.pk).update(unchanged=0, last=self.part_count)
+            Operation.objects.filter(pk=operation.pk).update(unchanged=0, last=self.chunk_count)
         ExportChunk.objects.create(operation=operation, number=number, content=content, created_at=now)
         return BatchCounts(changed=0, unchanged=self.book_count if is_first else 0)
 
     def require_complete(self, operation: Operation) -> None:
-        """Checks that all parts are stored."""
+        """Checks that all chunks are stored."""
         if operation.export_chunks.count() != operation.last:
             raise OperationFailed(_("Parts of the workbook are missing. Export it again."))
 
@@ -91,12 +91,12 @@ def select_exported(operation: Operation) -> QuerySet[Book]:
 
 
 def iter_workbook(operation: Operation) -> Iterator[bytes]:
-    """Yields the parts of a workbook, with one query for each."""
+    """Yields the chunks of a workbook, with one query for each."""
     numbers = list(ExportChunk.objects.filter(operation=operation).order_by("number").values_list("number", flat=True))
     for number in numbers:
         yield bytes(ExportChunk.objects.get(operation=operation, number=number).content)
 
 
 def iter_expired(now: datetime) -> Iterator[tuple[str, QuerySet[Any]]]:
-    """Yields the parts of workbooks that are older than KEPT_DAYS."""
+    """Yields the chunks of workbooks that are older than KEPT_DAYS."""
     yield "parts of exported workbooks", ExportChunk.objects.filter(created_at__lte=now - timedelta(days=KEPT_DAYS))

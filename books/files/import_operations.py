@@ -189,7 +189,7 @@ def cancel_under_way(operation: Operation | None) -> None:
 
 
 def delete_unused_file(file_id: int) -> None:
-    """Deletes a file with its parts, in batches. Raises FileInUse."""
+    """Deletes a file with its chunks, in batches. Raises FileInUse."""
     with transaction.atomic():
         file = lock_file(file_id)
         operations = (file.preview_operation, file.check_operation, file.import_operation)

@@ -14,6 +14,7 @@ from django.utils.translation import gettext_lazy, ngettext_lazy
 
 from books.book.fields import FIELDS
 from books.files.corrections import ask_for_corrections, load_corrections
+from books.files.earlier_records import EarlierRecords
 from books.files.formats.encodings import show_storable
 from books.files.formats.records import MAX_SHOWN_TEXT, UnreadableFile
 from books.files.matching import (
@@ -28,7 +29,6 @@ from books.files.matching import (
 from books.files.parsing import ImportRules, ParsedRecord, parse_records
 from books.files.reader.client import FilePreview, StoredFile, iter_file_records, read_preview, read_size
 from books.files.reasons import add_reasons
-from books.files.seen_records import SeenRecords
 from books.files.uploads import build_source
 from books.history.actors import ActorRef
 from books.models import ImportFile, ImportFinding, Operation
@@ -49,7 +49,7 @@ PREVIEW, CHECK, IMPORT = "import preview", "import check", "import"
 # At most so many records with each verdict are shown. All rejected records are stored.
 MAX_SHOWN_RECORDS = 100
 # The number of records in a batch when a worker repeats verdicts to continue with a file.
-DECIDED_AGAIN = 500
+REPEATED_BATCH = 500
 WRITTEN_VERDICTS = (Verdict.NEW, Verdict.CHANGED)
 UNCHANGED_VERDICTS = (Verdict.SAME, Verdict.LEFT, Verdict.WITHOUT_ISBN)
 OTHER_SENTENCES: Sentences = {
@@ -82,7 +82,7 @@ class RecordTask(Task):
 
     # The verdicts of the books that it changes.
     changed_verdicts: ClassVar[Sequence[Verdict]] = ()
-    earlier: SeenRecords
+    earlier: EarlierRecords
     records: Iterator[ParsedRecord] | None = None
 
     def plan(self, operation: Operation) -> Plan:
@@ -108,12 +108,12 @@ class RecordTask(Task):
         them.
         """
         parameters = read_parameters(operation)
-        self.earlier = SeenRecords(operation.pk if operation.kind == IMPORT else None)
+        self.earlier = EarlierRecords(operation.pk if operation.kind == IMPORT else None)
         corrections = load_corrections(get_file(operation), get_check_id(operation))
         records = parse_records(iter_file_records(open_source(operation)), parameters.rules, corrections)
         earlier_records = islice(records, operation.cursor or 0)
         self.earlier.load_former()
-        while batch := list(islice(earlier_records, DECIDED_AGAIN)):
+        while batch := list(islice(earlier_records, REPEATED_BATCH)):
             self.decide(operation, batch)
             renew_lease(operation)
         return records

@@ -14,6 +14,7 @@ from books.book.match_keys import build_work, list_words
 from books.book.texts import fold_loosely
 from books.book_values import BookValues
 from books.files.columns.cells import is_blank
+from books.files.earlier_records import EarlierRecords, RecordKey
 from books.files.parsing import ImportRules, ParsedRecord
 from books.files.reasons import (
     ABSENT,
@@ -28,7 +29,6 @@ from books.files.reasons import (
     SAME_WORK,
     describe_line,
 )
-from books.files.seen_records import RecordKey, SeenRecords
 from books.history.actors import ActorRef
 from books.models import FIELD_DEFAULTS, Book
 from books.operations.selection_tasks import write_pairs
@@ -70,11 +70,11 @@ REJECTED_VERDICTS = (Verdict.DOUBTFUL, Verdict.REFUSED)
 
 
 class BookMatch(NamedTuple):
-    """The id of the matching book, the warning about the match, and the id of the book that has its isbn."""
+    """The id of the matching book, the warning about the match, and the id of the book that has the record's isbn."""
 
     pk: int
     warning: str = ""
-    owner: int | None = None
+    isbn_owner: int | None = None
 
 
 class RecordVerdict(NamedTuple):
@@ -92,28 +92,28 @@ class RecordVerdict(NamedTuple):
 
 
 def decide_records(
-    records: Sequence[ParsedRecord], rules: ImportRules, load_books: LoadBooks, earlier: SeenRecords, today: date
+    records: Sequence[ParsedRecord], rules: ImportRules, load_books: LoadBooks, earlier: EarlierRecords, today: date
 ) -> list[RecordVerdict]:
     """Returns the verdict of each record, in order, and remembers the records. `today` is in UTC."""
     earlier.begin_batch(records[0].position)
-    matches = find_matches([record for record in records if not (record.problem or record.is_left_out)], rules, earlier)
+    matches = list_matches([record for record in records if not (record.problem or record.is_left_out)], rules, earlier)
     books = load_books({match.pk for match in matches.values()})
-    works = find_works([record for record in records if record.position not in matches], rules, earlier)
+    works = list_works([record for record in records if record.position not in matches], rules, earlier)
     verdicts = []
     for record in records:
-        warned = warn_same_work(record, works, earlier)
+        warned = add_work_warning(record, works, earlier)
         verdicts.append(decide_record(warned, matches.get(record.position), books, rules, earlier, today))
     return verdicts
 
 
-def find_works(
-    records: Sequence[ParsedRecord], rules: ImportRules, earlier: SeenRecords
+def list_works(
+    records: Sequence[ParsedRecord], rules: ImportRules, earlier: EarlierRecords
 ) -> dict[tuple[str, str], dict[int, bool]]:
     """Returns the books that new records may duplicate, as they were before the import, by title and author."""
     if rules.on_none == "leave" or rules.take_doubtful:
         return {}
     works = find_same_works([work for work in map(get_work, records) if all(work)])
-    added = earlier.find_added({pk for pks in works.values() for pk in pks})
+    added = earlier.list_added({pk for pks in works.values() for pk in pks})
     return {work: {pk: is_same for pk, is_same in pks.items() if pk not in added} for work, pks in works.items()}
 
 
@@ -123,8 +123,8 @@ def get_work(record: ParsedRecord) -> tuple[str, str]:
     return values.get("title", ""), values.get("author", "")
 
 
-def warn_same_work(
-    record: ParsedRecord, works: Mapping[tuple[str, str], Mapping[int, bool]], earlier: SeenRecords
+def add_work_warning(
+    record: ParsedRecord, works: Mapping[tuple[str, str], Mapping[int, bool]], earlier: EarlierRecords
 ) -> ParsedRecord:
     """Adds the warning that a new record may be a book of the library. Ignores books that earlier records change."""
     pks = works.get(get_work(record), {})
@@ -139,7 +139,7 @@ def decide_record(
     match: BookMatch | None,
     books: Mapping[int, BookValues],
     rules: ImportRules,
-    earlier: SeenRecords,
+    earlier: EarlierRecords,
     today: date,
 ) -> RecordVerdict:
     if record.problem:
@@ -158,7 +158,7 @@ def decide_record(
         return decide_new(record, rules, today)
     if earlier.find(RecordKey.FORMER_ISBN, record.values.get("isbn")) is not None:
         # An earlier record gives that book another isbn, so this isbn is free.
-        match = match._replace(owner=None)
+        match = match._replace(isbn_owner=None)
     verdict = decide_match(record, match, book, rules, today)
     if verdict.name == Verdict.CHANGED and "isbn" in verdict.values:
         earlier.remember_former(book.id, book.isbn)
@@ -178,7 +178,7 @@ def list_keys(record: ParsedRecord, book: BookValues | None, rules: ImportRules)
 
 
 def find_repetition(
-    record: ParsedRecord, keys: Mapping[RecordKey, str | int | None], earlier: SeenRecords
+    record: ParsedRecord, keys: Mapping[RecordKey, str | int | None], earlier: EarlierRecords
 ) -> str | None:
     """Returns why a record about the same book as an earlier record is rejected."""
     for key, (field, sentences) in REPETITIONS.items():
@@ -195,24 +195,24 @@ def read_books(pks: Collection[int]) -> Mapping[int, BookValues]:
     return {book.id: book for book in changes.read_rows(Book.objects.filter(pk__in=pks))}
 
 
-def find_matches(records: Sequence[ParsedRecord], rules: ImportRules, earlier: SeenRecords) -> dict[int, BookMatch]:
+def list_matches(records: Sequence[ParsedRecord], rules: ImportRules, earlier: EarlierRecords) -> dict[int, BookMatch]:
     """Returns the matches by record position, among the books as they were before the import."""
     given = [record.pk for record in records if record.pk is not None]
     found = Book.objects.filter(pk__in=given).values_list("pk", flat=True) if given else []
-    ids = {*found} - earlier.find_added([*found])
+    ids = {*found} - earlier.list_added([*found])
     texts = {record.values.get("isbn", "") for record in records}
-    isbns = find_ids_by_text("isbn", RecordKey.FORMER_ISBN, texts, earlier)
+    isbns = list_ids_by_text("isbn", RecordKey.FORMER_ISBN, texts, earlier)
     matches: dict[int, BookMatch] = {}
     others: list[tuple[ParsedRecord, str | None]] = []
     for record in records:
         isbn = record.values.get("isbn", "")
         if record.pk in ids:
-            matches[record.position] = BookMatch(record.pk or 0, owner=isbns.get(isbn))
+            matches[record.position] = BookMatch(record.pk or 0, isbn_owner=isbns.get(isbn))
         elif isbn in isbns:
             matches[record.position] = BookMatch(isbns[isbn])
         elif rules.match_by != "isbn":
             others.append((record, normalize_isbn(isbn)))
-    isbn13s = find_ids_by_text("isbn13", RecordKey.FORMER_ISBN13, {isbn13 for _record, isbn13 in others}, earlier)
+    isbn13s = list_ids_by_text("isbn13", RecordKey.FORMER_ISBN13, {isbn13 for _record, isbn13 in others}, earlier)
     for record, isbn13 in others:
         if isbn13 in isbn13s:
             pk = isbn13s[isbn13]
@@ -221,15 +221,15 @@ def find_matches(records: Sequence[ParsedRecord], rules: ImportRules, earlier: S
     return matches
 
 
-def find_ids_by_text(
-    column: str, former: RecordKey, texts: Collection[str | None], earlier: SeenRecords
+def list_ids_by_text(
+    column: str, former: RecordKey, texts: Collection[str | None], earlier: EarlierRecords
 ) -> dict[str | None, int]:
     """Returns for each text the lowest id of the books that had it before the import. `former` is the key of texts that
     the import has changed since.
     """
     wanted = {text for text in texts if text}
     rows = fetch_by_texts(f"SELECT {column}, id FROM books_book WHERE {column} {{}} ORDER BY id DESC", wanted)  # noqa: S608
-    added = earlier.find_added([pk for _text, pk in rows])
+    added = earlier.list_added([pk for _text, pk in rows])
     books = {text: pk for text, pk in rows if pk not in added and earlier.find(RecordKey.CHANGED_BOOK, pk) is None}
     for text in wanted:
         if (pk := earlier.find(former, text)) is not None:
@@ -271,7 +271,7 @@ def decide_match(
         values = {name: value for name, value in values.items() if is_blank(getattr(book, name))}
     if not values:
         return RecordVerdict(record, Verdict.SAME, book=book)
-    if "isbn" in values and match.owner is not None:
+    if "isbn" in values and match.isbn_owner is not None:
         return RecordVerdict(record, Verdict.REFUSED, describe_owner(record), values, book, ("isbn",))
     return mark_doubtful(RecordVerdict(record, Verdict.CHANGED, values=values, book=book), rules, today, match.warning)
 

@@ -68,10 +68,10 @@ class ImportRules(msgspec.Struct, frozen=True):
     `mapping` has the column for each place (`books.files.columns.tables`), `defaults` the values for empty fields. A
     record matches the book with its isbn, else with its isbn13; with `match_by` "isbn" only the first, with "id" it
     matches first by id. `on_match` and `on_none` say what to do with a record that matches a book or none, and
-    `take_doubtful` whether to import doubtful records. The texts of an exact file are not changed. With
+    `take_doubtful` whether to import doubtful records. With `is_exact`, texts are not changed. With
     `leave_without_isbn`, records without an ISBN are left out, whatever else is wrong with them; with `use_number`, the
-    number of the record is stored as their isbn. `format` is the name
-    of the file's format; reasons name fields and records in its terms.
+    number of the record is stored as their isbn. `format` is the name of the file's format; reasons name fields and
+    records in its terms.
     """
 
     mapping: Mapping[str, str]
@@ -144,11 +144,11 @@ def parse_records(
     sources = list_sources(rules.mapping, is_exact=rules.is_exact, headings=FIELD_NAMES.get(rules.format, {}))
     list_kinds = lru_cache(maxsize=16)(partial(list_kind_columns, mapping=rules.mapping))
     for position, record in enumerate(records, 1):
-        checked = check_kind(record, list_kinds(tuple(record.values)))
+        checked = add_kind_problem(record, list_kinds(tuple(record.values)))
         yield parse_record(position, checked, rules, sources, corrections=corrections.get(position, {}))
 
 
-def check_kind(record: Record, columns: Iterable[tuple[str, Callable[[str], tuple[str, str]]]]) -> Record:
+def add_kind_problem(record: Record, columns: Iterable[tuple[str, Callable[[str], tuple[str, str]]]]) -> Record:
     """Adds the error or the warning about a record of a table that is no book, or may be none."""
     for column, describe in columns:
         text = str(record.values[column] or "")

@@ -12,6 +12,7 @@ from django.utils.translation import gettext_noop
 
 from books.book.fields import BOOK_FIELDS
 from books.files.columns.cells import UnknownDate
+from books.files.formats.records import MAX_SHOWN_NAME
 
 MARC_FIELDS = {"id": "001", **{field.name: "{0}${2}".format(*field.marc) for field in BOOK_FIELDS}}
 # How formats without columns name their fields.
@@ -34,7 +35,6 @@ SAME_BOOK = (
     gettext_noop("It is about the same book as line %(line)s."),
     gettext_noop("It is about the same book as record %(line)s."),
 )
-MAX_SHOWN_TEXT = 64
 OWNED = gettext_noop("Another book has it.")
 OWNED_IN_OTHER_WRITING = gettext_noop("Book %(id)s has it in another writing.")
 SAME_WORK = gettext_noop("Book %(id)s has the same title and author.")
@@ -81,7 +81,7 @@ def describe_year(text: str) -> str:
     if not text.strip():
         return _(ABSENT)
     sentence = _("Write “%(text)s” in the digits 0 to 9.") if OTHER_DIGITS.search(text) else _("“%(text)s” is no year.")
-    return sentence % {"text": text.strip()[:MAX_SHOWN_TEXT]}
+    return sentence % {"text": text.strip()[:MAX_SHOWN_NAME]}
 
 
 def group_reason(reason: str) -> str:

@@ -66,12 +66,12 @@ def generate_books(count: int, seed: int) -> Iterator[dict[str, Any]]:
             "title": names.choose_title(generator),
             "author": generator.choice(names.authors),
             "year": int(generator.triangular(1850, 2025, 2015)),
-            "isbn": make_isbn(seed, number),
+            "isbn": build_isbn(seed, number),
             "genre": generator.choice(GENRES),
         }
 
 
-def make_isbn(seed: int, number: int) -> str:
+def build_isbn(seed: int, number: int) -> str:
     """Returns an ISBN-13 in our own range, with its check digit (ISO 2108)."""
     digits = f"9799{seed}{number:07d}"
     return digits + ean.calc_check_digit(digits)

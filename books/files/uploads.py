@@ -1,4 +1,4 @@
-"""Files that librarians upload. They are stored in parts, because the import may run on another machine."""
+"""Files that librarians upload. They are stored in chunks, because the import may run on another machine."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -22,23 +22,23 @@ from books.models import ColumnMapping, ImportChunk, ImportFile
 from library_site.jobs.expiry import delete_by_kind
 from library_site.jobs.worker import CONNECTION_ERRORS
 
-PART_BYTES = 512 * 1024
+CHUNK_BYTES = 512 * 1024
 MAX_UPLOAD_BYTES = 2 * 2**30
 KEPT_DAYS = 7
 MAX_NAME_LENGTH = 255
 
 
 class WrongChunk(Exception):
-    """The part is not the next one, or has the wrong length."""
+    """The chunk is not the next one, or has the wrong length."""
 
 
 class OtherContent(Exception):
-    """The part is already stored with another content, so it belongs to a different file."""
+    """The chunk is already stored with another content, so it belongs to a different file."""
 
 
 @transaction.atomic
 def begin_upload(user_id: int, name: str, size: int, fingerprint: str, now: datetime) -> ImportFile:
-    """Returns the file that receives the parts: an interrupted upload of the same file, or a new one.
+    """Returns the file that receives the chunks: an interrupted upload of the same file, or a new one.
 
     The fingerprint identifies a file by its content; without one the file is new. Raises UnreadableFile for a file that
     is empty, too large or beyond the user's quota, and for texts that a database cannot store.
@@ -69,15 +69,15 @@ def require_quota(user_id: int, size: int) -> None:
 
 
 def count_chunks(file: ImportFile) -> int:
-    """Returns the number of stored parts, which is the number of the next one."""
+    """Returns the number of stored chunks, which is the number of the next one."""
     last = file.chunks.aggregate(last=Max("number"))["last"]
     return 0 if last is None else last + 1
 
 
 def add_chunk(file: ImportFile, number: int, content: bytes) -> None:
-    """Adds the next part. A part that is already stored is not added again. Raises WrongChunk, OtherContent."""
-    start = number * PART_BYTES
-    if len(content) != min(PART_BYTES, file.size - start) or number > count_chunks(file):
+    """Adds the next chunk. One that is already stored is not added again. Raises WrongChunk, OtherContent."""
+    start = number * CHUNK_BYTES
+    if len(content) != min(CHUNK_BYTES, file.size - start) or number > count_chunks(file):
         raise WrongChunk
     chunk, _is_new = ImportChunk.objects.get_or_create(file=file, number=number, defaults={"content": content})
     if bytes(chunk.content) != content:
@@ -88,7 +88,7 @@ def add_chunk(file: ImportFile, number: int, content: bytes) -> None:
 def store_whole_file(user_id: int, name: str, stream: BinaryIO, size: int, now: datetime) -> ImportFile:
     """Stores a file from a single request. Raises UnreadableFile."""
     file = begin_upload(user_id, name, size, "", now)
-    for number, content in enumerate(iter(lambda: stream.read(PART_BYTES), b"")):
+    for number, content in enumerate(iter(lambda: stream.read(CHUNK_BYTES), b"")):
         add_chunk(file, number, content)
     return file
 
@@ -98,7 +98,7 @@ def store_stream(name: str, stream: BinaryIO, now: datetime) -> Iterator[ImportF
     """Stores a command's file of any size while the block runs. After a crash, the file expires like others."""
     file = ImportFile.objects.create(name=show_storable(name)[-MAX_NAME_LENGTH:], size=0, created_at=now)
     try:
-        for number, content in enumerate(iter(lambda: stream.read(PART_BYTES), b"")):
+        for number, content in enumerate(iter(lambda: stream.read(CHUNK_BYTES), b"")):
             ImportChunk.objects.create(file=file, number=number, content=content)
             file.size += len(content)
         file.save(update_fields=["size"])
@@ -109,15 +109,15 @@ def store_stream(name: str, stream: BinaryIO, now: datetime) -> Iterator[ImportF
 
 
 def is_complete(file: ImportFile) -> bool:
-    """Adds up the parts only when the last one is stored."""
-    if count_chunks(file) * PART_BYTES < file.size:
+    """Adds up the chunks only when the last one is stored."""
+    if count_chunks(file) * CHUNK_BYTES < file.size:
         return False
     return bool(file.chunks.aggregate(size=Sum(Length("content")))["size"] == file.size)
 
 
 def read_chunk(file: ImportFile, number: int) -> bytes:
-    """Returns a part; empty after the end of the file. Raises UnreadableFile if a part is missing."""
-    size = min(PART_BYTES, file.size - number * PART_BYTES)
+    """Returns a chunk; empty after the end of the file. Raises UnreadableFile if one is missing."""
+    size = min(CHUNK_BYTES, file.size - number * CHUNK_BYTES)
     if size <= 0:
         return b""
     rows = ImportChunk.objects.filter(file=file, number=number).values_list("content", flat=True)
@@ -142,18 +142,18 @@ def remember_mapping(columns: Sequence[str], mapping: Mapping[str, str], user_pk
     ColumnMapping.objects.update_or_create(header=header, defaults={"mapping": dict(mapping)})
 
 
-def find_mapping(columns: Sequence[str], user_pk: int | None) -> dict[str, str]:
+def get_mapping(columns: Sequence[str], user_pk: int | None) -> dict[str, str]:
     """Returns what this user chose for a file with the same header. For other places it guesses by name."""
     stored_mapping = ColumnMapping.objects.filter(header=hash_header(columns, user_pk)).first()
     return {**guess_mapping(columns), **(stored_mapping.mapping if stored_mapping else {})}
 
 
 def iter_expired(now: datetime) -> Iterator[tuple[str, QuerySet[Any]]]:
-    """Yields the files that are older than KEPT_DAYS, after their parts."""
+    """Yields the files that are older than KEPT_DAYS, after their chunks."""
     yield from iter_file_rows(ImportFile.objects.filter(created_at__lte=now - timedelta(days=KEPT_DAYS)))
 
 
 def iter_file_rows(files: QuerySet[ImportFile]) -> Iterator[tuple[str, QuerySet[Any]]]:
-    """Yields the files after their parts."""
+    """Yields the files after their chunks."""
     yield "parts of uploaded files", ImportChunk.objects.filter(file__in=files)
     yield "uploaded files", files

@@ -23,7 +23,7 @@ VIEW_FIELDS = ("name", "query", "columns")
 
 def export_data(person: Person) -> Iterator[tuple[str, Any]]:
     """Changes have the format of version 2 of the API."""
-    actor_ids = list(find_actors(person).order_by("pk").values_list("pk", flat=True))
+    actor_ids = list(list_actors(person).order_by("pk").values_list("pk", flat=True))
     yield "list_settings", ListSettings.objects.filter(user=person.user_id).values("columns", "rows").first()
     yield "saved_views", list(SavedView.objects.filter(user=person.user_id).order_by("pk").values(*VIEW_FIELDS))
     yield "uploaded_files", list_files(person)
@@ -36,7 +36,7 @@ def list_files(person: Person) -> list[dict[str, Any]]:
     return [dict(row) for row in files.annotate(uploaded_at=uploaded_at).values("name", "size", "uploaded_at")]
 
 
-def find_actors(person: Person) -> QuerySet[Actor]:
+def list_actors(person: Person) -> QuerySet[Actor]:
     """Returns the actors of the account, and those with the same name whose account is deleted."""
     is_deleted = ~Exists(User.objects.filter(pk=OuterRef("user_id")))
     return Actor.objects.filter(Q(user_id=person.user_id) | Q(is_deleted, user_name=person.name))
@@ -49,5 +49,5 @@ def export_entry(entry: Entry) -> dict[str, Any]:
 def forget(person: Person) -> Counter[str]:
     """Removes the names of the user's actors, so that they no longer lead to an account. The changes stay."""
     identity = Concat(Value("forgotten "), Cast("pk", CharField()))
-    count = find_actors(person).update(user_id=None, user_name="", api_key_name="", identity=identity)
+    count = list_actors(person).update(user_id=None, user_name="", api_key_name="", identity=identity)
     return Counter({"names in the history of books": count})

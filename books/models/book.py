@@ -51,7 +51,7 @@ class UnrecordedWrite(RefusedWrite):
     """Django code tried to write books without a version, history and event. The message names the function to use."""
 
 
-def make_refusing_method(name: str, instead: str) -> Callable[..., NoReturn]:
+def build_refusing_method(name: str, instead: str) -> Callable[..., NoReturn]:
     """Returns a method that raises UnrecordedWrite."""
 
     def method(*_: Any, **__: Any) -> NoReturn:
@@ -67,13 +67,13 @@ class BookQuerySet(models.QuerySet["Book"]):
     CREATE_EACH = "Call Book.objects.create() for each book, or import a file with manage.py import_books."
     DELETE_EACH = "Call delete() of each book, or delete many in the admin or by POST /api/v2/operations."
 
-    update = make_refusing_method("update()", SAVE_EACH)
-    _update = make_refusing_method("_update()", SAVE_EACH)
-    bulk_update = make_refusing_method("bulk_update()", SAVE_EACH)
-    bulk_create = make_refusing_method("bulk_create()", CREATE_EACH)
-    _insert = make_refusing_method("_insert()", CREATE_EACH)
-    delete = make_refusing_method("delete() of a queryset", DELETE_EACH)
-    _raw_delete = make_refusing_method("_raw_delete()", DELETE_EACH)
+    update = build_refusing_method("update()", SAVE_EACH)
+    _update = build_refusing_method("_update()", SAVE_EACH)
+    bulk_update = build_refusing_method("bulk_update()", SAVE_EACH)
+    bulk_create = build_refusing_method("bulk_create()", CREATE_EACH)
+    _insert = build_refusing_method("_insert()", CREATE_EACH)
+    delete = build_refusing_method("delete() of a queryset", DELETE_EACH)
+    _raw_delete = build_refusing_method("_raw_delete()", DELETE_EACH)
 
 
 class Book(models.Model):

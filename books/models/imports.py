@@ -53,7 +53,7 @@ class ImportFile(models.Model):
 
 
 class ImportChunk(models.Model):
-    """A part of a file. All but the last have PART_BYTES (`books.files.uploads`)."""
+    """A chunk of a file. All but the last have CHUNK_BYTES (`books.files.uploads`)."""
 
     file = models.ForeignKey(ImportFile, models.CASCADE, related_name="chunks", db_index=False)
     number = models.PositiveIntegerField()

@@ -100,7 +100,7 @@ class OperationProblem(models.Model):
 
 
 class ExportChunk(models.Model):
-    """A part of an operation's workbook (`books.files.export_tasks`). It is deleted after some days."""
+    """A chunk of an operation's workbook (`books.files.export_tasks`). It is deleted after some days."""
 
     operation = models.ForeignKey(Operation, models.CASCADE, related_name="export_chunks", db_index=False)
     number = models.PositiveIntegerField()

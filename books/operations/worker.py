@@ -37,8 +37,8 @@ from library_site.jobs.leases import (
     LEASE_TIME,
     POISONED_REASON,
     LeaseLost,
-    find_leased,
     finish_rows,
+    get_leased,
     has_due,
     lock_leased,
     release_row,
@@ -157,7 +157,7 @@ def count_failure(leased: Operation, error: Exception) -> str:
     """Delays the operation, or ends it after the last attempt. Returns the result."""
     if not lock_leased(leased):
         return "cancelled, or another worker has it"
-    operation = find_leased(leased)
+    operation = get_leased(leased)
     failures = operation.attempted + 1
     if not FAILURE_RETRIES.is_last(failures):
         retry_rows(Operation, [operation.pk], FAILURE_RETRIES.get_delay(failures))
@@ -194,7 +194,7 @@ class OperationRunner:
 
         Raises LeaseLost, and the errors of an unavailable database.
         """
-        operation = find_leased(self.operation)
+        operation = get_leased(self.operation)
         with activate_operation_language(operation):
             try:
                 return self.run_step(operation)

@@ -39,8 +39,8 @@ class Page(NamedTuple, Generic[T]):
 class Order:
     """Sorts rows by columns, the last of which is unique.
 
-    `adapt` converts a key to values of the driver, of which the last ones count; it raises ValueError if it is none of
-    this order.
+    `adapt` converts a key to values of the driver, and raises ValueError for a key of another order. Of its values, the
+    last ones belong to the columns.
     """
 
     def __init__(self, *columns: Column, adapt: Callable[[Key], Key] = tuple) -> None:
@@ -76,7 +76,8 @@ def cut_page(
 ) -> Page[T]:
     """Builds a page of rows in the order in which they were read. A row beyond the limit shows that others follow.
 
-    An empty page leads back to the row of its start key: `descending` is the direction of the list.
+    From an empty page, the way back begins one beyond its start key, so that it shows the row of this key. On which
+    side that is depends on the direction of the list (`descending`).
     """
     end, back = get_key(rows[limit - 1]) if len(rows) > limit else None, None
     if start.key:

@@ -70,7 +70,7 @@ class WriterQueue:
         with self.lock:
             if not self.writers:
                 self.progressed_at = now
-            if self.has_enough(len(self.writers)) and self.get_patience_end(now) <= now:
+            if self.is_beyond_limit(len(self.writers)) and self.get_stall_end(now) <= now:
                 raise DatabaseBusy("Too many writers wait.")
             if self.writers:
                 writer.acquire()
@@ -88,14 +88,14 @@ class WriterQueue:
     def get_wait_end(self, writer: Lock, deadline: float, now: float) -> float:
         """Returns the time at which the writer stops waiting if no turn ends before."""
         with self.lock:
-            is_extra = self.has_enough(self.writers.index(writer))
-            return min(deadline, self.get_patience_end(now)) if is_extra else deadline
+            is_beyond = self.is_beyond_limit(self.writers.index(writer))
+            return min(deadline, self.get_stall_end(now)) if is_beyond else deadline
 
-    def has_enough(self, writers: int) -> bool:
-        return 0 < self.max_writers <= writers
+    def is_beyond_limit(self, position: int) -> bool:
+        return 0 < self.max_writers <= position
 
-    def get_patience_end(self, now: float) -> float:
-        """Returns until when a turn must end for more writers to wait. The caller holds `lock`.
+    def get_stall_end(self, now: float) -> float:
+        """Returns when writers beyond `max_writers` stop waiting if no turn ends before. The caller has `lock`.
 
         SQLite's log shows the commits of other processes. Its time is not compared with a clock, which can jump.
         """

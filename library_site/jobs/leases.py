@@ -105,7 +105,7 @@ def lock_leased(row: LeasedModel) -> bool:
     return bool(filter_leased(row).select_for_update().values_list("pk"))
 
 
-def find_leased(row: T) -> T:
+def get_leased(row: T) -> T:
     """Returns the current row. Raises LeaseLost."""
     current = filter_leased(row).first()
     if current is None:

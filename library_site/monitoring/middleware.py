@@ -8,7 +8,7 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.urls import ResolverMatch
 
-from library_site.db.statements import wrap_statements
+from library_site.db.statements import time_statement, wrap_statements
 from library_site.http.request_log import ENTRY_KEY, ActiveRequest, RequestObserver, begin_request, end_request
 from library_site.http.versions import API_ROOT
 from library_site.monitoring import tracing
@@ -59,7 +59,6 @@ def load_observers() -> list[RequestObserver]:
         if metrics := get_server_metrics():
             observers.append(metrics.observe)
     if settings.SLOW_REQUEST_MS:
-        from library_site.db.statements import time_statement
         from library_site.monitoring.slow_requests import log_slower_than
 
         wrap_statements(time_statement)

@@ -47,7 +47,7 @@ class Traces:
         # Exports the remaining spans. The server ends its processes without `atexit`.
         Finalize(None, self.provider.shutdown, exitpriority=1)
 
-    def get_traceparent(self) -> str | None:
+    def find_traceparent(self) -> str | None:
         return format_traceparent(trace.get_current_span())
 
     def begin_request(self, environ: "WSGIEnvironment") -> RequestSpan:
@@ -115,7 +115,7 @@ def describe_service() -> Resource:
     return Resource.create({} if is_named else {"service.name": f"library-{settings.LIBRARY_PROCESS}"})
 
 
-def make_exporting_processor() -> SpanProcessor:
+def build_exporting_processor() -> SpanProcessor:
     """Exports in batches by OTLP over HTTP."""
     return BatchSpanProcessor(OTLPSpanExporter())
 

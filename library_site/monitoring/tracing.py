@@ -18,12 +18,12 @@ active_traces: "Traces | None" = None
 def start_tracing(processor: "SpanProcessor | None" = None) -> "Traces":
     """Starts tracing. Spans go to the processor, or are exported as OpenTelemetry's variables define."""
     global active_traces  # one for the process
-    from library_site.monitoring.traces import Traces, make_exporting_processor
+    from library_site.monitoring.traces import Traces, build_exporting_processor
 
-    active_traces = Traces(processor or make_exporting_processor())
+    active_traces = Traces(processor or build_exporting_processor())
     return active_traces
 
 
-def get_traceparent() -> str | None:
+def find_traceparent() -> str | None:
     """The current span in the form of the header `traceparent` (W3C Trace Context, 3.2)."""
-    return active_traces.get_traceparent() if active_traces else None
+    return active_traces.find_traceparent() if active_traces else None

@@ -66,7 +66,7 @@ def is_isatap(ip: IPv6Address) -> bool:
     return (int(ip) >> 32) % 2**32 in ISATAP_IDENTIFIERS
 
 
-def make_socket_factory(allow_private: bool) -> Callable[[AddrInfo], socket.socket]:
+def build_socket_factory(allow_private: bool) -> Callable[[AddrInfo], socket.socket]:
     """For aiohappyeyeballs: checks each address after the name is resolved, just before it connects.
 
     Idle connections were checked when they were opened. The function raises ForbiddenAddress.

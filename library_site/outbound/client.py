@@ -17,7 +17,7 @@ from urllib.parse import SplitResult, urlsplit
 import aiodns
 from aiohappyeyeballs import start_connection
 
-from library_site.outbound.addresses import AddrInfo, make_socket_factory
+from library_site.outbound.addresses import AddrInfo, build_socket_factory
 
 # No compression: a decompressed body could exceed the limits.
 HEADERS = {"User-Agent": "Library-API", "Accept": "*/*", "Accept-Encoding": "identity"}
@@ -189,7 +189,7 @@ class Client:
     def __init__(self, time_out: float, max_traffic: int, allow_private: bool, headers: Mapping[str, str]) -> None:
         self.time_out, self.max_traffic = time_out, max_traffic
         self.headers = {**HEADERS, **headers}
-        self.socket_factory = make_socket_factory(allow_private)
+        self.socket_factory = build_socket_factory(allow_private)
         # Resolves many names concurrently: libuv runs only two lookups of the system at a time.
         self.resolver = aiodns.DNSResolver()
         self.idle: defaultdict[tuple[str, str], list[Connection]] = defaultdict(list)

@@ -52,11 +52,11 @@ class LocalCounter:
 def get_counter(redis_url: str, seconds: int) -> LocalCounter:
     """Returns the counter of the process. Without the lock, two threads could create one each and count separately."""
     with COUNTER_LOCK:
-        return make_counter(redis_url, seconds)
+        return build_counter(redis_url, seconds)
 
 
 @cache
-def make_counter(redis_url: str, seconds: int) -> LocalCounter:
+def build_counter(redis_url: str, seconds: int) -> LocalCounter:
     if not redis_url:
         return LocalCounter(seconds)
     # The import takes a tenth of a second, so it happens only if Redis is used.

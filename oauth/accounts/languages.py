@@ -27,8 +27,7 @@ def change_language(request: HttpRequest) -> HttpResponse:
 
 @receiver(user_logged_in)
 def choose_language_of_user(request: HttpRequest, user: User, **others: Any) -> None:
-    profile = Profile.objects.filter(user=user).first()
-    if profile:
+    if profile := Profile.objects.filter(user=user).first():
         choose_language(request, profile.language)
 
 

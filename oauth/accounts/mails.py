@@ -130,7 +130,7 @@ def claim(mail: AccountMail, now: datetime) -> bool:
 def send_account_mail(mail: AccountMail, now: datetime) -> bool:
     """Returns whether the mail server accepted the mail. Failures are logged and retried later."""
     try:
-        for user, address in find_recipients(mail):
+        for user, address in list_recipients(mail):
             with override(find_language(user, mail.language)):
                 send_mail(*write_account_mail(AccountMail.Kind(mail.kind), user, mail.created_at), None, [address])
     except (SMTPException, OSError, ValueError) as error:
@@ -140,7 +140,7 @@ def send_account_mail(mail: AccountMail, now: datetime) -> bool:
     return True
 
 
-def find_recipients(mail: AccountMail) -> list[tuple[User, str]]:
+def list_recipients(mail: AccountMail) -> list[tuple[User, str]]:
     """Returns users and addresses. Several users can have the same address.
 
     A reset mail goes only to users who have a password; all others need an invitation.

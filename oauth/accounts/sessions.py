@@ -72,7 +72,7 @@ def find_pending_user(request: HttpRequest) -> User | None:
     return user
 
 
-def get_session_user_id(session: Mapping[str, Any]) -> int | None:
+def find_session_user_id(session: Mapping[str, Any]) -> int | None:
     """Returns the user's id from session data, also if the sign-in is not complete."""
     user_id = session.get(auth.SESSION_KEY) or session.get(PENDING_KEY, {}).get("user")
     return int(user_id) if user_id else None
@@ -81,7 +81,7 @@ def get_session_user_id(session: Mapping[str, Any]) -> int | None:
 def list_session_keys(user_id: int) -> list[str]:
     """Decodes all sessions: the user's id is inside the encoded data."""
     sessions = Session.objects.iterator()
-    return [session.pk for session in sessions if get_session_user_id(session.get_decoded()) == user_id]
+    return [session.pk for session in sessions if find_session_user_id(session.get_decoded()) == user_id]
 
 
 def end_other_sessions(request: HttpRequest, user: User) -> None:

@@ -49,9 +49,9 @@ class SignInView(LoginView):
         return redirect_with_next("accounts:code" if has_factor else "accounts:two-factor", next_page)
 
     def get_context_data(self, **options: Any) -> dict[str, Any]:
-        return super().get_context_data(application=self.get_requesting_app(), **options)
+        return super().get_context_data(application=self.find_requesting_app(), **options)
 
-    def get_requesting_app(self) -> Application | None:
+    def find_requesting_app(self) -> Application | None:
         """Returns the app that asks for access, if the next page is the consent page."""
         target = urlsplit(self.get_redirect_url())
         if target.path.rstrip("/") != reverse("oauth:authorize"):

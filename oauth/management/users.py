@@ -33,5 +33,5 @@ def require_confirmation(username: str, question: str) -> None:
         raise CommandError("Nothing was changed.")
 
 
-def find_person(username: str) -> Person:
+def get_person(username: str) -> Person:
     return Person(username, User.objects.filter(username=username).values_list("pk", flat=True).first() or 0)

@@ -77,11 +77,11 @@ class LockoutHandler(AxesDatabaseHandler):
 
     def is_allowed(self, request: Any, credentials: dict[str, Any] | None = None) -> bool:
         """Counts an attempt, unless the limit is reached: a rejected attempt does not extend the lockout."""
-        if is_exhausted(find_failures(request, credentials)):
+        if is_exhausted(count_failures(request, credentials)):
             return False
         count_attempt(request, credentials)
         # A concurrent attempt sees itself and the attempts that were counted before it.
-        failures = find_failures(request, credentials)
+        failures = count_failures(request, credentials)
         is_within = failures.by_name <= MAX_LOGIN_FAILURES and failures.by_address <= MAX_ADDRESS_FAILURES
         if not is_within:
             withdraw_attempt(request)
@@ -91,7 +91,7 @@ class LockoutHandler(AxesDatabaseHandler):
         """Counts a client's failure; a user's is already counted. After the last one the page shows the lockout."""
         if "client" in credentials:
             super().user_login_failed(sender, credentials, request, **options)
-        elif request and is_exhausted(find_failures(request, credentials)):
+        elif request and is_exhausted(count_failures(request, credentials)):
             request.axes_locked_out = True
             log.warning("Too many wrong passwords: a name or an address is locked out.")
 
@@ -102,7 +102,7 @@ def get_counted_name(request: HttpRequest, credentials: dict[str, Any] | None = 
     return str(credentials.get("client") or f"{USER_PREFIX}{credentials.get('username')}")
 
 
-def find_failures(request: Any, credentials: dict[str, Any] | None) -> Failures:
+def count_failures(request: Any, credentials: dict[str, Any] | None) -> Failures:
     """Counts the attempts within COOLOFF. A sign-in has deleted the attempts before it."""
     attempts = select_recent_attempts(request.axes_attempt_time).filter(
         ip_address=request.axes_ip_address, username__startswith=USER_PREFIX

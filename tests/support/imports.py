@@ -93,8 +93,8 @@ def count_kinds(response: Any) -> dict[str, int]:
 def store_file(content: bytes, user_id: int, **rules: Any) -> ImportFile:
     """Stores a file as an upload does, with rules as the form of columns has them."""
     file = uploads.begin_upload(user_id, "books", len(content), "", timezone.now())
-    for number, start in enumerate(range(0, len(content), uploads.PART_BYTES)):
-        uploads.add_chunk(file, number, content[start : start + uploads.PART_BYTES])
+    for number, start in enumerate(range(0, len(content), uploads.CHUNK_BYTES)):
+        uploads.add_chunk(file, number, content[start : start + uploads.CHUNK_BYTES])
     head = read_preview(uploads.build_source(file, ""))
     file.rules = msgspec.to_builtins(ImportRules(guess_mapping(head.columns), format=head.format, **rules))
     file.save()

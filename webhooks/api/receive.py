@@ -54,7 +54,7 @@ class ReceiveView(APIView):
 
     def post(self, request: Request, source: str) -> Response:
         body = request.body
-        sender = inbox.find_source(source)
+        sender = inbox.get_source(source)
         try:
             verify(request.headers, body, inbox.iter_secrets(sender), time.time(), form=sender.form)
         except InvalidSignature as error:

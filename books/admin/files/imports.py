@@ -46,14 +46,14 @@ from books.files.matching import REJECTED_VERDICTS, Verdict
 from books.files.reader.client import FilePreview
 from books.files.rejected_records import iter_rejected_file
 from books.files.uploads import (
+    CHUNK_BYTES,
     KEPT_DAYS,
-    PART_BYTES,
     OtherContent,
     WrongChunk,
     add_chunk,
     begin_upload,
     count_chunks,
-    find_mapping,
+    get_mapping,
     is_complete,
     remember_mapping,
     store_whole_file,
@@ -85,7 +85,7 @@ def show_import(request: HttpRequest) -> HttpResponse:
         "imports/upload",
         _("Import books"),
         files=files.select_related("check_operation", "import_operation"),
-        chunk_bytes=PART_BYTES,
+        chunk_bytes=CHUNK_BYTES,
         kept_days=KEPT_DAYS,
     )
 
@@ -129,7 +129,7 @@ def receive_chunk(request: HttpRequest, file_id: int) -> HttpResponse:
     file, number = find_own(request, file_id), parse_integer(request.POST.get("number", ""))
     chunk = request.FILES.get("chunk")
     try:
-        if number is None or not 0 <= number <= file.size // PART_BYTES or not isinstance(chunk, UploadedFile):
+        if number is None or not 0 <= number <= file.size // CHUNK_BYTES or not isinstance(chunk, UploadedFile):
             raise WrongChunk
         add_chunk(file, number, chunk.read())
     except WrongChunk:
@@ -212,7 +212,7 @@ def show_preview(request: HttpRequest, file: ImportFile) -> HttpResponse:
 def build_form(request: HttpRequest, file: ImportFile, preview: FilePreview) -> ImportRulesForm:
     data = request.POST if request.method == "POST" else None
     initial = describe_rules(file.rules) if file.rules else {}
-    mapping = file.rules["mapping"] if file.rules else find_mapping(preview.columns, request.user.pk)
+    mapping = file.rules["mapping"] if file.rules else get_mapping(preview.columns, request.user.pk)
     return ImportRulesForm(preview.format, preview.columns, mapping, data=data, initial=initial, label_suffix="")
 
 

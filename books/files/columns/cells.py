@@ -275,8 +275,7 @@ def read_isbn(cell: Any) -> Reading:
         return text.strip(), ""
     if not isinstance(text, str) or is_nothing(text):
         return "" if isinstance(text, str) else text, ""
-    is_text = not isinstance(text, NumberText) and normalize_isbn(text) is None
-    return repair_isbn(extract_isbn(text) if is_text else text)
+    return repair_isbn(text if isinstance(text, NumberText) else extract_isbn(text))
 
 
 def extract_isbn(text: str) -> str:

@@ -140,7 +140,7 @@ def parse_value(body: str, place: int, macros: Mapping[str, str], unknown: list[
     while True:
         place = skip_blanks(body, place)
         if body[place : place + 1] in ("{", '"'):
-            end = find_entry_end(body, place)
+            end = get_value_end(body, place)
             parts.append(body[place + 1 : end])
             place = end + 1
         elif match := NAME_PATTERN.match(body, place):
@@ -159,7 +159,7 @@ def parse_value(body: str, place: int, macros: Mapping[str, str], unknown: list[
         place += 1
 
 
-def find_entry_end(body: str, start: int) -> int:
+def get_value_end(body: str, start: int) -> int:
     """Returns the position of the brace or quote that closes the one at `start`."""
     depth, is_braced = 0, body[start] == "{"
     for match in DELIMITER_PATTERN.finditer(body, start):

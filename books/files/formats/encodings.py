@@ -9,7 +9,7 @@ from typing import BinaryIO, NamedTuple
 
 from django.utils.translation import gettext as _
 
-from books.files.formats.records import CHUNK_BYTES, UnreadableFile
+from books.files.formats.records import READ_BYTES, UnreadableFile
 from library_site.db.texts import make_storable
 
 MARK = "\ufeff"
@@ -75,7 +75,7 @@ def find_encoding(stream: BinaryIO, name: str = "") -> tuple[Encoding, str]:
     treated as UTF-8.
     """
     stream.seek(0)
-    head = stream.read(CHUNK_BYTES)
+    head = stream.read(READ_BYTES)
     for mark, encoding in BYTE_ORDER_MARKS.items():
         if head.startswith(mark):
             return encoding._replace(mark=mark), ""
@@ -96,7 +96,7 @@ def find_invalid_line(stream: BinaryIO) -> tuple[int, bool]:
     decoder, line, is_ascii = codecs.getincrementaldecoder("utf-8")(), 1, True
     stream.seek(0)
     while True:
-        chunk = stream.read(CHUNK_BYTES)
+        chunk = stream.read(READ_BYTES)
         try:
             is_ascii &= decoder.decode(chunk, final=not chunk).isascii()
         except UnicodeDecodeError as error:

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 import msgspec
 from django.utils.translation import gettext as _
 
-from books.files.formats.records import CHUNK_BYTES, Pages, Record, Table, UnreadableFile, name_field
+from books.files.formats.records import READ_BYTES, Pages, Record, Table, UnreadableFile, name_field
 
 BOM = b"\xef\xbb\xbf"
 # The columns are the keys of the first so many objects.
@@ -28,7 +28,7 @@ ARRAY_PATTERN = re.compile(rb"[\xef\xbb\xbf]*\s*\[\s*[\[{\]]")
 def read_jsonl(stream: BinaryIO, encoding_name: str = "") -> Table:
     """Raises UnreadableFile."""
     stream.seek(0)
-    is_array = ARRAY_PATTERN.match(stream.read(CHUNK_BYTES)) is not None
+    is_array = ARRAY_PATTERN.match(stream.read(READ_BYTES)) is not None
     names: dict[str, None] = {}
     for record in islice(iter_records(stream, is_array), HEAD_RECORDS):
         names |= dict.fromkeys(record.values)

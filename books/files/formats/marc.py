@@ -21,8 +21,8 @@ from pymarc.exceptions import BadSubfieldCodeWarning, PymarcException
 from books.files.formats.encodings import ENCODINGS, MARC_8, MARC_PADDING, UTF_8, Encoding
 from books.files.formats.marc_fields import build_record, parse_record
 from books.files.formats.records import (
-    CHUNK_BYTES,
     COLUMNS,
+    READ_BYTES,
     Pages,
     Record,
     Rejected,
@@ -103,7 +103,7 @@ def iter_pieces(stream: BinaryIO) -> Iterator[bytes]:
     """Splits the file at the ends of records. The last record may have no end."""
     stream.seek(0)
     rest = b""
-    while chunk := stream.read(CHUNK_BYTES):
+    while chunk := stream.read(READ_BYTES):
         *pieces, rest = (rest + chunk).split(END_OF_RECORD)
         for piece in pieces:
             yield from split_joined_records(piece + END_OF_RECORD)

@@ -20,7 +20,7 @@ get_values = attrgetter(*COLUMNS)
 # The first columns of a CSV file of rejected records.
 REPORT_COLUMNS = ("line", "reason")
 # The number of bytes that a reader reads at once.
-CHUNK_BYTES = 2**16
+READ_BYTES = 2**16
 # A certain year as catalogues write it: in brackets if it is not from the title page, or as a copyright year.
 SURE_YEAR = re.compile(r"\[?(?:c(?:op)?\.?|p\.?|©|℗|copyright)? ?(?P<year>[0-9]{4})\]?[ .,;:)]*", re.IGNORECASE)
 # Between keywords, the strongest first. A heading with subdivisions may contain commas.

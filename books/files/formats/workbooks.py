@@ -18,7 +18,7 @@ from python_calamine import CalamineError, CalamineSheet, CalamineWorkbook, Shee
 
 from books.book.fields import BOOK_FIELDS
 from books.files.formats.headers import TableHeader, build_header, count_report_columns, simplify_name
-from books.files.formats.records import CHUNK_BYTES, NumberText, Record, Table, UnreadableFile
+from books.files.formats.records import READ_BYTES, NumberText, Record, Table, UnreadableFile
 
 OLD_WORKBOOK = b"\xd0\xcf\x11\xe0"
 # Every archive of it has this file (OpenDocument 1.3, part 2, 3.1).
@@ -111,7 +111,7 @@ def has_hidden_cells(stream: BinaryIO) -> bool:
         for name in filter(CELL_PARTS.fullmatch, archive.namelist()):
             tail = b""
             with archive.open(name) as part:
-                while rest > 0 and (chunk := part.read(CHUNK_BYTES)):
+                while rest > 0 and (chunk := part.read(READ_BYTES)):
                     if HIDDEN_CELLS.search(tail + chunk):
                         return True
                     tail, rest = chunk[-MAX_ELEMENT_BYTES:], rest - len(chunk)

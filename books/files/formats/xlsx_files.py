@@ -62,24 +62,24 @@ def add_sheet(workbook: Workbook, columns: Sequence[str]) -> Any:
         if name in MAX_LENGTHS:
             # Of what a user types, too: an ISBN keeps its zeros.
             dimension.number_format = TEXT_FORMAT
-    sheet.append([make_text_cell(sheet, name) for name in columns])
+    sheet.append([build_text_cell(sheet, name) for name in columns])
     return sheet
 
 
 def format_book(sheet: Any, book: ExportedBook) -> list[Any]:
     """Returns the cells for EXPORTED_COLUMNS."""
-    return [*(make_cell(sheet, value) for value in get_values(book)), book.created_at]
+    return [*(build_cell(sheet, value) for value in get_values(book)), book.created_at]
 
 
-def make_cell(sheet: Any, value: str | int | bool) -> Any:
+def build_cell(sheet: Any, value: str | int | bool) -> Any:
     if isinstance(value, str):
-        return make_text_cell(sheet, value)
+        return build_text_cell(sheet, value)
     if isinstance(value, bool):
         return "true" if value else "false"
     return value if abs(value) <= MAX_EXACT_NUMBER else str(value)
 
 
-def make_text_cell(sheet: Any, text: str) -> Any:
+def build_text_cell(sheet: Any, text: str) -> Any:
     """Returns a cell that no program reads as a formula, an error or a number."""
     cell: Any = WriteOnlyCell(sheet)
     cell.value = UNSAFE_CHARACTERS.sub(lambda match: f"_x{ord(match[0]):04X}_", text)

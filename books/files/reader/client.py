@@ -32,7 +32,7 @@ WAITING_FACTOR = 4
 TICK, KEEP_ALIVE_INTERVAL = 1.0, 5.0
 # A record of maximum size has twelve bytes of JSON for each character.
 MAX_LINE_BYTES = 32 * 2**20
-# The parts between two calls of `keep_alive` while a file is copied.
+# The chunks between two calls of `keep_alive` while a file is copied.
 CHUNKS_BETWEEN_SIGNS = 64
 
 
@@ -46,9 +46,9 @@ def build_limit_error() -> UnreadableFile:
 
 
 class StoredFile(NamedTuple):
-    """A file in parts. Without a `format`, its first bytes and its `name` determine it.
+    """A file in chunks. Without a `format`, its first bytes and its `name` determine it.
 
-    `read_chunk` returns the part with a number, empty after the last one. `keep_alive` is called every few seconds.
+    `read_chunk` returns the chunk with a number, empty after the last one. `keep_alive` is called every few seconds.
     """
 
     size: int

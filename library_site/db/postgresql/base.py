@@ -85,7 +85,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         except ConnectionTimeout:
             server_state.connection_breaker.open(time.monotonic())
             raise
-        connection.limit = find_statement_timeout(conn_params.get("options", ""))
+        connection.limit = parse_statement_timeout(conn_params.get("options", ""))
         server_state.record_connection()
         return connection
 
@@ -96,7 +96,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             self.connection.execute("SET DateStyle = ISO")
 
 
-def find_statement_timeout(options: str) -> float:
+def parse_statement_timeout(options: str) -> float:
     """Returns the seconds of the last `statement_timeout` in the options of a connection, `inf` for none or 0."""
     matches = TIMEOUT_PATTERN.findall(options)
     seconds = float(matches[-1][0]) * SECONDS_BY_UNIT[matches[-1][1]] if matches else 0

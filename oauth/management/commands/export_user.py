@@ -8,7 +8,7 @@ from library_site.api.responses import encode_json
 from library_site.json_lines import write_note
 from library_site.management.checked_command import CheckedCommand
 from oauth.management.personal_data import export_person
-from oauth.management.users import find_person
+from oauth.management.users import get_person
 
 
 class Command(CheckedCommand):
@@ -18,7 +18,7 @@ class Command(CheckedCommand):
         parser.add_argument("username", metavar="NAME")
 
     def handle(self, *args: Any, username: str, **options: Any) -> None:
-        person = find_person(username)
+        person = get_person(username)
         if not person.user_id:
             text = f"There is no account {username}. This is what deleted accounts of this name left."
             write_note(self.stderr, text, "WARNING")

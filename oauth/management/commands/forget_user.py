@@ -8,7 +8,7 @@ from oauth2_provider.models import Application
 
 from library_site.management.checked_command import CheckedCommand
 from oauth.management.personal_data import LastSuperuser, forget_person
-from oauth.management.users import Person, find_person, require_confirmation
+from oauth.management.users import Person, get_person, require_confirmation
 from oauth.models import Authorization
 
 ACCOUNT_ENDS = (
@@ -29,7 +29,7 @@ class Command(CheckedCommand):
         parser.add_argument("--yes", action="store_true", help="do not ask")
 
     def handle(self, *args: Any, username: str, yes: bool, **options: Any) -> None:
-        person = find_person(username)
+        person = get_person(username)
         if not yes:
             self.stdout.write("\n".join(describe_effects(person)))
             require_confirmation(person.name, "Type the name to forget this person for ever: ")

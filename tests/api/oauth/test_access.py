@@ -12,7 +12,7 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from books.api.views import BookViewSet
-from library_site.rate_limit.counters import make_counter
+from library_site.rate_limit.counters import build_counter
 from oauth import api_keys
 from oauth.credentials import build_challenge
 from oauth.models import APIKey
@@ -221,7 +221,7 @@ def test_an_ended_key_opens_nothing(api: httpx.Client, books: str) -> None:
     for change in (revoke_key, expire_key, deactivate, deactivate_without_signal, User.delete):
         owner = create_reader(change.__name__)
         headers = create_key_header(owner, expires_at=timezone.now() + timedelta(hours=1))
-        assert api_keys.find_key(headers["X-API-Key"], timezone.now()).scopes == {"read"}
+        assert api_keys.get_credential(headers["X-API-Key"], timezone.now()).scopes == {"read"}
         change(owner)
         check_unauthenticated(books, api.get(books, headers=headers), "The API key is not valid", INVALID)
 
@@ -253,7 +253,7 @@ def test_the_last_use_is_recorded_once_a_minute(librarian: User) -> None:
     text, recorded = create_key(librarian), list[datetime | None]()
     later = NOW + timedelta(minutes=1, microseconds=1)
     for now in (NOW, NOW + timedelta(seconds=1), NOW + timedelta(minutes=1), later, later + timedelta(seconds=1)):
-        api_keys.find_key(text, now)
+        api_keys.get_credential(text, now)
         recorded += APIKey.objects.values_list("last_used_at", flat=True)
     assert recorded == [NOW, NOW, NOW, later, later]
 
@@ -285,7 +285,7 @@ def test_the_limit_is_checked_after_the_scope(
     settings.API_RATE_LIMIT = (1, 60)
     settings.LIBRARY_ACCESS = "protected"
     monkeypatch.setattr(BookViewSet, "throttle_classes", [CallerThrottle])
-    make_counter.cache_clear()
+    build_counter.cache_clear()
     headers = create_token_header(librarian, "read")
     wrong = {"Content-Type": "text/plain", **create_token_header(librarian)}
     assert [read_books(api, "/api/books", headers) for _ in range(2)] == [200, 429]

@@ -28,7 +28,7 @@ from books.api.views import BookViewSet
 from library_site.deployment.checks import check_redis_answers
 from library_site.http import callers
 from library_site.monitoring.sources import read_redis
-from library_site.rate_limit.counters import MAX_CALLERS, LocalCounter, make_counter
+from library_site.rate_limit.counters import MAX_CALLERS, LocalCounter, build_counter
 from library_site.rate_limit.redis_windows import REDIS_RETRY_AFTER, REDIS_TIMEOUT, RedisCounter
 from oauth.api_keys import create_key
 from oauth.credentials import Credential
@@ -102,7 +102,7 @@ def public(api: httpx.Client, clock: Clock, settings: Settings, monkeypatch: pyt
     """A client of a library that allows three requests a minute."""
     settings.API_RATE_LIMIT = (3, 60)
     count_requests(monkeypatch, clock)
-    make_counter.cache_clear()
+    build_counter.cache_clear()
     return open_client("127.0.0.1")
 
 

@@ -125,7 +125,7 @@ def test_a_key_that_is_made_while_a_right_is_lost_has_not_that_right(owner: User
             lambda: api_keys.create_key(owner, "import", frozenset({"read", "write"}), timezone.now())
         )
     _, text = second.result()
-    assert api_keys.find_key(text, timezone.now()).scopes == READ
+    assert api_keys.get_credential(text, timezone.now()).scopes == READ
 
 
 # People who are forgotten

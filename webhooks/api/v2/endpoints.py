@@ -142,8 +142,8 @@ class EndpointViewSet(WebhookViewSet):
 
 def get_own_endpoints(request: Request) -> QuerySet[Endpoint]:
     """Returns the user's endpoints that the credential can see."""
-    made = issuers.build_issued_condition(cast("Credential", request.auth))
-    return endpoints.own_endpoints(get_owner(request), made)
+    issued = issuers.build_issued_condition(cast("Credential", request.auth))
+    return endpoints.own_endpoints(get_owner(request), issued)
 
 
 def lock_request_issuer(request: Request) -> Issuer:

@@ -75,7 +75,7 @@ def test_a_workbook_is_written_by_a_worker(librarian: Client, client: Client) ->
 
 
 def test_a_worker_that_takes_over_writes_the_workbook_anew(librarian: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(export_tasks, "PART_BYTES", 2_000)
+    monkeypatch.setattr(export_tasks, "CHUNK_BYTES", 2_000)
     create_book(title="First")
     librarian.post(f"{EXPORT}?format=xlsx")
     for _ in range(3):

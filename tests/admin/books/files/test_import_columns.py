@@ -3,7 +3,7 @@
 from django.test import Client
 
 from books.files.import_tasks import find_preview
-from books.files.uploads import find_mapping, remember_mapping
+from books.files.uploads import get_mapping, remember_mapping
 from books.models import Book, Operation
 from tests.support import program_files
 from tests.support.book_files import build_exported_book, write_books
@@ -39,7 +39,7 @@ def test_the_columns_that_a_librarian_chose_are_proposed_to_no_one_else(db: None
     columns = ["Title", "Name", "Author"]
     remember_mapping(columns, {"title": "Title"}, 1)
     remember_mapping(columns, {"title": "Name"}, 2)
-    mappings = [find_mapping(columns, user) for user in (1, 2, 3)]
+    mappings = [get_mapping(columns, user) for user in (1, 2, 3)]
     assert mappings == [{"title": title, "author": "Author"} for title in ("Title", "Name", "Title")]
 
 

@@ -25,7 +25,7 @@ from books.files.import_operations import (
 from books.files.import_tasks import get_counts
 from books.files.parsing import ImportRules
 from books.files.reader.client import copy_file
-from books.files.uploads import KEPT_DAYS, PART_BYTES, begin_upload, build_source, iter_expired
+from books.files.uploads import CHUNK_BYTES, KEPT_DAYS, begin_upload, build_source, iter_expired
 from books.history.actors import ActorRef, get_or_create_actor
 from books.models import Actor, Book, Change, ImportChunk, ImportCorrection, ImportFile, ImportFinding, Operation
 from books.operations import worker
@@ -489,13 +489,13 @@ def test_a_large_file_comes_in_parts_and_goes_on_where_it_was(head: Client, astr
     response = head.post(IMPORT, begin, headers={"Accept": "application/json"}).json()
     file = ImportFile.objects.get()
     for number in (0, 0, 2, 1):
-        chunk = content[number * PART_BYTES : (number + 1) * PART_BYTES]
+        chunk = content[number * CHUNK_BYTES : (number + 1) * CHUNK_BYTES]
         parts = {"number": str(number), "chunk": SimpleUploadedFile("chunk", chunk)}
         sent = head.post(response["chunk_address"], parts)
         assert sent.status_code == (409 if number == 2 else 200)
         assert head.post(IMPORT, begin, headers={"Accept": "application/json"}).json()["next"] == sent.json()["next"]
     assert head.get(response["mapping_address"], follow=True).redirect_chain == [(IMPORT, 302)]
-    last = SimpleUploadedFile("chunk", content[2 * PART_BYTES :])
+    last = SimpleUploadedFile("chunk", content[2 * CHUNK_BYTES :])
     assert head.post(response["chunk_address"], {"number": "2", "chunk": last}).json() == {"next": 3}
     assert read_content(file) == content
     assert ImportFile.objects.count() == 1
@@ -515,7 +515,7 @@ def test_an_upload_goes_on_with_the_same_file_only(head: Client, berta: User) ->
 
 def test_a_file_that_fits_into_a_request_comes_without_the_script(head: Client) -> None:
     """Also of a size that another file has."""
-    for size in (PART_BYTES - 1, PART_BYTES, PART_BYTES + 1, 2 * PART_BYTES - 1000):
+    for size in (CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1, 2 * CHUNK_BYTES - 1000):
         files = [content * size for content in (b"a", b"b")]
         assert [read_content(send_file(head, content)) == content for content in files] == [True, True], size
 
@@ -533,10 +533,10 @@ def test_a_part_that_is_there_is_not_taken_for_another(head: Client) -> None:
 
 def test_a_part_has_the_length_that_its_number_has(head: Client) -> None:
     """Otherwise the bytes behind it would be read at the wrong place."""
-    begin(head, PART_BYTES + 10)
+    begin(head, CHUNK_BYTES + 10)
     file = ImportFile.objects.get()
-    sent = [("0", length) for length in (PART_BYTES - 1, PART_BYTES + 1, 10, PART_BYTES)]
-    sent += [("1", length) for length in (9, 11, PART_BYTES, 10)] + [("2", 0), ("x", 3), ("-1", 3), ("9", 3)]
+    sent = [("0", length) for length in (CHUNK_BYTES - 1, CHUNK_BYTES + 1, 10, CHUNK_BYTES)]
+    sent += [("1", length) for length in (9, 11, CHUNK_BYTES, 10)] + [("2", 0), ("x", 3), ("-1", 3), ("9", 3)]
     statuses = [send_part(head, file, number, b"x" * length).status_code for number, length in sent]
     assert statuses == [409, 409, 409, 200, 409, 409, 409, 200, 409, 409, 409, 409]
     assert head.post(page(file, "chunk"), {"number": "0", "chunk": "x"}).status_code == 409
@@ -553,7 +553,7 @@ def test_nul_in_other_fields_is_no_failure(head: Client) -> None:
 
 
 def test_a_file_that_lacks_an_earlier_part_is_not_complete(head: Client, berta: User) -> None:
-    file = begin_upload(berta.pk, "a", PART_BYTES + 1, "f", timezone.now())
+    file = begin_upload(berta.pk, "a", CHUNK_BYTES + 1, "f", timezone.now())
     file.chunks.create(number=1, content=b"x")
     assert head.get(page(file, "mapping"), follow=True).redirect_chain == [(IMPORT, 302)]
 

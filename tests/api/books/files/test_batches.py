@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from books.files.columns.tables import guess_mapping
+from books.files.earlier_records import EarlierRecords
 from books.files.formats.csv_files import read_csv
 from books.files.import_tasks import get_counts
 from books.files.matching import REJECTED_VERDICTS, Verdict, decide_records, read_books
 from books.files.parsing import ImportRules, parse_records
-from books.files.seen_records import SeenRecords
 from books.history.actors import ActorRef, get_or_create_actor
 from books.models import Actor, Book, Change, ImportFile, ImportFinding, Operation
 from books.operations import worker
@@ -162,7 +162,7 @@ def test_a_batch_that_comes_again_does_not_repeat_itself(pks: list[int]) -> None
     rows = [build_row(1, NEW), build_row(2, EMMA_10), build_row(3, NEW)]
     rules = ImportRules(guess_mapping(HEADER), on_match="replace", take_doubtful=True)
     records = list(parse_records(read_csv(BytesIO(build_content(rows))).records, rules))
-    earlier = SeenRecords()
+    earlier = EarlierRecords()
     first, second = (decide_records(records, rules, read_books, earlier, TODAY) for _ in range(2))
     assert first == second
     [again] = decide_records(records[:1], rules, read_books, earlier, TODAY)

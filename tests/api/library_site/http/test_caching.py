@@ -11,7 +11,7 @@ from pytest_django import Settings
 
 from books.api.views import BookViewSet
 from library_site.http.caching import set_caching
-from library_site.rate_limit.counters import make_counter
+from library_site.rate_limit.counters import build_counter
 from oauth.throttling import CallerThrottle
 from tests.support.books import build_book
 from tests.support.credentials import create_token_header
@@ -73,7 +73,7 @@ def test_what_is_refused_before_the_action_is_asked_for_again_too(
         responses[503] = api.get("/api/books")
     settings.API_RATE_LIMIT = (1, 60)
     monkeypatch.setattr(BookViewSet, "throttle_classes", [CallerThrottle])
-    make_counter.cache_clear()
+    build_counter.cache_clear()
     _, responses[429] = api.get("/api/books"), api.get("/api/books")
     settings.LIBRARY_ACCESS = "protected"
     responses[401] = api.get("/api/books")

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.core.signals import request_started
 from django.utils import timezone
 
-from library_site.rate_limit.counters import make_counter
+from library_site.rate_limit.counters import build_counter
 from tests.support.applications import Answer, ApplicationVariant
 from tests.support.credentials import PLAIN_NAMES, Credentials
 from tests.support.rate_limit import count_requests
@@ -109,7 +109,7 @@ def test_each_client_is_answered_header_for_header(
 
 
 def send_all(variant: ApplicationVariant, requests: list[Request], credentials: Mapping[str, str]) -> Iterator[Answer]:
-    make_counter.cache_clear()
+    build_counter.cache_clear()
     restore_books()
     with variant.override_settings():
         for request in requests:

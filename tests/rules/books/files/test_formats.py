@@ -15,7 +15,7 @@ from openpyxl import load_workbook
 
 from books.files.formats import xlsx_files
 from books.files.formats.encodings import ENCODINGS, find_invalid_line, propose_encodings
-from books.files.formats.records import CHUNK_BYTES, ExportedBook, NumberText
+from books.files.formats.records import READ_BYTES, ExportedBook, NumberText
 from books.files.formats.registry import FORMATS, find_format
 from tests.support.book_files import (
     FIELDS,
@@ -303,8 +303,8 @@ def test_the_first_sign_beyond_ascii_tells_another_encoding() -> None:
         b"caf\xe9": True,
         "é".encode() + b"\xe9": False,
         "abé€".encode() + b"\xe9": False,
-        b"x" * (CHUNK_BYTES - 1) + "é".encode(): False,
-        b"x" * CHUNK_BYTES + b"\xe9x": True,
-        "é".encode() + b"x" * CHUNK_BYTES + b"\xe9x": False,
+        b"x" * (READ_BYTES - 1) + "é".encode(): False,
+        b"x" * READ_BYTES + b"\xe9x": True,
+        "é".encode() + b"x" * READ_BYTES + b"\xe9x": False,
     }
     assert {content: find_invalid_line(BytesIO(content))[1] for content in contents} == contents

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from library_site.outbound.addresses import ForbiddenAddress, is_public, make_socket_factory
+from library_site.outbound.addresses import ForbiddenAddress, build_socket_factory, is_public
 from library_site.outbound.client import Client
 from tests.support.receivers import respond_with, start_receiver
 
@@ -61,7 +61,7 @@ def test_no_address_that_python_calls_private_is_public() -> None:
 )
 def test_the_socket_of_a_public_address_does_not_block(family: int, address: str) -> None:
     addr_info = (family, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (address, 443))
-    with closing(make_socket_factory(allow_private=False)(addr_info)) as connection:
+    with closing(build_socket_factory(allow_private=False)(addr_info)) as connection:
         assert (connection.family, connection.type) == (family, socket.SOCK_STREAM)
         assert not connection.getblocking()
 

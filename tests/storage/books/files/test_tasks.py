@@ -37,8 +37,8 @@ MISSING = "A part of the file is missing. Upload it again."
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(uploads, "PART_BYTES", 500)
-    monkeypatch.setattr(export_tasks, "PART_BYTES", 2_000)
+    monkeypatch.setattr(uploads, "CHUNK_BYTES", 500)
+    monkeypatch.setattr(export_tasks, "CHUNK_BYTES", 2_000)
     monkeypatch.setattr(worker, "BATCH_SIZES", {"sqlite": 2, "postgresql": 2})
     skip_delays(monkeypatch)
 

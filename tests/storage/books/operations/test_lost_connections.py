@@ -69,8 +69,8 @@ New,A,1908,new-5,Prose
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(uploads, "PART_BYTES", 90)
-    monkeypatch.setattr(export_tasks, "PART_BYTES", 2_000)
+    monkeypatch.setattr(uploads, "CHUNK_BYTES", 90)
+    monkeypatch.setattr(export_tasks, "CHUNK_BYTES", 2_000)
     monkeypatch.setattr(worker, "PAUSES", {"sqlite": 0, "postgresql": 0})
     skip_delays(monkeypatch)
 

@@ -28,7 +28,7 @@ from library_site.db.hangs import (
     server_state,
 )
 from library_site.db.postgresql import base
-from library_site.db.postgresql.base import WatchedConnection, find_statement_timeout
+from library_site.db.postgresql.base import WatchedConnection, parse_statement_timeout
 from library_site.db.sql import PreparedStatement, execute
 from tests.support.database_proxy import DatabaseProxy, connect_through_proxy
 
@@ -221,7 +221,7 @@ def test_the_limit_is_that_of_the_connection() -> None:
         "-c statement_timeout=1500ms": 1.5,
         "-c statement_timeout=1h": 3600,
     }
-    assert {options: find_statement_timeout(options) for options in limits} == limits
+    assert {options: parse_statement_timeout(options) for options in limits} == limits
 
 
 # On PostgreSQL

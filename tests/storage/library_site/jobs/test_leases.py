@@ -15,7 +15,7 @@ from library_site.jobs.leases import (
     LEASE_TIME,
     LeaseLost,
     claim_due,
-    find_leased,
+    get_leased,
     lock_leased,
     release_row,
     renew_lease,
@@ -58,7 +58,7 @@ def test_who_has_no_lease_neither_reads_nor_changes_the_row(first: Operation) ->
         Operation.objects.filter(pk=leased.pk).update(lease=token)
         before = Operation.objects.values().get(pk=leased.pk)
         release_row(leased)
-        calls: list[Callable[[Operation], object]] = [find_leased, renew_lease]
+        calls: list[Callable[[Operation], object]] = [get_leased, renew_lease]
         for call in calls:
             with pytest.raises(LeaseLost):
                 call(leased)

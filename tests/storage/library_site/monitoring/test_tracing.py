@@ -116,7 +116,7 @@ def test_the_trace_of_the_caller_goes_on_for_one_request(client: httpx.Client, e
     assert (get_trace_id(first), first.parent is not None) == (TRACE_ID, True)
     assert [span.parent for span in others] == [None] * 4
     assert len({get_trace_id(span) for span in (first, *others)}) == 5
-    assert tracing.get_traceparent() is None
+    assert tracing.find_traceparent() is None
 
 
 def test_an_event_keeps_the_trace_of_its_change(client: httpx.Client, exporter: InMemorySpanExporter) -> None:

@@ -26,7 +26,7 @@ class RecordKey(IntEnum):
     CHANGED_BOOK = 7
 
 
-class SeenRecords:
+class EarlierRecords:
     """Maps each key of the earlier records to a number: a line, or the id of a book. Many keys go to disk.
 
     `operation_id` is the import's id, None for a check, which changes nothing.
@@ -80,7 +80,7 @@ class SeenRecords:
         for pk, before in rows.values_list("book_id", "before").iterator(chunk_size=1_000):
             self.remember_former(pk, (before or {})["isbn"])
 
-    def find_added(self, pks: Collection[int]) -> set[int]:
+    def list_added(self, pks: Collection[int]) -> set[int]:
         """Returns which of these books the import has added."""
         if self.operation_id is None or not pks:
             return set()
