@@ -14,6 +14,11 @@ CHROMIUM_FLAGS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    # Otherwise other renderers are kept ready beside that of each context.
+    "--disable-site-isolation-trials",
+    "--renderer-process-limit=1",
+    # No page lives as long as it takes to optimize its code.
+    "--js-flags=--no-opt --always-sparkplug",
     # A camera that shows a test picture.
     "--use-fake-ui-for-media-stream",
     "--use-fake-device-for-media-stream",

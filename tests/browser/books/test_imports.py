@@ -1,9 +1,7 @@
 """A librarian's whole import in a browser: a file with faults, mended from what came back, imported and undone."""
 
-import json
 import os
-import subprocess
-import sys
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,11 +11,12 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.support.books import build_isbn
 from tests.support.browser import open_page
+from tests.support.forked_commands import ForkedProcess
 from tests.support.server import Service, run_in_shell
+from tests.support.waiting import PROCESS_TIMEOUT
 
 # Creates a head librarian and two books, and prints the session.
 PREPARATION = """
-import json
 from django.db import transaction
 from tests.support.admin_pages import create_session
 from tests.support.books_admin import create_book
@@ -25,7 +24,7 @@ from tests.support.books_admin import create_book
 with transaction.atomic():
     create_book(isbn="in-use")
     create_book(isbn="978-0-14-143951-8")
-print(json.dumps(create_session("selma", "Head librarians")))
+print(create_session("selma", "Head librarians"))
 """
 HEADER = "Titel;Verfasser;Jahr;ISBN;Sachgebiet;Verfügbar"
 # Valid ISBNs that no book of the service has.
@@ -49,22 +48,19 @@ FINE_ROWS = [f"Übermut {number};Zoë;1900;{isbn};Lyrik;" for number, isbn in en
 
 
 @pytest.fixture
-def environment(service: Service) -> dict[str, str]:
-    return {**os.environ, "DATABASE_URL": service.database_url}
-
-
-@pytest.fixture
 def session(service: Service) -> str:
-    key: str = json.loads(run_in_shell(service.database_url, PREPARATION))
-    return key
+    return run_in_shell(service.database_url, PREPARATION).strip()
 
 
 @pytest.fixture
-def worker(environment: dict[str, str]) -> Iterator[None]:
+def worker(service: Service, tmp_path: Path) -> Iterator[None]:
     """A worker of operations."""
-    with subprocess.Popen([sys.executable, "manage.py", "run_operations"], env=environment) as process:
+    with (tmp_path / "log").open("w") as log:
+        environment = os.environ | {"DATABASE_URL": service.database_url}
+        process = ForkedProcess(environment, "run_operations", output=log.fileno(), errors=log.fileno())
         yield
-        process.terminate()
+        process.send_signal(signal.SIGTERM)
+        process.wait(PROCESS_TIMEOUT)
 
 
 def check_file(page: Page, path: Path, encoding: str) -> None:
