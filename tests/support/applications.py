@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cached_property
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, NamedTuple
 from wsgiref.util import setup_testing_defaults
@@ -42,7 +43,11 @@ class ApplicationVariant:
         self.compiled = compiled
         with self.override_settings():
             self.application = build_application()
-            self.deprecated_application = build_deprecated_application()
+
+    @cached_property
+    def deprecated_application(self) -> "WSGIApplication":
+        with self.override_settings():
+            return build_deprecated_application()
 
     def override_settings(self, **changes: Any) -> override_settings:
         return override_settings(COMPILED_PATH=self.compiled, **changes)

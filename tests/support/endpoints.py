@@ -9,7 +9,8 @@ from django.utils import timezone
 
 from books.writing.events import BOOK_CREATED
 from oauth.models import APIKey
-from oauth.scopes import SCOPES, select_permissions
+from oauth.scopes import SCOPES
+from tests.support.oauth_flows import create_user
 from webhooks.delivery import leases
 from webhooks.delivery.leases import LeasedDelivery
 from webhooks.encryption import encrypt_secret
@@ -25,9 +26,7 @@ SECRET = "whsec_dGhlIGtleSBvZiB0aGUgdGVzdHMnIGVuZHBvaW50"
 
 def create_owner(name: str = "listener") -> User:
     """Creates a user who may have endpoints and keys."""
-    user = User.objects.create_user(name)
-    user.user_permissions.set(select_permissions([*SCOPES["webhooks"].permissions, "oauth.add_apikey"]))
-    return user
+    return create_user(name, [*SCOPES["webhooks"].permissions, "oauth.add_apikey"])
 
 
 def create_endpoint(owner: User | None = None, **fields: Any) -> Endpoint:
