@@ -7,6 +7,7 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.utils import timezone
+from oauth2_provider.models import Application
 
 from oauth import api_keys
 from oauth.models import APIKey, Authorization, ChangedRights
@@ -71,6 +72,12 @@ def create_token_header(user: User, **claims: Any) -> dict[str, str]:
     """Forges an access token that is valid for a day, with these changes of its claims."""
     tomorrow = int(time.time()) + 24 * 3600
     return build_bearer_header(forge_token(build_claims(user.pk, **{"exp": tomorrow, **claims})))
+
+
+def create_app_header(user: User, application: Application | None = None, scopes: str = "read write") -> dict[str, str]:
+    """Lets an app in as the user does, and forges a token of this access."""
+    access = Authorization.objects.create(user=user, application=application, scopes=scopes, created_at=timezone.now())
+    return create_token_header(user, sid=str(access.pk), scope=scopes)
 
 
 def create_revoked_key_header(owner: User) -> dict[str, str]:

@@ -14,7 +14,7 @@ from oauth import api_keys
 from oauth.models import CONSENT_LIFETIME, APIKey, Authorization
 from oauth.tokens import revocations
 from tests.support.books_admin import create_book
-from tests.support.credentials import create_token_header
+from tests.support.credentials import create_app_header
 from tests.support.oauth_flows import create_key_header, create_librarian, deactivate_without_signal
 from tests.support.operations import begin_edit, claim_runner, create_head_librarian, run_operations
 
@@ -57,11 +57,6 @@ def take_admin(user: User) -> None:
     User.objects.filter(pk=user.pk).update(is_staff=False)
 
 
-def create_app_header(user: User) -> dict[str, str]:
-    authorization = Authorization.objects.create(user=user, scopes="read write", created_at=timezone.now())
-    return create_token_header(user, sid=str(authorization.pk))
-
-
 CASES = [
     (create_key_header, revoke_key, CREDENTIAL_REASON),
     (create_key_header, expire_key, CREDENTIAL_REASON),
@@ -97,7 +92,7 @@ def count_lent() -> int:
     return Book.objects.filter(available=False).count()
 
 
-def test_it_does_not_begin_after_the_end(api: httpx.Client, ada: User) -> None:
+def test_an_operation_of_a_deactivated_person_does_not_begin(api: httpx.Client, ada: User) -> None:
     operation = begin(api, create_key_header(ada))
     deactivate_without_signal(ada)
     run_operations(operation)
@@ -105,7 +100,7 @@ def test_it_does_not_begin_after_the_end(api: httpx.Client, ada: User) -> None:
 
 
 @pytest.mark.parametrize(("create_header", "end", "reason"), CASES)
-def test_it_stops_after_the_batch_of_the_end(
+def test_an_operation_stops_when_its_person_or_its_credential_ends(
     api: httpx.Client, ada: User, create_header: Callable[[User], dict[str, str]], end: End, reason: str
 ) -> None:
     operation = begin(api, create_header(ada))
@@ -120,7 +115,7 @@ def test_it_stops_after_the_batch_of_the_end(
 
 
 @pytest.mark.parametrize("create_header", [create_key_header, create_app_header])
-def test_it_is_done_while_the_credential_is_valid(
+def test_an_operation_is_done_whatever_ends_of_other_people(
     api: httpx.Client, ada: User, create_header: Callable[[User], dict[str, str]]
 ) -> None:
     operation = begin(api, create_header(ada))
@@ -144,7 +139,7 @@ def test_an_undo_asks_for_the_credential_that_it_came_by(api: httpx.Client, ada:
     assert (again.state, again.error, count_lent()) == ("failed", CREDENTIAL_REASON, 0)
 
 
-def test_what_came_from_the_admin_stops_when_its_person_may_not_use_it(ada: User) -> None:
+def test_an_operation_of_the_admin_stops_when_its_person_may_not_use_the_admin(ada: User) -> None:
     operation = begin_edit(create_head_librarian(), Edit({"available": False}))
     runner = claim_runner()
     assert runner.advance()
@@ -155,7 +150,7 @@ def test_what_came_from_the_admin_stops_when_its_person_may_not_use_it(ada: User
     assert (operation.state, operation.error, count_lent()) == ("failed", PERSON_REASON, 1)
 
 
-def test_a_program_needs_no_access_to_the_admin(api: httpx.Client, ada: User) -> None:
+def test_an_operation_of_a_program_needs_no_access_to_the_admin(api: httpx.Client, ada: User) -> None:
     operation = begin(api, create_key_header(ada))
     take_admin(ada)
     run_operations(operation)

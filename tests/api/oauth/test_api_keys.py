@@ -11,12 +11,11 @@ from oauth import api_keys
 from oauth.credentials import build_challenge
 from oauth.models import APIKey
 from tests.support.books import build_book
+from tests.support.credentials import create_app_header
 from tests.support.oauth_flows import (
-    build_bearer_header,
     create_key_header,
     create_librarian,
     create_public_app,
-    obtain_tokens,
 )
 
 KEYS = "/api/v2/api-keys"
@@ -86,16 +85,9 @@ def test_a_key_does_not_outlive_the_key_that_made_it(api: httpx.Client) -> None:
     assert api.get("/api/books", headers={"X-API-Key": grandchild["key"]}).status_code == 401
 
 
-def obtain_app_header(api: httpx.Client, owner: User) -> dict[str, str]:
-    """Returns the header of an app that acts for the owner."""
-    tokens = obtain_tokens(api, owner, create_public_app())
-    api.cookies.clear()
-    return build_bearer_header(tokens["access_token"])
-
-
 def test_a_key_is_seen_and_revoked_by_its_owner_and_the_app_that_made_it(api: httpx.Client) -> None:
     owner = create_key_owner()
-    key_header, app_header = create_key_header(owner), obtain_app_header(api, owner)
+    key_header, app_header = create_key_header(owner), create_app_header(owner, create_public_app())
     own, other = create_key(api, app_header), APIKey.objects.get(name="Test").prefix
     assert [key["id"] for key in api.get(KEYS, headers=app_header).json()["results"]] == [own["id"]]
     stranger = create_key_header(create_key_owner("other"))

@@ -12,6 +12,7 @@ from pytest_django import DjangoCaptureOnCommitCallbacks
 from oauth.models import APIKey, Authorization
 from oauth.tokens import revocations
 from tests.support.admin_pages import list_rows, read_text, submit_action
+from tests.support.credentials import create_app_header
 from tests.support.endpoints import claim_deliveries, create_endpoint, create_owner, publish_event
 from tests.support.oauth_flows import (
     build_bearer_header,
@@ -42,11 +43,9 @@ def owner() -> User:
     return create_owner()
 
 
-def obtain_token_header(api: httpx.Client, owner: User, name: str = "shelf") -> dict[str, str]:
+def let_app_in(owner: User, name: str = "shelf") -> dict[str, str]:
     """Lets a new app into the library, for webhooks alone, and returns the header with its token."""
-    tokens = obtain_tokens(api, owner, create_public_app(name, "read webhooks"), scope="webhooks")
-    api.cookies.clear()
-    return build_bearer_header(tokens["access_token"])
+    return create_app_header(owner, create_public_app(name, "read webhooks"), "webhooks")
 
 
 def create_app_key(api: httpx.Client, creator: dict[str, str]) -> dict[str, str]:
@@ -76,7 +75,7 @@ def try_operations(api: httpx.Client, headers: dict[str, str], endpoint: Endpoin
 
 
 def test_an_app_has_what_it_made_and_a_key_of_the_person_all_endpoints(api: httpx.Client, owner: User) -> None:
-    app, key = obtain_token_header(api, owner), create_key_header(owner, "webhooks")
+    app, key = let_app_in(owner), create_key_header(owner, "webhooks")
     endpoints = [create_endpoint(owner), create_webhook(api, app), create_webhook(api, key)]
     assert list_webhooks(api, app) == [endpoints[1].pk]
     assert list_webhooks(api, key) == [endpoint.pk for endpoint in endpoints]
@@ -85,8 +84,8 @@ def test_an_app_has_what_it_made_and_a_key_of_the_person_all_endpoints(api: http
 
 
 def test_nobody_and_no_app_has_the_endpoints_of_others(api: httpx.Client, owner: User) -> None:
-    app = obtain_token_header(api, owner)
-    creators = [obtain_token_header(api, owner, "other"), create_key_header(owner, "webhooks")]
+    app = let_app_in(owner)
+    creators = [let_app_in(owner, "other"), create_key_header(owner, "webhooks")]
     endpoints = [create_endpoint(owner), *(create_webhook(api, creator) for creator in creators)]
     app_key = create_app_key(api, app)
     stranger = create_key_header(create_owner("stranger"), "webhooks")
@@ -98,7 +97,7 @@ def test_nobody_and_no_app_has_the_endpoints_of_others(api: httpx.Client, owner:
 
 
 def test_the_keys_of_an_app_act_for_the_app(api: httpx.Client, owner: User) -> None:
-    app = obtain_token_header(api, owner)
+    app = let_app_in(owner)
     first = create_app_key(api, app)
     second = create_app_key(api, first)
     endpoints = [create_webhook(api, headers).pk for headers in (app, first, second)]
@@ -122,7 +121,7 @@ def test_an_app_that_is_let_in_again_begins_anew(
 def test_a_person_sees_all_of_theirs_with_what_made_them(developer: Client, api: httpx.Client, ada: User) -> None:
     made = [
         create_endpoint(ada),
-        create_webhook(api, obtain_token_header(api, ada)),
+        create_webhook(api, let_app_in(ada)),
         create_webhook(api, create_key_header(ada, "webhooks")),
     ]
     assert list_rows(developer.get(ENDPOINTS)) == made[::-1]
@@ -142,7 +141,7 @@ def end_access(owner: User) -> None:
 def test_a_person_enables_an_ended_endpoint_and_has_it_from_then_on(
     developer: Client, api: httpx.Client, ada: User
 ) -> None:
-    headers = obtain_token_header(api, ada)
+    headers = let_app_in(ada)
     endpoint = create_webhook(api, headers)
     end_access(ada)
     submit_action(developer, ENDPOINTS, "enable", endpoint)
@@ -158,7 +157,7 @@ def test_a_person_enables_an_ended_endpoint_and_has_it_from_then_on(
 def test_an_endpoint_that_has_not_ended_stays_the_apps_when_a_person_enables_it(
     developer: Client, api: httpx.Client, ada: User
 ) -> None:
-    headers = obtain_token_header(api, ada)
+    headers = let_app_in(ada)
     endpoint = create_webhook(api, headers)
     submit_action(developer, ENDPOINTS, "disable", endpoint)
     submit_action(developer, ENDPOINTS, "enable", endpoint)
@@ -168,7 +167,7 @@ def test_an_endpoint_that_has_not_ended_stays_the_apps_when_a_person_enables_it(
 
 
 def test_an_app_enables_what_its_ended_key_made(api: httpx.Client, owner: User) -> None:
-    app = obtain_token_header(api, owner)
+    app = let_app_in(owner)
     endpoint = create_webhook(api, create_app_key(api, app))
     address = f"{KEYS}/{APIKey.objects.get().prefix}"
     assert api.delete(address, headers=app).status_code == 204
@@ -181,7 +180,7 @@ def test_an_app_enables_what_its_ended_key_made(api: httpx.Client, owner: User) 
 
 
 def test_an_endpoint_that_gets_another_owner_is_theirs(api: httpx.Client, root: Client, owner: User) -> None:
-    headers = obtain_token_header(api, owner)
+    headers = let_app_in(owner)
     endpoint = create_webhook(api, headers)
     other = create_owner("other")
     root.post(f"{ENDPOINTS}{endpoint.pk}/change/", build_endpoint_form(owner=other.username))
@@ -192,7 +191,7 @@ def test_an_endpoint_that_gets_another_owner_is_theirs(api: httpx.Client, root: 
 
 def test_a_process_that_does_not_know_yet_that_access_has_ended_changes_nothing(api: httpx.Client, owner: User) -> None:
     """Processes learn it within five seconds; this one read the list before."""
-    headers = obtain_token_header(api, owner)
+    headers = let_app_in(owner)
     endpoint = create_webhook(api, headers)
     api.post(f"{HOOKS}/{endpoint.pk}/secret", headers=headers)
     end_access(owner)
