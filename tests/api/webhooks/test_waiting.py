@@ -33,29 +33,31 @@ def maximum(settings: Settings) -> int:
     return 3
 
 
-def send_request(api: httpx.Client, endpoint: Endpoint, path: str, header: dict[str, str]) -> httpx.Response:
+@pytest.fixture
+def endpoint(api: httpx.Client) -> Endpoint:
+    """The endpoint of an owner, whose key each request has."""
+    owner = create_owner()
+    api.headers.update(create_key_header(owner, "webhooks"))
+    return create_made_endpoint(owner)
+
+
+def send_request(api: httpx.Client, endpoint: Endpoint, path: str) -> httpx.Response:
     delivery = Delivery.objects.filter(endpoint=endpoint).latest("pk")
     address = f"{HOOKS}/{endpoint.pk}/{path.format(delivery=delivery.pk)}"
-    return api.post(address, json=SPAN if path == "replay" else None, headers=header)
+    return api.post(address, json=SPAN if path == "replay" else None)
 
 
-def test_the_api_refuses_what_would_be_too_many(api: httpx.Client) -> None:
-    owner = create_owner()
-    header = create_key_header(owner, "webhooks")
-    endpoint = create_made_endpoint(owner)
+def test_the_api_refuses_what_would_be_too_many(api: httpx.Client, endpoint: Endpoint) -> None:
     for _ in range(3):
         publish_event()
-    refusals = [send_request(api, endpoint, path, header) for path in PATHS]
+    refusals = [send_request(api, endpoint, path) for path in PATHS]
     assert [parse_error(refusal)[:2] for refusal in refusals] == [(409, "CONFLICT")] * 3
     assert {refusal.json()["error"]["message"] for refusal in refusals} == {MESSAGE}
     assert Delivery.objects.count() == 3
 
 
-def test_all_endpoints_of_an_owner_count_together_in_any_state(api: httpx.Client) -> None:
-    owner = create_owner()
-    header = create_key_header(owner, "webhooks")
-    create_endpoint(owner, kinds="book.deleted")
-    endpoint = create_made_endpoint(owner)
+def test_all_endpoints_of_an_owner_count_together_in_any_state(api: httpx.Client, endpoint: Endpoint) -> None:
+    create_endpoint(endpoint.owner, kinds="book.deleted")
     for _ in range(4):
         publish_event()
     other_states = Endpoint.objects.exclude(pk=endpoint.pk)
@@ -63,16 +65,14 @@ def test_all_endpoints_of_an_owner_count_together_in_any_state(api: httpx.Client
     Delivery.objects.filter(endpoint=endpoint).update(state="delivered", next_at=None)
     for state in ("active", "disabled", "deleted"):
         other_states.update(state=state)
-        assert send_request(api, endpoint, "ping", header).status_code == 409, state
+        assert send_request(api, endpoint, "ping").status_code == 409, state
 
 
-def test_what_was_sent_makes_room(api: httpx.Client) -> None:
-    owner = create_owner()
-    header = create_key_header(owner, "webhooks")
-    address = f"{HOOKS}/{create_made_endpoint(owner).pk}/ping"
-    assert [api.post(address, headers=header).status_code for _ in range(4)] == [202, 202, 202, 409]
+def test_what_was_sent_makes_room(api: httpx.Client, endpoint: Endpoint) -> None:
+    address = f"{HOOKS}/{endpoint.pk}/ping"
+    assert [api.post(address).status_code for _ in range(4)] == [202, 202, 202, 409]
     attempt_deliveries()
-    assert api.post(address, headers=header).status_code == 202
+    assert api.post(address).status_code == 202
 
 
 def test_the_events_of_books_are_never_refused(api: httpx.Client) -> None:
