@@ -5,9 +5,7 @@ from typing import Any, ClassVar
 from django.apps.registry import Apps
 from django.db import models
 from django.urls import include, path
-from rest_framework.request import Request
 
-from books.api.idempotency import idempotent
 from library_site.api.pagination import CursorPagination
 from library_site.api.serializers import RejectUnknownMixin, StrictModelSerializer, make_optional
 from library_site.api.viewsets import ResourceViewSet
@@ -65,10 +63,6 @@ class ShelfViewSet(ResourceViewSet):
         "partial_update": ShelfChangeSerializer,
     }
     pagination_class = CursorPagination
-
-    @idempotent
-    def create(self, request: Request, *arguments: Any, **options: Any) -> Any:
-        return super().create(request, *arguments, **options)
 
 
 ITEM_ACTIONS = {"get": "retrieve", "put": "update", "patch": "partial_update", "delete": "destroy"}

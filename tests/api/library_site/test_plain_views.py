@@ -181,7 +181,7 @@ def test_a_response_may_have_data_of_its_own(api: httpx.Client) -> None:
 
 
 @with_each_version
-def test_its_addresses_may_end_in_a_slash(api: httpx.Client, home: str) -> None:
+def test_the_addresses_of_a_router_may_end_in_a_slash(api: httpx.Client, home: str) -> None:
     created = api.post(f"{home}/closed/", json={"name": "Readers"})
     address = f"{home}/closed/{created.json()['id']}/"
     assert (created.status_code, api.get(address).json()) == (201, created.json())
@@ -194,7 +194,7 @@ def test_its_addresses_may_end_in_a_slash(api: httpx.Client, home: str) -> None:
     assert api.get(f"{home}/books/").status_code == 200
 
 
-def test_its_renderers_count(api: httpx.Client) -> None:
+def test_the_renderers_of_a_view_count(api: httpx.Client) -> None:
     address = "/api/v2/shown"
     assert api.get(address).headers["Content-Type"] == "application/json"
     for shown in (api.get(address, headers={"Accept": "text/html"}), api.get(f"{address}?format=api")):
@@ -205,7 +205,7 @@ def test_its_renderers_count(api: httpx.Client) -> None:
     assert parse_error(api.get("/api/v2/shown?format=xml")) == (404, "NOT_FOUND", [])
 
 
-def test_its_parsers_count(api: httpx.Client) -> None:
+def test_the_parsers_of_a_view_count(api: httpx.Client) -> None:
     address = "/api/v2/shown"
     assert api.post(address, data={"name": "Form"}).status_code == 201
     assert api.post(address, files={"name": (None, "Parts")}).status_code == 201
@@ -213,7 +213,7 @@ def test_its_parsers_count(api: httpx.Client) -> None:
     assert api.post("/api/v2/groups", data={"name": "Form"}).status_code == 415
 
 
-def test_its_vary_is_kept_and_names_no_header_twice(api: httpx.Client) -> None:
+def test_the_vary_of_a_view_is_kept_and_names_no_header_twice(api: httpx.Client) -> None:
     assert api.get("/api/v2/group-list").headers["Vary"] == "accept, x-shelf, Authorization, X-API-Key"
 
 
@@ -256,23 +256,19 @@ def test_a_view_that_tells_no_model_is_written_to_by_superusers(api: httpx.Clien
     assert api.post("/api/v2/tea", json={}, headers=root).status_code == 418
 
 
-def test_its_errors_have_the_shape_of_the_version(api: httpx.Client) -> None:
+def test_the_errors_of_a_view_have_the_shape_of_the_version_and_name_their_place(api: httpx.Client) -> None:
     teapot = api.post("/api/v2/tea", json={})
     assert teapot.json() == {
         "error": {"code": "TEAPOT", "message": "Short and stout", "requestId": teapot.headers["X-Request-ID"]}
     }
     assert (teapot.status_code, api.post("/api/tea", json={}).json()) == (418, {"detail": "Short and stout"})
-    assert parse_error(api.post("/api/v2/tea", json={"error": "list"})) == (422, "VALIDATION_ERROR", ["body"])
+    for name, fields in {"list": ["body"], "nested": ["parts.1.name", "about.shelf"]}.items():
+        assert parse_error(api.post("/api/v2/tea", json={"error": name})) == (422, "VALIDATION_ERROR", fields)
     [problem] = api.post("/api/tea", json={"error": "list"}).json()["detail"]
     assert problem == {"loc": ["body"], "msg": "Bad.", "type": "model_attributes_type"}
 
 
-def test_errors_of_nested_serializers_name_their_place(api: httpx.Client) -> None:
-    fields = ["parts.1.name", "about.shelf"]
-    assert parse_error(api.post("/api/v2/tea", json={"error": "nested"})) == (422, "VALIDATION_ERROR", fields)
-
-
-def test_the_document_shows_it_by_its_name_without_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_document_shows_a_view_by_its_name_without_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
     plain_views = SimpleNamespace(urlpatterns=[path("api/v2/", include((patterns, "v2")))])
     call_command("spectacular", "--fail-on-warn", "--format=openapi-json", api_version="v2", urlconf=plain_views)
     document = json.loads(capsys.readouterr().out)
@@ -292,7 +288,7 @@ def test_the_document_shows_it_by_its_name_without_a_warning(capsys: pytest.Capt
     assert paths["/api/v2/greeting"]["get"]["description"] == "Says hello."
 
 
-def test_the_document_of_all_versions_has_it_once_for_each(api: httpx.Client) -> None:
+def test_the_document_of_all_versions_has_a_view_once_for_each(api: httpx.Client) -> None:
     document = openapi.build_document.__wrapped__((1, 2))
     assert document["paths"]["/api/v2/groups"]["get"]["operationId"] == "v2_groups_list"
     assert document["paths"]["/api/groups"]["get"]["operationId"] == "groups_list"

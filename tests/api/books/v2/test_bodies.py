@@ -12,7 +12,6 @@ import pytest
 from tests.support.books import build_book
 from tests.support.pages import LIST_URL, parse_error
 
-MIB = 2**20
 MALFORMED = (400, "MALFORMED_REQUEST", ["body"])
 NO_JSON = {
     "empty": b"",
@@ -27,7 +26,6 @@ NO_JSON = {
     "100,000 objects": b'{"a":' * 100_000 + b"1" + b"}" * 100_000,
 }
 JSON_TYPES = ["application/json; charset=utf-8", "APPLICATION/JSON"]
-OTHER_TYPES = ["text/json", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/*"]
 
 
 def send(
@@ -62,25 +60,6 @@ def test_text_beyond_ascii_may_be_escaped_or_not_whatever_the_charset(api: httpx
             assert response.json()["title"] == f"É {media_type}"
 
 
-def test_another_media_type_is_refused(api: httpx.Client, stored_book: dict[str, Any], address: str) -> None:
-    for media_type in OTHER_TYPES:
-        responses = send(api, address, encode(), **{"Content-Type": media_type})
-        assert [response.status_code for response in responses] == [415] * 3, media_type
-    creation, replacement, _ = send(api, address, encode(), **{"Content-Type": "application/merge-patch+json"})
-    assert (creation.status_code, replacement.status_code) == (415, 415)
-    for files in (None, {"cover": b"png"}):
-        assert api.post(LIST_URL, data=build_book(), files=files).status_code == 415
-    assert len(api.get(LIST_URL).json()["results"]) == 1
-
-
-def test_a_body_may_have_one_mebibyte(api: httpx.Client, address: str) -> None:
-    assert {response.is_success for response in send(api, address, lambda: encode().ljust(MIB))} == {True}
-    body = encode(title="Emma")
-    assert api.put(address, content=iter([body[:7], body[7:40], body[40:]])).json()["title"] == "Emma"
-    assert [response.status_code for response in send(api, address, body.ljust(MIB + 1))] == [413] * 3
-    assert api.put(address, content=iter([b" " * MIB, b" "])).status_code == 413
-
-
 def test_a_field_that_is_not_known_is_named_with_the_nearest(api: httpx.Client) -> None:
     body = build_book(titel="Emma", Author="Jane Austen")
     response = api.post(LIST_URL, json=body, headers={"X-Request-ID": "caller-1"})
@@ -99,7 +78,8 @@ def test_a_field_that_is_not_known_is_named_with_the_nearest(api: httpx.Client) 
 
 
 def test_a_hundred_thousand_unknown_fields_are_refused_in_time(api: httpx.Client) -> None:
-    body = json.dumps({str(number): 0 for number in range(100_000)}, separators=(",", ":"))
+    names = ["title author genre " * 500, *range(100_000)]
+    body = json.dumps(dict.fromkeys(names, 0), separators=(",", ":"))
     # The library runs in this thread. Its CPU time does not depend on what else the machine does.
     start_time = time.thread_time()
     response = api.post(LIST_URL, content=body)

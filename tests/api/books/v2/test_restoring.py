@@ -1,6 +1,7 @@
 """Restore and revert: a deleted book comes back under its id, an earlier state as a change like others."""
 
 import json
+from functools import partial
 from typing import Any
 
 import httpx
@@ -8,7 +9,7 @@ import pytest
 
 from books.models import Book, Change
 from tests.support.books import build_book
-from tests.support.history import NOBODY, list_entries, summarize
+from tests.support.history import NOBODY, list_entries, read_stored, summarize
 from tests.support.oauth_flows import create_key_header, create_librarian
 from tests.support.pages import build_validation_error, parse_error
 from webhooks.models import Event
@@ -17,59 +18,56 @@ BOOKS = "/api/v2/books"
 
 
 @pytest.fixture
-def deleted_book(api: httpx.Client) -> dict[str, Any]:
-    """The response that showed a book, at version 2, before it was deleted."""
-    created = api.post(BOOKS, json=build_book(title="Émma", isbn="978-0-14-143951-8", year=-44)).json()
-    book: dict[str, Any] = api.patch(f"{BOOKS}/{created['id']}", json={"available": False}).json()
-    assert api.delete(f"{BOOKS}/{created['id']}").status_code == 204
-    return book
+def states(api: httpx.Client, address: str) -> list[dict[str, Any]]:
+    """The responses that showed the book at version 1, 2 and 3."""
+    first = api.get(address).json()
+    second = api.patch(address, json={"title": "Émma", "isbn": "978-0-14-143951-8", "available": False}).json()
+    third = api.put(address, json=build_book(year=-44, author="Gaius")).json()
+    return [first, second, third]
 
 
 @pytest.fixture
-def deleted_address(deleted_book: dict[str, Any]) -> str:
-    return f"{BOOKS}/{deleted_book['id']}"
+def deleted_book(api: httpx.Client, address: str, states: list[dict[str, Any]]) -> dict[str, Any]:
+    """The response that showed a book, at version 3, before it was deleted."""
+    assert api.delete(address).status_code == 204
+    return states[2]
 
 
 def restore(client: httpx.Client, address: str, **options: Any) -> httpx.Response:
     return client.post(f"{address}/restore", **options)
 
 
-def test_a_deleted_book_comes_back_as_it_was(
-    api: httpx.Client, deleted_address: str, deleted_book: dict[str, Any]
-) -> None:
+def test_a_deleted_book_comes_back_as_it_was(api: httpx.Client, address: str, deleted_book: dict[str, Any]) -> None:
     # A body is not needed and not read.
-    response = restore(api, deleted_address, content=b"{", headers={"Content-Type": "text/plain"})
+    response = restore(api, address, content=b"{", headers={"Content-Type": "text/plain"})
     book = response.json()
     assert response.status_code == 201
-    assert book == {**deleted_book, "version": 4, "updated_at": book["updated_at"]}
+    assert book == {**deleted_book, "version": 5, "updated_at": book["updated_at"]}
     assert book["updated_at"] > deleted_book["updated_at"]
-    assert (response.headers["Location"], response.headers["ETag"]) == (deleted_address, f'"v2-{book["id"]}-4"')
-    assert api.get(deleted_address).json() == book
-    assert api.get(f"{BOOKS}?q=émma&isbn=9780141439518").json()["results"] == [book]
+    assert (response.headers["Location"], response.headers["ETag"]) == (address, f'"v2-{book["id"]}-5"')
+    assert api.get(address).json() == book
+    assert api.get(f"{BOOKS}?q=gaius&isbn={book['isbn']}").json()["results"] == [book]
 
 
-def test_a_restoration_has_its_own_event_and_history(api: httpx.Client, deleted_address: str) -> None:
+@pytest.mark.usefixtures("deleted_book")
+def test_a_restoration_has_its_own_event_and_history(api: httpx.Client, address: str) -> None:
     key = create_key_header(create_librarian("ada"))
-    restored = restore(api, deleted_address, headers=key).json()
+    restored = restore(api, address, headers=key).json()
     event = json.loads(bytes(Event.objects.order_by("pk").last().body))  # type: ignore[union-attr]
     assert (event["event"], event["data"]) == ("book.created", {"book": restored, "previous": {}})
-    entries = list_entries(api, f"{deleted_address}/history", key)
-    assert summarize(entries) == [(4, "restored"), (3, "deleted"), (2, "changed"), (1, "created")]
+    entries = list_entries(api, f"{address}/history", key)
+    assert summarize(entries) == [(5, "restored"), (4, "deleted"), (3, "changed"), (2, "changed"), (1, "created")]
     assert (entries[0]["channel"], entries[0]["before"], entries[0]["after"]) == ("v2", None, None)
     assert entries[0]["actor"] == {**NOBODY, "user": "ada", "api_key": "Test"}
 
 
-def test_a_book_that_is_there_is_a_conflict(api: httpx.Client, deleted_address: str, book: dict[str, Any]) -> None:
-    restore(api, deleted_address)
-    responses = [restore(api, deleted_address), restore(api, f"{BOOKS}/{book['id']}")]
+@pytest.mark.usefixtures("deleted_book")
+def test_a_book_that_is_there_is_a_conflict(api: httpx.Client, address: str, book: dict[str, Any]) -> None:
+    restore(api, address)
+    responses = [restore(api, address), restore(api, f"{BOOKS}/{book['id']}")]
     assert [parse_error(response) for response in responses] == [(409, "CONFLICT", [])] * 2
     assert responses[0].json()["error"]["message"] == "The book is not deleted"
-    assert api.get(deleted_address).json()["version"] == 4
-
-
-def test_a_book_that_never_existed_is_not_found_whatever_the_query(api: httpx.Client) -> None:
-    for path in ("0/restore", "-1/restore?dry_run=true", f"{'9' * 30}/restore"):
-        assert parse_error(api.post(f"{BOOKS}/{path}", headers={"If-Match": "*"})) == (404, "NOT_FOUND", []), path
+    assert api.get(address).json()["version"] == 5
 
 
 @pytest.mark.unannounced
@@ -80,44 +78,23 @@ def test_a_book_whose_deletion_is_not_known_is_not_found(api: httpx.Client, book
     assert parse_error(restore(api, f"{BOOKS}/{book['id']}")) == (404, "NOT_FOUND", [])
 
 
-def test_an_isbn_in_use_is_a_conflict_that_links_its_book(
-    api: httpx.Client, deleted_address: str, deleted_book: dict[str, Any]
-) -> None:
-    holder = api.post(BOOKS, json=build_book(isbn=deleted_book["isbn"])).json()
-    response = restore(api, deleted_address)
-    assert parse_error(response) == (409, "CONFLICT", ["isbn"])
-    assert response.headers["Link"].partition(BOOKS)[2] == f'/{holder["id"]}>; rel="related"'
-    assert api.get(deleted_address).status_code == 404
-    assert not Change.objects.filter(kind=Change.Kind.RESTORED).exists()
-    api.delete(f"{BOOKS}/{holder['id']}")
-    assert restore(api, deleted_address).status_code == 201
-
-
-def test_a_deleted_book_is_in_no_state(api: httpx.Client, deleted_address: str, deleted_book: dict[str, Any]) -> None:
-    for etag in ("*", f'"v2-{deleted_book["id"]}-3"', "nonsense"):
-        response = restore(api, deleted_address, headers={"If-Match": etag})
+def test_a_deleted_book_is_in_no_state(api: httpx.Client, address: str, deleted_book: dict[str, Any]) -> None:
+    for etag in ("*", f'"v2-{deleted_book["id"]}-4"', "nonsense"):
+        response = restore(api, address, headers={"If-Match": etag})
         assert parse_error(response) == (412, "PRECONDITION_FAILED", [])
         assert response.json()["error"]["message"] == "The state is another than the request asks for"
-    assert api.get(deleted_address).status_code == 404
+    assert api.get(address).status_code == 404
 
 
-def test_if_none_match_allows_what_does_not_exist(api: httpx.Client, deleted_address: str) -> None:
-    assert restore(api, deleted_address, headers={"If-None-Match": "*"}).status_code == 201
-    assert restore(api, deleted_address, headers={"If-None-Match": "*"}).status_code == 412
-    assert restore(api, deleted_address, headers={"If-Match": '"other"'}).status_code == 412
-    assert restore(api, deleted_address, headers={"If-Match": "*"}).status_code == 409
+@pytest.mark.usefixtures("deleted_book")
+def test_if_none_match_allows_what_does_not_exist(api: httpx.Client, address: str) -> None:
+    assert restore(api, address, headers={"If-None-Match": "*"}).status_code == 201
+    assert restore(api, address, headers={"If-None-Match": "*"}).status_code == 412
+    assert restore(api, address, headers={"If-Match": '"other"'}).status_code == 412
+    assert restore(api, address, headers={"If-Match": "*"}).status_code == 409
 
 
 FIELDS = ("title", "author", "year", "isbn", "genre", "available")
-
-
-@pytest.fixture
-def states(api: httpx.Client, address: str) -> list[dict[str, Any]]:
-    """The responses that showed the book at version 1, 2 and 3."""
-    first = api.get(address).json()
-    second = api.patch(address, json={"title": "Émma", "isbn": "978-0-14-143951-8", "available": False}).json()
-    third = api.put(address, json=build_book(year=-44, author="Gaius")).json()
-    return [first, second, third]
 
 
 def revert(client: httpx.Client, address: str, version: Any, **options: Any) -> httpx.Response:
@@ -190,15 +167,21 @@ def test_an_invalid_body_is_refused(api: httpx.Client, address: str) -> None:
     assert Change.objects.count() == 1
 
 
-def test_an_earlier_isbn_in_use_is_a_conflict_that_links_its_book(
-    api: httpx.Client, address: str, states: list[dict[str, Any]]
+@pytest.mark.parametrize("is_deleted", [True, False])
+def test_an_isbn_in_use_is_a_conflict_that_links_its_book(
+    api: httpx.Client, address: str, states: list[dict[str, Any]], is_deleted: bool
 ) -> None:
-    holder = api.post(BOOKS, json=build_book(isbn=states[0]["isbn"])).json()
-    response = revert(api, address, 1)
+    send = restore if is_deleted else partial(revert, version=1)
+    if is_deleted:
+        api.delete(address)
+    holder = api.post(BOOKS, json=build_book(isbn=states[2 if is_deleted else 0]["isbn"])).json()
+    before = read_stored()
+    response = send(api, address)
     assert parse_error(response) == (409, "CONFLICT", ["isbn"])
     assert response.headers["Link"].partition(BOOKS)[2] == f'/{holder["id"]}>; rel="related"'
-    assert api.get(address).json() == states[2]
-    assert Change.objects.count() == 4
+    assert read_stored() == before
+    api.delete(f"{BOOKS}/{holder['id']}")
+    assert send(api, address).is_success
 
 
 def test_the_state_of_the_book_can_be_a_condition(

@@ -59,7 +59,7 @@ def take_all(semaphore: BodySemaphore, *callers: str) -> list[bool]:
     return results
 
 
-def test_two_callers_never_have_all() -> None:
+def test_two_callers_never_have_all_slots() -> None:
     for count in (3, 4, 19):
         semaphore = BodySemaphore(count, timeout=0)
         held = take_all(semaphore, *["a", "b"] * count)
@@ -67,7 +67,7 @@ def test_two_callers_never_have_all() -> None:
         assert take_all(semaphore, "c") == [True]
 
 
-def test_few_slots_are_for_anybody() -> None:
+def test_a_caller_may_have_one_of_few_slots() -> None:
     assert take_all(BodySemaphore(1, timeout=0), "a", "a") == [True, False]
     assert take_all(BodySemaphore(2, timeout=0), "a", "a", "b") == [True, False, True]
     assert take_all(BodySemaphore(3, timeout=0), "a", "b", "c", "d") == [True, True, True, False]
@@ -91,7 +91,7 @@ def test_a_client_that_takes_long_is_not_waited_for() -> None:
     assert take_all(semaphore, "c") == [False]
 
 
-def test_one_waits_for_a_slot_as_long_as_one_client_is_not_slow() -> None:
+def test_a_caller_waits_for_a_slot_while_a_client_is_not_slow() -> None:
     clock = Clock()
     semaphore = BodySemaphore(2, 3600, clock)
     semaphore.acquired.append(BodySlot("slow", -3600))
@@ -105,13 +105,13 @@ def test_one_waits_for_a_slot_as_long_as_one_client_is_not_slow() -> None:
         assert waiting.result(30).caller == "b"
 
 
-def test_one_waits_for_no_longer_than_that() -> None:
+def test_a_caller_waits_no_longer_than_the_time_out() -> None:
     """The times at which the first comes and begins, the second comes, and the second looks."""
     semaphore = BodySemaphore(1, 0.01, iter([0, 0, 0, 0.01]).__next__)
     assert take_all(semaphore, "a", "b") == [True, False]
 
 
-def test_one_does_not_wait_for_those_whose_end_would_not_help() -> None:
+def test_a_caller_with_all_its_slots_does_not_wait_for_slow_clients() -> None:
     clock = Clock()
     clock.now = 3601
     semaphore = BodySemaphore(4, 3600, clock)

@@ -35,12 +35,9 @@ STATUSES = {
 }
 
 
-def get_vary(response: httpx.Response) -> list[str]:
-    return [name.strip() for name in response.headers.get("Vary", "").split(",")]
-
-
 def get_caching(response: httpx.Response) -> tuple[list[str], list[str]]:
-    return response.headers.get_list("Cache-Control"), get_vary(response)
+    vary = response.headers.get("Vary", "").split(",")
+    return response.headers.get_list("Cache-Control"), [name.strip() for name in vary]
 
 
 @pytest.mark.parametrize("create_header", [None, create_token_header, create_key_header])

@@ -71,7 +71,7 @@ REQUESTS = [
     Request("PATCH", "/books/1", VERSION_2, body=b'{"available": false}', headers={"If-Match": '"v2-1-1"'}),
     Request("PUT", "/books/1", VERSION_2, body=b'{"year": 1}'),
 ]
-# Each client sends one of so many shares of the requests in each configuration.
+# A client sends one of so many shares of the requests in a configuration.
 SHARES = 5
 
 
@@ -93,12 +93,12 @@ def test_each_client_is_answered_header_for_header(
     request: pytest.FixtureRequest,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """In each configuration each client sends some requests, with some credential: over all, each has them all."""
+    """In each configuration half of the clients send all requests, each some of them with some credential."""
     now = timezone.now()
     monkeypatch.setattr("django.utils.timezone.now", lambda: now)
     differences = []
     first = list(CONFIGURATIONS).index(request.node.callspec.params["variants"])
-    for number, (client, headers) in enumerate(CLIENTS.items(), first):
+    for number, (client, headers) in enumerate([*CLIENTS.items()][first % 2 :: 2], first):
         requests = [item._replace(headers={**headers, **item.headers}) for item in REQUESTS[number % SHARES :: SHARES]]
         credentials = library[PLAIN_NAMES[number % len(PLAIN_NAMES)]]
         responses = [list(send_all(variant, requests, credentials)) for variant in variants]

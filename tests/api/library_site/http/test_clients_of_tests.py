@@ -45,7 +45,7 @@ def send_by_django(client: Any, method: str, address: str, body: Any, headers: d
     return client.generic(method, address, "" if body is None else json.dumps(body), headers=headers, **content_type)
 
 
-def test_they_get_what_a_served_library_answers(
+def test_clients_of_tests_get_what_a_served_library_answers(
     api: httpx.Client, application: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = timezone.now()

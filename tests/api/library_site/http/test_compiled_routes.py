@@ -1,10 +1,12 @@
-"""The compiled path serves what ships, as it was defined, and nothing else."""
+"""The compiled path serves what ships, as it was defined, and nothing else. Hooks of middleware run beside it."""
 
+from collections.abc import Callable
 from typing import Any, cast
 
 import httpx
 import pytest
 from django.core.signals import got_request_exception, request_finished, request_started
+from django.http import HttpRequest, HttpResponse
 from django.urls import path
 from django.views.decorators.cache import never_cache
 from pytest_django import Settings
@@ -25,20 +27,51 @@ from library_site.http.versions import get_versions
 from library_site.urls import urlpatterns as pages
 from oauth.authentication import BearerAuthentication
 from oauth.permissions import LibraryAccess
-from tests.api.library_site.http.test_middleware import Teapot
 from tests.support.applications import open_client
 from tests.support.books import build_book
+from tests.support.oauth_flows import create_key_header, create_user
 
 # A root of an app, whose address comes last.
 urlpatterns = [*pages, path("hours/", never_cache(v2_urls.urlpatterns[0].callback))]
 
 
+GetResponse = Callable[[HttpRequest], HttpResponse]
+
+
+class Middleware:
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self.get_response(request)
+
+
+class Teapot(Middleware):
+    """Answers for one route."""
+
+    def process_view(self, request: HttpRequest, *_: Any) -> HttpResponse | None:
+        match = request.resolver_match
+        return HttpResponse(b"short and stout", status=418) if match and match.url_name == "book" else None
+
+
+class Nurse(Middleware):
+    """Answers what no view could."""
+
+    def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse:
+        return HttpResponse(f"{type(error).__name__}: {error}".encode(), status=503)
+
+
+class Witness(Middleware):
+    """Tells what the credential of a request may do."""
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response, credential = self.get_response(request), vars(request)["auth"]
+        response["X-Rights"] = " ".join([*sorted(credential.scopes), *credential.permissions])
+        return response
+
+
 def receive(**_: Any) -> None:
     """Is a hook or a receiver of another app."""
-
-
-def count_routes() -> int:
-    return sum(len(compile_routes(version.urlpatterns)) for version in get_versions().values())
 
 
 def is_compiled() -> bool:
@@ -49,7 +82,7 @@ def is_compiled() -> bool:
 
 def test_what_ships_is_compiled(application: Any) -> None:
     assert is_compiled()
-    assert count_routes() == 9
+    assert sum(len(compile_routes(version.urlpatterns)) for version in get_versions().values()) == 9
 
 
 @pytest.mark.parametrize("urls", [v1_urls, v2_urls])
@@ -113,7 +146,7 @@ TeapotForAll = type("TeapotForAll", (TeapotForPages,), {})
 
 
 def test_other_settings_turn_the_compiled_path_off(settings: Settings) -> None:
-    names, teapot = [*settings.MIDDLEWARE], f"{Teapot.__module__}.Teapot"
+    names, teapot = [*settings.MIDDLEWARE], f"{__name__}.Teapot"
     for_all = f"{__name__}.TeapotForAll"
     for settings.MIDDLEWARE in ([*names, teapot], [teapot, *names], names[1:], names[::-1], [*names, for_all]):
         assert not is_compiled()
@@ -136,3 +169,27 @@ def test_what_fails_django_tries_again_with_the_etag_that_the_client_sent(
         unchanged = client.get("/api/v2/books", headers={"If-None-Match": etag})
     assert (unchanged.status_code, unchanged.headers["ETag"]) == (304, etag)
     assert etag.endswith('-gzip"')
+
+
+def open_client_with(middleware: type[Middleware], settings: Settings) -> httpx.Client:
+    settings.MIDDLEWARE = [*settings.MIDDLEWARE, f"{__name__}.{middleware.__name__}"]
+    return open_client()
+
+
+def test_process_exception_answers_a_failure(
+    api: httpx.Client, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise LookupError("no room")
+
+    monkeypatch.setattr("library_site.api.viewsets.APIViewSet.initial", fail)
+    with open_client_with(Nurse, settings) as client:
+        response = client.get("/api/books")
+    assert (response.status_code, response.text) == (503, "LookupError: no room")
+
+
+@pytest.mark.parametrize("address", ["/api/books", "/api/v2/books"])
+def test_middleware_sees_all_that_the_key_of_a_read_may_do(api: httpx.Client, settings: Settings, address: str) -> None:
+    key = create_key_header(create_user("ann", ["books.change_book"]))
+    with open_client_with(Witness, settings) as client:
+        assert client.get(address, headers=key).headers["X-Rights"] == "read write books.change_book"

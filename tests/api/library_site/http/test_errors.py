@@ -32,7 +32,7 @@ def request_json(client: httpx.Client, method: str, address: str, **options: Any
     return response.status_code, response.json()
 
 
-def test_what_a_patch_may_be_is_told(api: httpx.Client, book: dict[str, Any]) -> None:
+def test_options_and_a_refused_patch_tell_the_media_types_of_a_patch(api: httpx.Client, book: dict[str, Any]) -> None:
     """RFC 5789, 2.2 and 3.1."""
     address, text = f"{BOOKS}/{book['id']}", {"Content-Type": "text/plain"}
     coded = {"Content-Encoding": "gzip"}
@@ -110,8 +110,3 @@ def test_a_failure_shows_no_internal_details(api: httpx.Client, log: Log) -> Non
         failure, access = log.parse_lines()[-2:]
         assert INTERNAL_DETAIL in failure["exception"]
         assert (failure["request_id"], access["request_id"], access["status"]) == (REQUEST_ID, REQUEST_ID, 500)
-
-
-def test_an_address_of_no_version_is_answered_as_version_1(api: httpx.Client) -> None:
-    assert request_json(api, "GET", "/nowhere") == (404, {"detail": "Not Found"})
-    assert request_json(api, "POST", "/openapi/v2.json") == (405, {"detail": 'Method "POST" not allowed.'})

@@ -1,14 +1,17 @@
-"""What cannot be answered now is 503 with Retry-After, at every address."""
+"""What cannot be answered now is 503 with Retry-After, at every address, and a few lines in the log of an outage."""
 
+import logging
 from typing import Any, NoReturn
 
 import httpx
 import pytest
 from django.db import DatabaseError, InterfaceError, InternalError, OperationalError, connection
+from django.db.backends.signals import connection_created
 from psycopg import errors
 
 from library_site.db.errors import DatabaseBusy
 from library_site.db.hangs import DatabaseHangs
+from library_site.db.outages import OutageLog, outage_log
 from tests.support.books import build_book
 from tests.support.failures import break_database
 
@@ -100,3 +103,57 @@ def test_a_timeout_is_one_line_in_the_log(api: httpx.Client, caplog: pytest.LogC
         "The database is busy: LockNotAvailable"
     ]
     assert not any(record.exc_info for record in caplog.records)
+
+
+def summarize(records: list[logging.LogRecord]) -> list[tuple[str, bool]]:
+    """Returns the messages, and whether they have a traceback."""
+    return [(record.getMessage(), bool(record.exc_info)) for record in records]
+
+
+def test_an_outage_has_one_traceback_and_then_counts(caplog: pytest.LogCaptureFixture) -> None:
+    outage = OutageLog()
+    for second in range(25):
+        outage.record(FAILURES["no connection"][0], second)
+    outage.end()
+    outage.end()
+    assert summarize(caplog.records) == [
+        ("The database did not answer: OperationalError", True),
+        ("The database does not answer: 12 requests failed.", False),
+        ("The database does not answer: 23 requests failed.", False),
+        ("The database answers again: 25 requests failed.", False),
+    ]
+
+
+def test_outages_that_follow_each_other_share_the_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    outage = OutageLog()
+    for second in (0, 20, 40, 100):
+        outage.record(FAILURES["no connection"][0], second)
+        outage.end()
+    # After a minute without failures an outage is a new one, also if the last one had no end.
+    for second in (200, 261):
+        outage.record(FAILURES["no connection"][0], second)
+    failures = [record for record in caplog.records if record.levelno == logging.ERROR]
+    assert [bool(record.exc_info) for record in failures] == [True, False, False, True, True, True]
+
+
+def test_a_new_connection_to_a_read_only_database_is_no_end(caplog: pytest.LogCaptureFixture) -> None:
+    """Each write that such a database refuses opens one."""
+    outage, (refusal, _) = OutageLog(), FAILURES["read-only"]
+    for second in range(12):
+        outage.record(refusal, second)
+        outage.end()
+    assert summarize(caplog.records) == [
+        ("The database did not answer: InternalError", True),
+        ("The database does not answer: 12 requests failed.", False),
+    ]
+
+
+def test_requests_of_an_outage_add_no_lines(api: httpx.Client, caplog: pytest.LogCaptureFixture) -> None:
+    outage_log.__init__()  # type: ignore[misc]  # forgets the outages of other tests
+    with break_database(FAILURES["no connection"][0]):
+        assert [api.get(f"/api/v2/books/{number}").status_code for number in range(20)] == [503] * 20
+    connection_created.send(type(connection), connection=connection)
+    assert summarize([record for record in caplog.records if record.name != "library_site.access"]) == [
+        ("The database did not answer: OperationalError", True),
+        ("The database answers again: 20 requests failed.", False),
+    ]
