@@ -34,13 +34,9 @@ def command(capsys: pytest.CaptureFixture[str]) -> Any:
     return run
 
 
-def parse_lines(output: Output) -> dict[str, str]:
-    return dict(line.split(": ") for line in output.out.splitlines())
-
-
 def test_an_operator_registers_an_app(command: Any, api: httpx.Client) -> None:
     output = command("create_oauth_app", *APP_OPTIONS, "--scopes", "write read")
-    values = parse_lines(output)
+    values = dict(line.split(": ") for line in output.out.splitlines())
     app = Application.objects.get(client_id=values["client_id"])
     code = oauth_flows.obtain_code(api, oauth_flows.create_librarian(), app)
     form = oauth_flows.build_code_request(app, code, client_secret=values["client_secret"])

@@ -28,6 +28,7 @@ from tests.support.oauth_flows import (
     obtain_code,
     obtain_tokens,
     parse_oauth_error,
+    post_form,
     sign_in,
     submit_sign_in,
 )
@@ -48,7 +49,7 @@ def try_to_sign_in(client: httpx.Client, path: str = "/accounts/login", password
 
 
 def end_access(client: httpx.Client, client_id: str) -> httpx.Response:
-    return submit(client, "/accounts/apps", form_path="/accounts/logout", app=client_id)
+    return post_form(client, "/accounts/apps", {"app": client_id})
 
 
 def authorize_app(user: User, application: Application, scopes: str = "read", days_ago: int = 0) -> Authorization:

@@ -166,7 +166,7 @@ def test_a_lost_superuser_status_has_effect_immediately(scenario: Scenario, upda
     assert scopes == ["read write", "read"]
 
 
-def test_others_keep_what_they_have(scenario: Scenario) -> None:
+def test_the_tokens_of_other_users_keep_their_scopes(scenario: Scenario) -> None:
     token = forge_token(build_claims(create_librarian("other").pk))
     # A right that was given is a change of rights, too.
     ChangedRights.objects.all().delete()
@@ -186,7 +186,7 @@ def test_a_reactivated_user_must_consent_again(scenario: Scenario) -> None:
     assert read_scopes(scenario.create_token(scenario.shelf)) == "read write"
 
 
-def test_other_changes_end_nothing(scenario: Scenario) -> None:
+def test_a_new_address_or_a_new_name_ends_no_token(scenario: Scenario) -> None:
     scenario.user.email = "jane@library.example"
     scenario.user.save()
     scenario.user.save(update_fields=["last_login"])
@@ -205,7 +205,7 @@ def test_another_process_knows_before_five_seconds_have_passed(scenario: Scenari
     assert rights == [claims.rights, Rights(frozenset({"read"}), NO_PERMISSIONS), None]
 
 
-def test_the_time_of_the_first_end_stays(scenario: Scenario) -> None:
+def test_access_that_ends_again_keeps_the_time_of_its_end(scenario: Scenario) -> None:
     revoke(scenario)
     ended = Authorization.objects.filter(ended_at__isnull=False)
     before = ended.values_list("pk", "ended_at").get()
@@ -250,7 +250,7 @@ def test_the_list_holds_only_what_valid_tokens_need(scenario: Scenario) -> None:
         assert (len(state.ended_ids), len(state.rights)) == (entries, entries)
 
 
-def test_a_record_outlives_its_user_and_its_app(scenario: Scenario) -> None:
+def test_ended_access_is_remembered_after_its_user_and_its_app_are_deleted(scenario: Scenario) -> None:
     scenario.user.delete()
     scenario.shelf.delete()
     assert Authorization.objects.filter(user=None, ended_at__isnull=False).count() == 2

@@ -202,13 +202,6 @@ def test_the_year_of_a_date_is_read_and_that_of_another_text_is_doubtful() -> No
     ]
 
 
-def test_an_improbable_year_is_doubtful() -> None:
-    years = ["0", "19999", "1399", "2028", "0000-00-00", "1028-01-01"]
-    rows = [f"T,A,{year},9780743273565,G\n" for year in years]
-    records = parse_file("csv", f"title,author,year,isbn,genre\n{''.join(rows)}".encode())
-    assert {describe(record)[-1] for record in records} == {"year: This year is improbable for a book."}
-
-
 def test_the_first_tag_that_is_no_reading_state_is_the_genre() -> None:
     genres = {"to-read, classics": "classics", "read": "", "": "", "; Gethen": "Gethen", "Law": "Law"}
     for cell, genre in genres.items():

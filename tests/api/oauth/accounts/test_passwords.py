@@ -25,7 +25,7 @@ from oauth.accounts import mails
 from oauth.accounts.forms import NewPasswordForm
 from oauth.accounts.mails import invitation_tokens
 from oauth.models import AccountMail, Profile
-from tests.support.account_pages import PASSWORD, dump_sessions, read_text, submit
+from tests.support.account_pages import PASSWORD, dump_sessions, read_text
 from tests.support.oauth_flows import create_key_header, post_form, sign_in, submit_sign_in
 from tests.support.second_factors import set_up_phone
 
@@ -327,7 +327,7 @@ def test_two_workers_send_one_mail_and_its_request_is_cleared_after_a_day(jane: 
 
 
 def change_password(client: httpx.Client, old: str, new: str = NEW_PASSWORD) -> httpx.Response:
-    return submit(client, CHANGE_PAGE, old_password=old, new_password1=new, new_password2=new)
+    return post_form(client, CHANGE_PAGE, {"old_password": old, "new_password1": new, "new_password2": new})
 
 
 def test_a_person_changes_the_password_which_ends_the_other_sessions(api: httpx.Client, jane: User) -> None:

@@ -124,7 +124,7 @@ def test_a_code_may_have_spaces_and_is_good_once(api: httpx.Client, phone: Phone
         assert is_signed_in(api) is expected
 
 
-def test_what_is_no_code_is_explained(api: httpx.Client, phone: Phone) -> None:
+def test_a_text_that_cannot_be_a_code_is_explained(api: httpx.Client, phone: Phone) -> None:
     enter_password(api)
     for code in ("", "1234567", "a\0b", "١٢٣٤٥٦"):
         page = enter_code(api, code)
@@ -240,7 +240,7 @@ def test_wrong_codes_are_forgotten_after_an_hour(api: httpx.Client, phone: Phone
 # Turning it on and off
 
 
-def test_a_person_turns_it_on(api: httpx.Client, margaret: User) -> None:
+def test_a_person_turns_two_factor_sign_in_on(api: httpx.Client, margaret: User) -> None:
     sign_in(api, margaret)
     page = submit_setup(api, password=PASSWORD)
     codes = read_recovery_codes(page)
@@ -267,7 +267,7 @@ def test_the_secret_stays_the_same_until_it_is_set_up_and_nothing_readable_is_st
     assert [text for text in (secret, *codes, *(code.replace("-", "") for code in codes)) if text in rows] == []
 
 
-def test_it_is_turned_on_with_password_and_code_only(api: httpx.Client, margaret: User) -> None:
+def test_two_factor_sign_in_is_turned_on_with_password_and_code_only(api: httpx.Client, margaret: User) -> None:
     sign_in(api, margaret)
     for form in ({"password": "wrong"}, {"password": ""}, {"password": PASSWORD, "code": "000"}):
         page = submit_setup(api, **form)
@@ -288,7 +288,7 @@ def use_session(client: httpx.Client, key: str) -> None:
     client.cookies.set("sessionid", key)
 
 
-def test_to_turn_it_on_or_off_ends_the_other_sessions(api: httpx.Client, margaret: User) -> None:
+def test_the_other_sessions_end_when_two_factor_sign_in_is_turned_on_or_off(api: httpx.Client, margaret: User) -> None:
     other_sessions = []
     for user in (margaret, margaret, create_reader("someone else")):
         api.cookies.clear()
@@ -311,7 +311,7 @@ def test_to_turn_it_on_or_off_ends_the_other_sessions(api: httpx.Client, margare
     assert is_signed_in(api)
 
 
-def test_a_stolen_session_ends_when_it_is_turned_on_or_off(api: httpx.Client, margaret: User) -> None:
+def test_a_stolen_session_ends_when_two_factor_sign_in_is_turned_on_or_off(api: httpx.Client, margaret: User) -> None:
     """A thief who knows the key of the very session that goes on is not let in with it."""
     enter_password(api)
     keys = [api.cookies["sessionid"]]
@@ -325,7 +325,7 @@ def test_a_stolen_session_ends_when_it_is_turned_on_or_off(api: httpx.Client, ma
         assert not is_signed_in(api)
 
 
-def test_a_person_turns_it_off_with_a_code(api: httpx.Client, phone: Phone) -> None:
+def test_a_person_turns_two_factor_sign_in_off_with_a_code(api: httpx.Client, phone: Phone) -> None:
     enter_password(api)
     enter_recovery_code(api, phone.recovery_codes[0])
     assert "This code is not right" in read_text(submit(api, SETUP_PAGE, code=find_wrong_code(phone), turn_off=""))
@@ -356,7 +356,9 @@ def test_guesses_in_a_stolen_session_are_counted(api: httpx.Client, phone: Phone
 # Demanded of staff
 
 
-def test_staff_must_set_it_up_before_they_are_signed_in(api: httpx.Client, margaret: User, settings: Settings) -> None:
+def test_staff_must_set_two_factor_sign_in_up_before_they_are_signed_in(
+    api: httpx.Client, margaret: User, settings: Settings
+) -> None:
     settings.TWO_FACTOR_FOR_STAFF = True
     response = enter_password(api, "/accounts/login?next=/admin/")
     assert response.headers["Location"] == f"{SETUP_PAGE}?next=/admin/"
@@ -404,7 +406,9 @@ def test_who_has_no_rights_in_the_admin_gets_a_page(api: httpx.Client) -> None:
     assert "You are signed in as reader, and this account may not use it." in read_text(page)
 
 
-def test_an_operator_turns_it_off(api: httpx.Client, phone: Phone, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_operator_turns_two_factor_sign_in_off(
+    api: httpx.Client, phone: Phone, monkeypatch: pytest.MonkeyPatch
+) -> None:
     enter_password(api)
     enter_code(api, phone.show_code())
     monkeypatch.setattr("sys.stdin", StringIO("margaret"))

@@ -27,12 +27,8 @@ from tests.support.oauth_flows import (
     parse_oauth_error,
 )
 
-ENDPOINT = "/oauth/introspect"
-
-
+ENDPOINT, REVOKE = "/oauth/introspect", "/oauth/revoke"
 INACTIVE = {"active": False}
-
-
 FORM = {"client_id": "bookshop", "client_secret": SECRET}
 
 
@@ -145,9 +141,6 @@ def test_only_confidential_apps_may_ask(api: httpx.Client, bookshop: Application
     for client, headers in (({}, bearer), ({"client_id": "bookshop"}, {}), ({"client_id": "shelf"}, bearer)):
         response = api.post(ENDPOINT, data={**client, "token": token}, headers=headers)
         assert parse_oauth_error(response) == INVALID_CLIENT, client
-
-
-REVOKE = "/oauth/revoke"
 
 
 def build_form(application: Application, token: str, /, **fields: str) -> dict[str, str]:
