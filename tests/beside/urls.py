@@ -1,14 +1,12 @@
-"""Addresses of version 2 before the library's: its viewsets, decorated, with arguments, and overridden."""
+"""Addresses of version 2 before the library's: its viewsets, decorated and overridden."""
 
-from django.db.models import Avg, Prefetch
+from django.db.models import Prefetch
 from django.urls import path
 from django.utils.decorators import method_decorator
 from django.views.decorators.cache import cache_control
 from rest_framework import serializers
 from rest_framework.authentication import BasicAuthentication
 from rest_framework.decorators import api_view, authentication_classes
-from rest_framework.exceptions import PermissionDenied
-from rest_framework.filters import SearchFilter
 from rest_framework.generics import CreateAPIView, ListAPIView
 from rest_framework.parsers import MultiPartParser
 from rest_framework.renderers import BrowsableAPIRenderer
@@ -94,22 +92,6 @@ class VolumeViewSet(BookViewSetV2):
     filterset_class = None
 
 
-class RatedSerializer(BookSerializer):
-    rating = serializers.FloatField(read_only=True)
-
-    class Meta(BookSerializer.Meta):
-        fields = [*BookSerializer.Meta.fields, "rating"]
-
-
-class RatedViewSet(BookViewSetV2):
-    """A queryset is annotated, and a field shows it."""
-
-    serializer_class = RatedSerializer
-
-    def get_queryset(self):
-        return super().get_queryset().annotate(rating=Avg("reviews__stars"))
-
-
 class BestReviewsSerializer(BookSerializer):
     best = serializers.PrimaryKeyRelatedField(many=True, read_only=True)
 
@@ -127,12 +109,6 @@ class PraisedViewSet(BookViewSetV2):
 
     def get_queryset(self):
         return Book.objects.filter(reviews__stars=5).distinct()
-
-
-class LockedViewSet(BookViewSetV2):
-    def check_permissions(self, request):
-        super().check_permissions(request)
-        raise PermissionDenied("Closed for holidays")
 
 
 class FewBooks(SkipLimitPagination):
@@ -172,11 +148,9 @@ class LinkedBookSerializer(serializers.HyperlinkedModelSerializer):
         extra_kwargs = {"url": {"view_name": "v2:book", "lookup_url_kwarg": "book_id"}}
 
 
-class FoundBooks(ListAPIView):
+class LinkedBooks(ListAPIView):
     queryset = Book.objects.order_by("pk")
-    serializer_class = PlainBookSerializer
-    filter_backends = [SearchFilter]
-    search_fields = ["title"]
+    serializer_class = LinkedBookSerializer
 
 
 @api_view()
@@ -188,18 +162,13 @@ def who_am_i(request):
 CachedViewSet = method_decorator(cache_control(max_age=60), name="dispatch")(type("Cached", (BookViewSetV2,), {}))
 urlpatterns = [
     path("polite", PoliteViewSet.as_view(LIST)),
-    path("rated/<str:book_id>", RatedViewSet.as_view(DETAIL)),
     path("best/<str:book_id>", BestReviewsViewSet.as_view(DETAIL)),
     path("praised", PraisedViewSet.as_view(LIST)),
-    path("locked", LockedViewSet.as_view(LIST)),
     path("few", BookViewSetV1.as_view(LIST, pagination_class=FewBooks)),
     path("fewer", BookViewSetV2.as_view(LIST, pagination_class=FewBooks)),
     path("forms", VolumeViewSet.as_view(LIST, parser_classes=[MultiPartParser])),
     path("saving", SavingViewSet.as_view(LIST)),
     path("cached", CachedViewSet.as_view(LIST)),
-    path("decorated", cache_control(max_age=30)(BookViewSetV2.as_view(LIST))),
-    path("argued-books", BookViewSetV2.as_view({"get": "list"}, queryset=Book.objects.filter(genre="Novel"))),
-    path("found", FoundBooks.as_view()),
     path("plain-books", PlainBooks.as_view()),
     path("browsed", BrowsedViewSet.as_view(LIST)),
     path("who", who_am_i),
@@ -207,5 +176,5 @@ urlpatterns = [
     path("loud/<str:book_id>", LoudViewSet.as_view(DETAIL)),
     path("spines", VolumeViewSet.as_view(LIST)),
     path("spines/<str:book_id>", VolumeViewSet.as_view({**DETAIL, "patch": "partial_update"})),
-    path("volumes", FoundBooks.as_view(serializer_class=LinkedBookSerializer)),
+    path("volumes", LinkedBooks.as_view()),
 ]
