@@ -80,6 +80,15 @@ def create_app_header(user: User, application: Application | None = None, scopes
     return create_token_header(user, sid=str(access.pk), scope=scopes)
 
 
+def revoke_keys(owner: User) -> None:
+    api_keys.revoke_keys(APIKey.objects.filter(owner=owner), timezone.now())
+
+
+def expire_keys(owner: User) -> None:
+    # SQLite's clock shows whole milliseconds, and may be that much behind.
+    APIKey.objects.filter(owner=owner).update(expires_at=timezone.now() - timedelta(milliseconds=1))
+
+
 def create_revoked_key_header(owner: User) -> dict[str, str]:
     header = create_key_header(owner)
     newest = APIKey.objects.order_by("-pk")[:1]

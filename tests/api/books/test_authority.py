@@ -10,11 +10,10 @@ from django.utils import timezone
 
 from books.models import Book, Operation
 from books.operations.edits import Edit
-from oauth import api_keys
 from oauth.models import CONSENT_LIFETIME, APIKey, Authorization
 from oauth.tokens import revocations
 from tests.support.books_admin import create_book
-from tests.support.credentials import create_app_header
+from tests.support.credentials import create_app_header, expire_keys, revoke_keys
 from tests.support.oauth_flows import create_key_header, create_librarian, deactivate_without_signal
 from tests.support.operations import begin_edit, claim_runner, create_head_librarian, run_operations
 
@@ -23,14 +22,7 @@ LEND_ALL = {"kind": "edit", "filter": {}, "set": {"available": False}}
 PERSON_REASON = "Who began this may not do so any more."
 CREDENTIAL_REASON = "The API key or app that began this may not do so any more."
 
-# SQLite's clock shows whole milliseconds, and may be that much behind.
-TICK = timedelta(milliseconds=1)
-
 End = Callable[[User], object]
-
-
-def revoke_key(user: User) -> None:
-    api_keys.revoke_keys(APIKey.objects.filter(owner=user), timezone.now())
 
 
 def revoke_authorization(user: User) -> None:
@@ -38,11 +30,7 @@ def revoke_authorization(user: User) -> None:
 
 
 def expire_authorization(user: User) -> None:
-    Authorization.objects.filter(user=user).update(created_at=timezone.now() - CONSENT_LIFETIME - TICK)
-
-
-def expire_key(user: User) -> None:
-    APIKey.objects.filter(owner=user).update(expires_at=timezone.now() - TICK)
+    Authorization.objects.filter(user=user).update(created_at=timezone.now() - CONSENT_LIFETIME - timedelta(seconds=1))
 
 
 def narrow_key(user: User) -> None:
@@ -58,8 +46,8 @@ def take_admin(user: User) -> None:
 
 
 CASES = [
-    (create_key_header, revoke_key, CREDENTIAL_REASON),
-    (create_key_header, expire_key, CREDENTIAL_REASON),
+    (create_key_header, revoke_keys, CREDENTIAL_REASON),
+    (create_key_header, expire_keys, CREDENTIAL_REASON),
     (create_key_header, narrow_key, CREDENTIAL_REASON),
     (create_app_header, revoke_authorization, CREDENTIAL_REASON),
     (create_app_header, expire_authorization, CREDENTIAL_REASON),
@@ -120,7 +108,7 @@ def test_an_operation_is_done_whatever_ends_of_other_people(
 ) -> None:
     operation = begin(api, create_header(ada))
     others = User.objects.get(username="grace")
-    revoke_key(others)
+    revoke_keys(others)
     revoke_authorization(others)
     run_operations(operation)
     assert (operation.state, count_lent()) == ("done", 3)
@@ -134,7 +122,7 @@ def test_an_undo_asks_for_the_credential_that_it_came_by(api: httpx.Client, ada:
     run_operations(undo)
     assert (undo.state, count_lent()) == ("done", 0)
     again = begin(api, create_key_header(ada), f"{OPERATIONS}/{undo.pk}/undo")
-    revoke_key(ada)
+    revoke_keys(ada)
     run_operations(again)
     assert (again.state, again.error, count_lent()) == ("failed", CREDENTIAL_REASON, 0)
 

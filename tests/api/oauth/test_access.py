@@ -19,7 +19,7 @@ from oauth.models import APIKey
 from oauth.throttling import CallerThrottle
 from tests.support.applications import open_client
 from tests.support.books import build_book
-from tests.support.credentials import create_token_header
+from tests.support.credentials import create_token_header, expire_keys, revoke_keys
 from tests.support.forged_tokens import build_claims, forge_token
 from tests.support.oauth_flows import (
     create_key_header,
@@ -176,16 +176,8 @@ def test_a_credential_in_the_query_is_not_read(api: httpx.Client, settings: Sett
         assert api.get("/api/books", params=query).status_code == 401, query
 
 
-def revoke_key(user: User) -> None:
-    api_keys.revoke_keys(APIKey.objects.filter(owner=user), timezone.now())
-
-
-def expire_key(user: User) -> None:
-    APIKey.objects.filter(owner=user).update(expires_at=timezone.now())
-
-
 def test_an_ended_key_opens_nothing(api: httpx.Client, books: str) -> None:
-    for change in (revoke_key, expire_key, deactivate, deactivate_without_signal, User.delete):
+    for change in (revoke_keys, expire_keys, deactivate, deactivate_without_signal, User.delete):
         owner = create_reader(change.__name__)
         headers = create_key_header(owner, expires_at=timezone.now() + timedelta(hours=1))
         assert api_keys.get_credential(headers["X-API-Key"], timezone.now()).scopes == {"read"}
