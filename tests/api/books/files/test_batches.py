@@ -125,7 +125,7 @@ def build_row(number: int, isbn: str, pk: int | str = "") -> list[Any]:
     return [pk, f"Title {number}", "Author", 1950 + number, isbn, "Novel"]
 
 
-@pytest.mark.parametrize(("match_by", "on_match"), [("isbn13", "fill"), ("isbn", "refuse"), ("id", "replace")])
+@pytest.mark.parametrize(("match_by", "on_match"), [("isbn13", "fill"), ("id", "replace")])
 def test_a_file_with_repetitions_has_one_result(
     pks: list[int], monkeypatch: pytest.MonkeyPatch, match_by: Any, on_match: Any
 ) -> None:

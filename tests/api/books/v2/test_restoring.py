@@ -10,7 +10,6 @@ import pytest
 from books.models import Book, Change
 from tests.support.books import build_book
 from tests.support.history import NOBODY, list_entries, read_stored, summarize
-from tests.support.oauth_flows import create_key_header, create_librarian
 from tests.support.pages import build_validation_error, parse_error
 from webhooks.models import Event
 
@@ -50,8 +49,7 @@ def test_a_deleted_book_comes_back_as_it_was(api: httpx.Client, address: str, de
 
 
 @pytest.mark.usefixtures("deleted_book")
-def test_a_restoration_has_its_own_event_and_history(api: httpx.Client, address: str) -> None:
-    key = create_key_header(create_librarian("ada"))
+def test_a_restoration_has_its_own_event_and_history(api: httpx.Client, address: str, key: dict[str, str]) -> None:
     restored = restore(api, address, headers=key).json()
     event = json.loads(bytes(Event.objects.order_by("pk").last().body))  # type: ignore[union-attr]
     assert (event["event"], event["data"]) == ("book.created", {"book": restored, "previous": {}})
@@ -122,9 +120,8 @@ def test_a_book_gets_an_earlier_state(
 
 
 def test_a_reversion_is_a_change_with_its_own_event_and_history(
-    api: httpx.Client, address: str, states: list[dict[str, Any]]
+    api: httpx.Client, address: str, states: list[dict[str, Any]], key: dict[str, str]
 ) -> None:
-    key = create_key_header(create_librarian("ada"))
     reverted = revert(api, address, 2, headers=key).json()
     event = json.loads(bytes(Event.objects.order_by("pk").last().body))  # type: ignore[union-attr]
     changed = ("title", "author", "year", "isbn")
