@@ -272,7 +272,7 @@ def guess_password(name: str) -> None:
 
 @pytest.mark.usefixtures("transactional_db")
 @pytest.mark.parametrize("names", [["jane"] * 8, number_names(8)], ids=["name", "address"])
-def test_guesses_at_the_same_time_do_not_pass_the_limit(
+def test_guesses_at_the_same_time_do_not_exceed_the_limit(
     names: list[str], settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limit = "MAX_LOGIN_FAILURES" if names[0] == "jane" else "MAX_ADDRESS_FAILURES"

@@ -87,7 +87,7 @@ def test_the_tables_of_programs_are_read() -> None:
         assert [describe(record) for record in parse_file(name, data)] == expected
 
 
-def test_what_a_program_does_not_export_is_chosen_for_all(db: None, tmp_path: Path) -> None:
+def test_a_year_or_a_number_that_a_program_does_not_export_is_chosen_for_all_books(db: None, tmp_path: Path) -> None:
     """StoryGraph has no year, and Open Library no ISBN but the number of an edition. Both have the same work."""
     (tmp_path / "storygraph.csv").write_text(program_files.STORYGRAPH)
     with pytest.raises(CommandError, match=r"names no column year\. .* --default year=TEXT fills a field of all\."):

@@ -143,7 +143,7 @@ def test_the_longest_book_fits_in_an_operation(api: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize("beside", [b'"shelf":"%s"' % (b"a" * MAX_ITEM_BYTES), NAMES])
-def test_little_may_come_beside_the_operations(api: httpx.Client, beside: bytes) -> None:
+def test_a_body_with_much_beside_its_operations_is_refused(api: httpx.Client, beside: bytes) -> None:
     response = api.post(BULK, content=b'{"operations":[{}],%s}' % beside)
     assert parse_error(response) == (422, "VALIDATION_ERROR", ["body"])
 

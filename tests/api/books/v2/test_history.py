@@ -146,7 +146,7 @@ def test_an_invalid_cursor_is_named(api: httpx.Client, key: dict[str, str], hist
     assert [parse_error(response) for response in responses] == [build_validation_error("cursor")] * len(texts)
 
 
-def test_the_ends_of_the_world_are_cursors(api: httpx.Client, key: dict[str, str], address: str) -> None:
+def test_the_first_and_the_last_possible_cursor_are_valid(api: httpx.Client, key: dict[str, str], address: str) -> None:
     cursors = [
         (f"{address}/history", [False, 2**63 - 2]),
         (f"{address}/history", [True, 2 - 2**63]),

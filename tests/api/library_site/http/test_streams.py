@@ -32,7 +32,7 @@ def address(rf: RequestFactory) -> str:
     return get_address_key(rf.get("/"))
 
 
-def test_an_address_has_its_part(limit: StreamLimit) -> None:
+def test_an_address_may_open_only_some_of_the_streams(limit: StreamLimit) -> None:
     limit.open_stream("ada")
     second = limit.open_stream("ada")
     with pytest.raises(TooManyStreamsOfAddress):

@@ -95,12 +95,12 @@ def test_the_setting_allows_the_grant(api: httpx.Client, settings: Settings) -> 
         call_command("create_oauth_app", "--name=Night", "--own-access")
 
 
-def test_an_app_that_people_let_in_gets_none(api: httpx.Client, bookshop: Application) -> None:
+def test_an_app_that_people_let_in_gets_no_token_of_its_own(api: httpx.Client, bookshop: Application) -> None:
     """Its scopes are what people may give it, not what it has."""
     assert parse_oauth_error(request_token(api, build_basic_header("bookshop", SECRET))) == (400, "unauthorized_client")
 
 
-def test_a_public_app_gets_none(api: httpx.Client, shelf: Application) -> None:
+def test_a_public_app_gets_no_token_of_its_own(api: httpx.Client, shelf: Application) -> None:
     Application.objects.update(authorization_grant_type=Application.GRANT_CLIENT_CREDENTIALS)
     assert parse_oauth_error(request_token(api, {}, client_id="shelf")) == INVALID_CLIENT
     assert parse_oauth_error(request_token(api, {}, client_id="shelf", client_secret=SECRET)) == INVALID_CLIENT
