@@ -4,7 +4,8 @@ from collections.abc import Iterable, Sequence
 from itertools import count
 from typing import NamedTuple
 
-from django.utils.html import format_html
+from django.utils.html import escape
+from django.utils.safestring import mark_safe
 
 SIZE = 100.0
 # The share of its space that a column fills.
@@ -28,14 +29,10 @@ class Part(NamedTuple):
     title: str
 
     def __str__(self) -> str:
-        """Returns SVG, so templates render the object as a rectangle."""
-        box = (f"{number:.2f}" for number in (self.x, self.y, self.width, self.height))
-        return format_html(
-            '<rect class="series-{}" x="{}" y="{}" width="{}" height="{}"><title>{}</title></rect>',
-            self.series,
-            *box,
-            self.title,
-        )
+        """Returns SVG, so templates render the object as a rectangle. `format_html` takes long for hundreds of them."""
+        box = f'x="{self.x:.2f}" y="{self.y:.2f}" width="{self.width:.2f}" height="{self.height:.2f}"'
+        svg = f'<rect class="series-{self.series}" {box}><title>{escape(self.title)}</title></rect>'
+        return mark_safe(svg)  # noqa: S308  # the title is escaped
 
 
 class Column(NamedTuple):
