@@ -5,8 +5,8 @@ from time to time, and the result includes the time.
 """
 
 import time
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
@@ -15,6 +15,7 @@ from django.db import DatabaseError, transaction
 from django.db.models import Count
 from django.db.models.functions import TruncHour
 
+from books.history.change_pages import UNKNOWN_ACTOR, read_actor_names
 from books.models import Change, Summary
 from books.search.counts import MAX_COUNTED_GENRES, count_books, count_genres
 from books.search.duplicates import MAX_PAIRS, Pair, check_pairs, count_pairs
@@ -27,8 +28,10 @@ COUNTERS: Mapping[str, Callable[[datetime], dict[str, Any]]] = {
     CHANGES: lambda now: count_changes(now.astimezone(UTC)),
     DUPLICATES: lambda _: count_pairs(),
 }
-# The days whose changes are counted.
-DAYS = 30
+# The days whose changes are counted, and the people with most changes: a page names fewer.
+DAYS, MAX_COUNTED_PEOPLE = 30, 20
+# Stands for all other actors.
+OTHERS = "0"
 # A count that took fewer seconds is repeated by each page that shows it, and stored by a page once a minute.
 LIVE_SECONDS = 0.03
 MIN_AGE = timedelta(minutes=1)
@@ -101,16 +104,30 @@ def store(summary: Summary) -> None:
 def count_changes(now: datetime) -> dict[str, Any]:
     """Returns the numbers of changes by actor id: `hours` in UTC, and `days` for the release before.
 
-    From hours a page adds up the days of any time zone. `now` is in UTC.
+    From hours a page adds up the days of any time zone. All actors of a person are one; all but MAX_COUNTED_PEOPLE are
+    OTHERS. `now` is in UTC.
     """
     dates = [(now - timedelta(days=days)).date().isoformat() for days in reversed(range(DAYS))]
     # The days of some time zones begin up to 14 hours earlier.
     first = now - timedelta(days=DAYS + 1)
-    rows = Change.objects.filter(at__gte=first).values_list(TruncHour("at", tzinfo=UTC), "actor")
-    hours: dict[str, dict[str, int]] = {}
+    changes = Change.objects.filter(at__gte=first).values_list(TruncHour("at", tzinfo=UTC), "actor")
+    rows = list(changes.annotate(changes=Count("pk")).order_by())
+    people = merge_actors({actor_id for _hour, actor_id, _changes in rows})
+    totals = Counter[int]()
+    for _hour, actor_id, number in rows:
+        totals[people[actor_id]] += number
+    counted = {actor_id for actor_id, _number in totals.most_common(MAX_COUNTED_PEOPLE)}
+    hours = defaultdict[str, Counter[str]](Counter)
     days = {date: Counter[str]() for date in dates}
-    for hour, actor_id, changes in rows.annotate(changes=Count("pk")).order_by():
-        hours.setdefault(hour.isoformat(), {})[str(actor_id)] = changes
+    for hour, actor_id, number in rows:
+        person = str(people[actor_id]) if people[actor_id] in counted else OTHERS
+        hours[hour.isoformat()][person] += number
         # If a clock runs ahead, there are changes of tomorrow.
-        days.get(hour.date().isoformat(), Counter[str]())[str(actor_id)] += changes
+        days.get(hour.date().isoformat(), Counter[str]())[person] += number
     return {"hours": hours, "days": days}
+
+
+def merge_actors(pks: Collection[int]) -> dict[int, int]:
+    """Returns for each actor the first one with the same name: a user has an actor for each channel, app and key."""
+    names, firsts = read_actor_names(pks), dict[Any, int]()
+    return {pk: firsts.setdefault(names.get(pk, UNKNOWN_ACTOR).first_name, pk) for pk in sorted(pks)}

@@ -1,9 +1,8 @@
 """Builds the first page of the admin: numbers of books, charts and the latest changes."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
-from itertools import chain
 from typing import Any, NamedTuple
 
 from django.http import HttpRequest
@@ -30,7 +29,7 @@ from books.history.loans import find_loan
 from books.models import Book
 from books.permissions import BULK_EDIT, CHANGE_BOOK, MERGE_BOOKS, VIEW_HISTORY
 from books.search.quality import MIN_PROBABLE_YEAR, QUALITIES
-from books.summaries import BOOKS, CHANGES, DAYS, find_count_time, read_duplicates, read_summary
+from books.summaries import BOOKS, CHANGES, DAYS, OTHERS, find_count_time, read_duplicates, read_summary
 from library_site.admin.paginator import BoundedCount, count_rows
 from library_site.admin.site import has_any_permission
 from library_site.db.keyset import Start
@@ -92,20 +91,17 @@ def describe_books(now: datetime, *, may_merge: bool) -> dict[str, Any]:
 
 def describe_changes(now: datetime) -> dict[str, Any]:
     days = group_hours(read_summary(CHANGES, now).numbers.get("hours", {}), now)
-    by_actor = Counter[str]()
-    for counts in chain.from_iterable(days.values()):
-        by_actor.update(counts)
-    actors = read_actor_names(map(int, by_actor))
-    # A user is a separate actor in each channel, with the same name.
-    names = {pk: find_name(actors.get(int(pk), UNKNOWN_ACTOR)) for pk in by_actor}
-    totals = Counter[ActorName]()
-    for pk, changes in by_actor.items():
-        totals[names[pk]] += changes
-    people = sorted(totals, key=lambda name: (-totals[name], name))[:MAX_PEOPLE]
-    series = list_series(totals, people)
-    numbers = {name: number for number, name in enumerate(people)}
-    series_of = {pk: numbers.get(name, len(people)) for pk, name in names.items()}
-    rows = [count_by_series(hours, series_of, len(series)) for hours in days.values()]
+    totals = Counter[str]()
+    for day in days.values():
+        totals.update(day)
+    pks = [int(pk) for pk in totals if pk != OTHERS]
+    actors = read_actor_names(pks)
+    names = {str(pk): find_name(actors.get(pk, UNKNOWN_ACTOR)) for pk in pks}
+    people = sorted(names, key=lambda pk: (-totals[pk], names[pk]))[:MAX_PEOPLE]
+    series = [describe_series(names[pk], number, totals[pk]) for number, pk in enumerate(people, 1)]
+    if others := totals.total() - sum(totals[pk] for pk in people):
+        series.append({"name": _("Others"), "number": MAX_PEOPLE + 1, "changes": others, "address": ""})
+    rows = [count_by_series(day, people)[: len(series)] for day in days.values()]
     return {
         "feed": list_feed(),
         "series": series,
@@ -114,14 +110,14 @@ def describe_changes(now: datetime) -> dict[str, Any]:
     }
 
 
-def group_hours(hours: Mapping[str, Mapping[str, int]], now: datetime) -> dict[date, list[Mapping[str, int]]]:
-    """Returns the changes by actor of the hours of each of the last days. Days are those of the user's time zone."""
+def group_hours(hours: Mapping[str, Mapping[str, int]], now: datetime) -> dict[date, Counter[str]]:
+    """Returns the changes by actor of each of the last days. Days are those of the user's time zone."""
     today, zone = timezone.localdate(now), timezone.get_current_timezone()
-    days: dict[date, list[Mapping[str, int]]] = {today - timedelta(days=age): [] for age in reversed(range(DAYS))}
+    days = {today - timedelta(days=age): Counter[str]() for age in reversed(range(DAYS))}
     for hour, counts in hours.items():
         day = datetime.fromisoformat(hour).astimezone(zone).date()
         if day in days:
-            days[day].append(counts)
+            days[day].update(counts)
     return days
 
 
@@ -174,24 +170,14 @@ def build_decades(decades: Sequence[tuple[int, int]], this_year: int) -> Chart |
     return build_chart(labels, [(count,) for count in counts], addresses)
 
 
-def list_series(totals: Counter[ActorName], people: Sequence[ActorName]) -> list[dict[str, Any]]:
-    """Returns the users with the most changes, and all others together, for whom there is no link."""
-    series: list[dict[str, Any]] = [
-        {"name": name.text, "number": number, "changes": totals[name], "address": name.link.address}
-        for number, name in enumerate(people, 1)
-    ]
-    if others := totals.total() - sum(totals[name] for name in people):
-        series.append({"name": _("Others"), "number": MAX_PEOPLE + 1, "changes": others, "address": ""})
-    return series
+def describe_series(name: ActorName, number: int, changes: int) -> dict[str, Any]:
+    return {"name": name.text, "number": number, "changes": changes, "address": name.link.address}
 
 
-def count_by_series(hours: Iterable[Mapping[str, int]], series_of: Mapping[str, int], series: int) -> list[int]:
-    """Adds up the changes of a day. `series_of` has the series of each actor, counted from 0."""
-    values = [0] * series
-    for counts in hours:
-        for pk, changes in counts.items():
-            values[series_of[pk]] += changes
-    return values
+def count_by_series(day: Counter[str], people: Sequence[str]) -> list[int]:
+    """Returns the changes of a day by each of these people, and by all others together."""
+    values = [day[pk] for pk in people]
+    return [*values, day.total() - sum(values)]
 
 
 def format_day(day: date) -> str:

@@ -48,6 +48,12 @@ class ActorNames(NamedTuple):
         """Takes the values of NAME_COLUMNS, which are empty where there is no name."""
         return cls(channel, *(name or None for name in names))
 
+    @property
+    def first_name(self) -> tuple[str, str]:
+        """The field and the value of the first name, or of the channel if there is none."""
+        names = ((field, name) for field, name in zip(self._fields[1:], self[1:], strict=True) if name)
+        return next(names, ("channel", self.channel))
+
 
 # After a restored backup, a process may have cached actors that the database does not have.
 UNKNOWN_ACTOR = ActorNames(Actor.Channel.COMMAND, None, None, None, None)

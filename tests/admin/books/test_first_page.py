@@ -175,6 +175,11 @@ def test_changes_are_counted_by_day_and_person(librarian: Client, monkeypatch: p
     assert len(days) == 30
     assert [list(day.values) for day in days[-2:]] == [[0, 0, 0], [2, 1, 1]]
     assert not context["has_chart"]
+    # In a library of many people, only those with most changes are counted by name.
+    monkeypatch.setattr(summaries, "MAX_COUNTED_PEOPLE", 1)
+    context = librarian.get(INDEX).context
+    assert [(one["name"], one["changes"]) for one in context["series"]] == [("ben", 2), ("Others", 2)]
+    assert [list(day.values) for day in context["days"].columns[-2:]] == [[0, 0], [2, 2]]
 
 
 def test_days_are_those_of_the_readers_zone(librarian: Client, monkeypatch: pytest.MonkeyPatch) -> None:
