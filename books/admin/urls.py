@@ -9,8 +9,7 @@ from books.admin.book.recent_changes import show_recent_changes
 from books.admin.book.suggestions import show_suggestions, show_warnings
 from books.admin.files.exports import download_workbook, export_list
 from books.admin.files.imports import delete_file, receive_chunk, show_check, show_import, show_mapping, show_returned
-from books.admin.lending.scan import show_scan
-from books.admin.lending.views import change_state, find_scanned, lend_shown_book, show_lending
+from books.admin.lending import change_state, find_scanned, lend_shown_book, show_lending, show_scan
 from books.admin.list.genres import show_genres
 from books.admin.list.settings import choose_default_view, delete_view, save_settings, save_view
 from books.admin.operations.bulk_edit import show_bulk_edit

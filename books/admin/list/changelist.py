@@ -22,9 +22,15 @@ from books.admin.list.facets import (
     read_counts,
     read_facet_rows,
 )
-from books.admin.list.filters import ListFilterForm, build_list_condition, change_query, resolve_filters
+from books.admin.list.filters import (
+    ListFilterForm,
+    build_list_condition,
+    change_query,
+    describe_filter_values,
+    list_similar_searches,
+    resolve_filters,
+)
 from books.admin.list.settings import LIST_COLUMNS, read_settings
-from books.admin.list.words import describe_filter_values, list_similar_searches
 from books.models import Book, Summary
 from books.search.lent_books import AVAILABILITY_CONDITIONS
 from books.search.matches import build_search

@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
 from books.admin.descriptions import STATES, name_state
-from books.admin.list.words import format_years
+from books.admin.list.filters import format_years
 from books.book.texts import fold
 from books.models import Book
 from books.search.quality import NO_GENRE, QUALITIES, is_probable_year

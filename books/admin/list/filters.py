@@ -1,6 +1,6 @@
-"""The filter form of the list, and the parameters of the list's address."""
+"""The filters of the list: their form, the parameters of the list's address, and what they say in words."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime, time
 from typing import Any
@@ -9,22 +9,26 @@ import msgspec
 from django import forms
 from django.db.models import Q, QuerySet
 from django.http import QueryDict
+from django.urls import reverse
 from django.utils import timezone
+from django.utils.formats import date_format
 from django.utils.http import urlencode
-from django.utils.translation import gettext
+from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from books.admin.descriptions import AVAILABLE, STATES
+from books.admin.descriptions import AVAILABLE, STATES, Link, isolate, label_field
 from books.book.fields import MAX_LENGTHS
 from books.book.texts import fold, split_words
 from books.models import YEAR_RANGE, Book, Change
-from books.operations.selections import register_selection
+from books.operations.selections import StoredFilter, register_selection
 from books.operations.tasks import OperationFailed
 from books.search.lent_books import AVAILABILITY_CONDITIONS
 from books.search.matches import build_search, is_equal
 from books.search.quality import NO_GENRE, QUALITIES, build_quality_condition, is_blank_genre
-from books.search.scans import read_scan
+from books.search.scans import Scan, ScanKind, read_scan
+from books.search.similar_texts import find_similar_texts
 from books.search.texts import MAX_SEARCH_WORDS, find_words
+from library_site.admin.moments import format_date, localize_moment
 from library_site.db.integers import BIGINT_MAX, parse_integer
 
 # The name under which operations store the filters of the list.
@@ -184,3 +188,65 @@ def change_query(query: QueryDict, **changes: Any) -> str:
     """Returns the query of the list with these parameters changed, and without unknown parameters."""
     values = {name: query[name] for name in LIST_PARAMETERS if query.get(name)} | changes
     return urlencode({name: value for name, value in values.items() if value not in (None, "")})
+
+
+def describe_selection(selection: StoredFilter) -> str:
+    """Describes the filter of an operation; empty if it selects every book."""
+    stored = {name: value for name, value in selection.values.items() if value and name not in RESOLVED_NAMES}
+    values: dict[str, Any] = {}
+    if selection.form == LIST_FORM:
+        form = ListFilterForm(stored)
+        form.full_clean()
+        values = {name: form.cleaned_data[name] for name in stored if name in form.cleaned_data}
+        if "added_from" in selection.values:
+            values["added_since"] = datetime.fromisoformat(selection.values["added_from"])
+    # The search, the filters of the API, and values that earlier releases stored.
+    labels = {name: gettext("Find") if name == "q" else label_field(name) for name in stored if name not in values}
+    others = [f"{label}: {stored[name]}" for name, label in labels.items()]
+    return ", ".join([*others, *(text for _names, text in describe_filter_values(values))])
+
+
+def describe_filter_values(values: Mapping[str, Any]) -> Iterable[tuple[Sequence[str], str]]:
+    """Yields a sentence for each filter: the field contains the text or equals it."""
+    sentences: dict[str, Callable[[Any], str]] = {
+        "author": lambda text: gettext("Author contains “%(text)s”") % {"text": isolate(text)},
+        "genre": lambda text: gettext("Genre is “%(text)s”") % {"text": isolate(text)},
+        "genres": lambda text: ", ".join(name or gettext("no genre") for name in read_genre_names(text)),
+        "year_from": lambda year: gettext("From %(year)s") % {"year": year},
+        "year_to": lambda year: gettext("Up to %(year)s") % {"year": year},
+        "availability": lambda name: str(STATES[name]),
+        "quality": lambda name: str(QUALITIES[name]),
+        "added_since": lambda begin: gettext("Added since %(day)s") % {"day": describe_begin(begin)},
+        "operation": lambda pk: gettext("Changes of many books") + f": #{pk}",
+        "ids": describe_ids,
+    }
+    years = ("year_from", "year_to")
+    if all(name in values for name in years):
+        yield years, format_years(values["year_from"], values["year_to"])
+        values = {name: value for name, value in values.items() if name not in years}
+    for name, value in values.items():
+        yield (name,), sentences[name](value)
+
+
+def format_years(first: int, last: int) -> str:
+    """A dash between years before 0 would look like another minus."""
+    return f"{first}–{last}" if first >= 0 else gettext("%(first)d to %(last)d") % {"first": first, "last": last}
+
+
+def list_similar_searches(scan: Scan) -> list[Link]:
+    """Returns links to the lists of similar titles and authors; none for the code of a book."""
+    texts = find_similar_texts(scan.text) if scan.kind is ScanKind.WORDS else []
+    return [Link(text, reverse("admin:books_book_changelist", query={"q": text})) for text in texts]
+
+
+def describe_ids(text: str) -> str:
+    count = len(split_ids(text))
+    return ngettext("%(count)d selected book", "%(count)d selected books", count) % {"count": count}
+
+
+def describe_begin(begin: date | datetime) -> str:
+    """Describes a day, or the time at which it began for the user."""
+    if not isinstance(begin, datetime):
+        return date_format(begin, gettext("j M Y"))
+    local = localize_moment(begin)
+    return f"{format_date(local)}, {date_format(local, 'H:i T')}"

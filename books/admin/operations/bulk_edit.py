@@ -1,9 +1,11 @@
 """The bulk edit: the user chooses an edit for the books of a list, sees a preview, and starts the operation."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 from uuid import uuid4
 
+from django import forms
 from django.contrib import messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.core import signing
@@ -11,32 +13,124 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.translation import gettext as _
-from django.utils.translation import ngettext_lazy
+from django.utils.translation import gettext, ngettext_lazy
+from django.utils.translation import gettext_lazy as _
 
-from books.admin.descriptions import compare_fields, format_sentence, operation_address
-from books.admin.list.filters import LIST_FORM, ListFilterForm, change_query, list_unknown_names, resolve_filters
+from books.admin.descriptions import AVAILABLE, LABELS, STATES, compare_fields, format_sentence, operation_address
+from books.admin.list.filters import (
+    LIST_FORM,
+    ListFilterForm,
+    change_query,
+    describe_selection,
+    list_unknown_names,
+    resolve_filters,
+)
 from books.admin.list.settings import redirect_to_list
-from books.admin.list.words import describe_selection
 from books.admin.operations.descriptions import describe_edit
-from books.admin.operations.forms import BulkEditForm
 from books.admin.views import focus_first, render_page
+from books.book.fields import FIELDS, MAX_LENGTHS
+from books.book.texts import clean_white_space
 from books.history.actors import get_or_create_actor
-from books.models import Actor, Book
+from books.models import YEAR_RANGE, Actor, Book
+from books.operations.edits import Edit, Preview
 from books.operations.lifecycle import store_operation
-from books.operations.previews import Preview
-from books.operations.selection_tasks import DELETE, DeleteTask, EditTask, OperationRequest
-from books.operations.selections import StoredFilter
+from books.operations.selections import DELETE, DeleteTask, EditTask, OperationRequest, SelectionTask, StoredFilter
 from books.operations.tasks import MAX_ANNOUNCED_ALWAYS
 from books.permissions import OPERATION_KINDS
 from library_site.admin.paginator import count_rows
 
+SET, REPLACE, DELETE_CHOICE = "set", "replace", "delete"
+# An isbn belongs to one book, so a bulk edit cannot set it.
+SET_FIELDS = [name for name in FIELDS if name not in ("isbn", "available")]
+REPLACED_FIELDS = sorted(MAX_LENGTHS, key=lambda name: name == "isbn")
 SIGNING_SALT = "books.bulk_edit"
 EDIT_BUTTON = ngettext_lazy("Edit %(count)s book", "Edit %(count)s books", "number")
 DELETE_BUTTON = ngettext_lazy("Delete %(count)s book", "Delete %(count)s books", "number")
 
 
-class Question(NamedTuple):
+class TextField(forms.CharField):
+    """A text that must not be blank. Its white space is cleaned."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(required=False, strip=False, **options)
+
+    def clean(self, value: Any) -> str:
+        given: str = super().clean(value)
+        text = clean_white_space(given)
+        if given and not text:
+            raise forms.ValidationError(_("Write something besides blanks."), "blank")
+        return text
+
+
+def build_form_field(name: str) -> forms.Field:
+    """Returns the form field for a new value. An empty input leaves the field unchanged."""
+    if name in MAX_LENGTHS:
+        return TextField(label=LABELS[name], max_length=MAX_LENGTHS[name])
+    return forms.IntegerField(label=LABELS[name], required=False, min_value=YEAR_RANGE[0], max_value=YEAR_RANGE[1])
+
+
+class BulkEditForm(forms.Form):
+    """The choices of a bulk edit. The inputs of other choices are ignored."""
+
+    change = forms.ChoiceField(
+        label=_("What to do"),
+        choices=[(SET, _("Set values")), (REPLACE, _("Find and replace")), (DELETE_CHOICE, _("Delete"))],
+        initial=SET,
+        widget=forms.RadioSelect,
+    )
+    availability = forms.ChoiceField(
+        label=_("Availability"),
+        required=False,
+        choices=[("", _("as it is")), *STATES.items()],
+    )
+    member = forms.ChoiceField(
+        label=_("In the field"), required=False, choices=[(name, LABELS[name]) for name in REPLACED_FIELDS]
+    )
+    find = forms.CharField(label=_("Find"), required=False, strip=False, max_length=MAX_LENGTHS["title"])
+    replacement = forms.CharField(label=_("Replace with"), required=False, strip=False, max_length=MAX_LENGTHS["title"])
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.fields |= {name: build_form_field(name) for name in SET_FIELDS}
+        self.order_fields(["change", *SET_FIELDS])
+
+    @property
+    def value_fields(self) -> list[forms.BoundField]:
+        return [self[name] for name in (*SET_FIELDS, "availability")]
+
+    @property
+    def replacement_fields(self) -> list[forms.BoundField]:
+        return [self[name] for name in ("member", "find", "replacement")]
+
+    def clean(self) -> dict[str, Any]:
+        values: dict[str, Any] = self.cleaned_data
+        if values.get("change") == SET and not self.errors and not self.list_values():
+            raise forms.ValidationError(_("Write at least one new value."), "nothing")
+        if values.get("change") == REPLACE and not self.errors and not (values["find"] and values["member"]):
+            self.add_error("find", forms.ValidationError(_("Write the text to be replaced."), "required"))
+        return values
+
+    def list_values(self) -> dict[str, Any]:
+        values = {name: self.cleaned_data[name] for name in SET_FIELDS if self.cleaned_data[name] not in ("", None)}
+        if availability := self.cleaned_data["availability"]:
+            values["available"] = availability == AVAILABLE
+        return values
+
+    @property
+    def kind(self) -> type[SelectionTask]:
+        return DeleteTask if self.cleaned_data["change"] == DELETE_CHOICE else EditTask
+
+    def build_parameters(self) -> dict[str, Any]:
+        values = self.cleaned_data
+        if values["change"] == DELETE_CHOICE:
+            return {}
+        if values["change"] == REPLACE:
+            return Edit({}, values["member"], values["find"], values["replacement"]).to_parameters()
+        return Edit(self.list_values()).to_parameters()
+
+
+@dataclass(frozen=True)
+class Question:
     """The choices of a preview. The confirmation sends them back signed, because the day or the time zone can change.
 
     `token` identifies the operation: a confirmation that is sent twice starts it once.
@@ -67,7 +161,7 @@ def show_bulk_edit(request: HttpRequest) -> HttpResponse:
         return begin_or_ask_again(request, question)
     selection = read_selected_books(request.GET)
     if selection is None:
-        messages.error(request, _("Nothing was changed: the library cannot read a filter of the list."))
+        messages.error(request, gettext("Nothing was changed: the library cannot read a filter of the list."))
         return redirect_to_list(request.GET)
     form = BulkEditForm(request.POST if request.method == "POST" else None, label_suffix="")
     if form.is_valid():
@@ -78,7 +172,7 @@ def show_bulk_edit(request: HttpRequest) -> HttpResponse:
     return render_page(
         request,
         "operations/bulk_edit",
-        _("Edit many books"),
+        gettext("Edit many books"),
         form=form,
         # The preview has the exact number.
         matched=count_rows(selection.list_books()),
@@ -96,9 +190,9 @@ def begin_or_ask_again(request: HttpRequest, question: Question) -> HttpResponse
     change, count = question.change, question.change.selection.list_books().count()
     require_permissions(request, change)
     if question.matched != count:
-        return ask(request, change, _("Meanwhile the number of books has changed."))
+        return ask(request, change, gettext("Meanwhile the number of books has changed."))
     if count > MAX_ANNOUNCED_ALWAYS and read_number(request.POST.get("typed", "")) != str(count):
-        return ask(request, change, _("Type the number of the books to go on."))
+        return ask(request, change, gettext("Type the number of the books to go on."))
     actor = get_or_create_actor(Actor.Channel.OPERATION, user_id=request.user.pk)
     parameters = change.build_parameters(events="silent" not in request.POST)
     # The same token from another user is not a repetition.

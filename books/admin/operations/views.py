@@ -24,7 +24,7 @@ from books.admin.descriptions import (
     list_operations,
     list_shown_operations,
 )
-from books.admin.list.words import describe_selection
+from books.admin.list.filters import describe_selection
 from books.admin.operations.descriptions import (
     count_problems,
     describe_edit,
@@ -35,8 +35,7 @@ from books.admin.operations.descriptions import (
     list_first_titles,
     list_problems,
 )
-from books.admin.pager import PAGE_SIZE, Pager
-from books.admin.views import may_undo, render_page
+from books.admin.views import PAGE_SIZE, Pager, may_undo, render_page
 from books.files.export_tasks import EXPORT
 from books.history.actors import get_or_create_actor
 from books.history.change_pages import NAME_COLUMNS, ActorNames

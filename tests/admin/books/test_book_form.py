@@ -8,8 +8,8 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from books.admin.book import suggestions
 from books.models import Book
-from books.search import suggestions
 from tests.support.admin_pages import read_inputs, read_text
 from tests.support.books import build_book, build_isbn
 from tests.support.books_admin import ADD, LIST, build_form, change_book, create_book, delete_book, page_address

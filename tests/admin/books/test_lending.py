@@ -4,7 +4,7 @@ from typing import Any
 
 from django.test import Client
 
-from books.admin.lending.views import MAX_NAMED_BOOKS
+from books.admin.lending import MAX_NAMED_BOOKS
 from books.history.change_pages import read_book_page
 from books.models import Book
 from library_site.db.keyset import Start

@@ -5,7 +5,7 @@ from typing import Any
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
-from books.admin.lending.scan import MAX_NUMBERED_BOOKS
+from books.admin.lending import MAX_NUMBERED_BOOKS
 from tests.support.admin_pages import read_text
 from tests.support.books_admin import LIST, create_book, page_address
 

@@ -15,7 +15,7 @@ from django.core.exceptions import ValidationError
 from django.test import RequestFactory
 
 from books.admin.book.forms import SHOWN_WARNINGS
-from books.admin.operations.forms import BulkEditForm
+from books.admin.operations.bulk_edit import BulkEditForm
 from books.files.formats.records import Record
 from books.files.parsing import ImportRules, parse_records
 from books.models import Book

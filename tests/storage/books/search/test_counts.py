@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from books.models import Book
-from books.search.counts import count_books
+from books.summaries import count_books
 from books.writing import changes
 from tests.support.books import ACTOR, build_book
 

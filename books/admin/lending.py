@@ -1,10 +1,12 @@
-"""Lends and returns books by scanning.
+"""The scan box, and the page that lends and takes back books by scanning.
+
+The box opens the only match, numbers several matches, and offers to add a book if there is none.
 
 The page first looks up a code and then asks for a state of that book. This request names the state and the version that
 the page has seen. If the response is lost and the request is sent again, nothing changes twice.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from django import forms
@@ -17,21 +19,86 @@ from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_GET, require_POST
 
 from books.admin.descriptions import AVAILABLE, LENT_STATE, STATES, name_state
-from books.admin.lending.scan import ScanResult, explain_absence, explain_layout
+from books.admin.list.filters import list_similar_searches
 from books.admin.views import find_librarian, render_page, report_rejected
+from books.book.isbn import hyphenate_isbn
 from books.book_values import BookValues
 from books.history.actors import ActorRef
 from books.history.states import MAX_VERSION
 from books.models import Book, Change
 from books.permissions import ADD_BOOK
-from books.search.matches import find_by_code
+from books.search.matches import find_by_code, find_first
+from books.search.quality import EXPLANATIONS
 from books.search.scans import Scan, ScanKind, read_scan
 from books.writing import changes
 from library_site.db.integers import BIGINT_MAX
 from library_site.http.api_errors import APIError
 
+# One match for each digit key.
+MAX_NUMBERED_BOOKS = 9
 # If more books share a code, they are not listed.
 MAX_NAMED_BOOKS = 5
+
+
+class ScanResult(NamedTuple):
+    """The book with this code or None, a message about the code, and the address of the form that adds a book, None if
+    none should be added.
+    """
+
+    book: Book | None
+    message: str = ""
+    add_address: str | None = None
+
+
+def show_scan(request: HttpRequest) -> HttpResponse:
+    scan = read_scan(request.GET.get("code", ""))
+    is_scanned = scan.kind is not ScanKind.NOTHING
+    # One more than the digit keys tells whether there are more.
+    books = find_first(Book.objects.all(), scan, MAX_NUMBERED_BOOKS + 1) if is_scanned else []
+    if scan.layout:
+        messages.warning(request, explain_layout(scan.layout))
+    if len(books) == 1:
+        return HttpResponseRedirect(reverse("admin:books_book_change", args=[books[0].pk]))
+    is_absent = is_scanned and not books
+    return render_page(
+        request,
+        "scan",
+        _("Scan or find a book"),
+        scan=scan,
+        books=books[:MAX_NUMBERED_BOOKS],
+        similar_searches=list_similar_searches(scan) if is_absent else [],
+        absence=explain_absence(scan, request.user.has_perm(ADD_BOOK)) if is_absent else None,
+        has_more=len(books) > MAX_NUMBERED_BOOKS,
+        list_address=reverse("admin:books_book_changelist", query={"q": scan.text}),
+    )
+
+
+def explain_absence(scan: Scan, may_add: bool) -> ScanResult:
+    if scan.kind in EXPLANATIONS:
+        return ScanResult(None, str(EXPLANATIONS[scan.kind]))
+    if scan.kind is ScanKind.ISBN:
+        isbn = hyphenate_isbn(scan.isbn13)
+        explanation = _("No book has the ISBN %(isbn)s.") % {"isbn": isbn}
+        return ScanResult(None, explanation, build_add_address(isbn=isbn) if may_add else None)
+    if scan.kind is ScanKind.ID:
+        return ScanResult(None, _("No book has the ID %(number)d.") % {"number": scan.number})
+    return ScanResult(
+        None,
+        _("No book has all these words in title, author and genre."),
+        build_add_address(title=scan.text) if may_add else None,
+    )
+
+
+def explain_layout(layout: str) -> str:
+    message = _(
+        "The code arrived as other characters: this computer has the keyboard layout “%(layout)s”, and the scanner is"
+        " set to another one. The code was read all the same."
+    )
+    return message % {"layout": _(layout)}
+
+
+def build_add_address(**values: Any) -> str:
+    return reverse("admin:books_book_add", query=values)
 
 
 class BookChanged(APIError):

@@ -1,1 +1,0 @@
-"""Lending by scanner, and the scan box of all pages."""
