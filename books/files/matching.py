@@ -347,8 +347,6 @@ def write_verdicts(
 def reject_conflict(verdict: RecordVerdict, new_isbns: Collection[str], rejected_ids: Collection[int]) -> RecordVerdict:
     is_lost = verdict.name == Verdict.NEW and verdict.values["isbn"] not in new_isbns
     is_taken = verdict.name == Verdict.CHANGED and verdict.book is not None and verdict.book.id in rejected_ids
-    return (
-        verdict._replace(name=Verdict.REFUSED, reason=describe_owner(verdict.record), fields=("isbn",))
-        if is_lost or is_taken
-        else verdict
-    )
+    if is_lost or is_taken:
+        return verdict._replace(name=Verdict.REFUSED, reason=describe_owner(verdict.record), fields=("isbn",))
+    return verdict

@@ -27,6 +27,18 @@ from oauth.server.redirect_uris import add_parameters
 
 # The base64url of a SHA-256 (RFC 7636, 4.2).
 CODE_CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
+CLIENT_CREDENTIALS = "client_credentials"
+# oauthlib sets every parameter as an attribute of its request, so only these are passed on.
+AUTHORIZATION_PARAMETERS = {
+    *("client_id", "redirect_uri", "response_type", "response_mode", "scope", "state"),
+    *("code_challenge", "code_challenge_method"),
+}
+TOKEN_PARAMETERS = {"grant_type", "client_id", "client_secret", "token", "token_type_hint"}
+GRANT_PARAMETERS = {
+    "authorization_code": {"code", "redirect_uri", "code_verifier"},
+    "refresh_token": {"refresh_token", "scope"},
+    CLIENT_CREDENTIALS: {"scope"},
+}
 
 
 class CodeGrant(AuthorizationCodeGrant):
@@ -53,25 +65,9 @@ class AuthorizationServer(WebApplicationServer):
         self.grant_types[CLIENT_CREDENTIALS] = client_grant
 
 
-CLIENT_CREDENTIALS = "client_credentials"
-
-
 def list_grant_types() -> list[str]:
     own_access = [CLIENT_CREDENTIALS] if settings.OAUTH_CLIENT_CREDENTIALS else []
     return ["authorization_code", "refresh_token", *own_access]
-
-
-# oauthlib sets every parameter as an attribute of its request, so only these are passed on.
-AUTHORIZATION_PARAMETERS = {
-    *("client_id", "redirect_uri", "response_type", "response_mode", "scope", "state"),
-    *("code_challenge", "code_challenge_method"),
-}
-TOKEN_PARAMETERS = {"grant_type", "client_id", "client_secret", "token", "token_type_hint"}
-GRANT_PARAMETERS = {
-    "authorization_code": {"code", "redirect_uri", "code_verifier"},
-    "refresh_token": {"refresh_token", "scope"},
-    CLIENT_CREDENTIALS: {"scope"},
-}
 
 
 class OAuthBackend(OAuthLibCore):

@@ -65,13 +65,11 @@ class LockedEndpoint(NamedTuple):
     encrypted_secret: str
     encrypted_pending_secret: str
 
-    def decrypt(self) -> tuple[int, str, str, tuple[str, ...]]:
-        return self.pk, self.url, self.form, tuple(map(decrypt_cached, self.list_signing_secrets()))
-
-    def list_signing_secrets(self) -> list[str]:
+    def list_signing_secrets(self) -> tuple[str, ...]:
         """Returns the active secret, in form C also a pending one: the receiver can change its own at any time."""
         pending = [self.encrypted_pending_secret] if self.form == SignatureForm.C else []
-        return [self.encrypted_secret, *(secret for secret in pending if can_sign_cached(self.form, secret))]
+        usable = [secret for secret in pending if can_sign_cached(self.form, secret)]
+        return tuple(map(decrypt_cached, [self.encrypted_secret, *usable]))
 
 
 class LeasedRow(NamedTuple):
@@ -103,20 +101,26 @@ def claim_deliveries(concurrency: int, in_flight: Mapping[int, int]) -> Delivery
         all_in_flight = dict(Delivery.objects.filter(IS_IN_FLIGHT).values_list("endpoint").annotate(count=Count("pk")))
         shares = divide_capacity(endpoints.values(), all_in_flight, in_flight, concurrency)
         lease, rows = lease_due(shares)
-        events = Event.objects.filter(pk__in={row.event_id for row in rows}).values_list(
-            "pk", "uuid", "kind", "body", "traceparent"
-        )
-        events_by_id = {pk: (str(uuid), kind, bytes(body), trace) for pk, uuid, kind, body, trace in events}
-    deliveries = [build_delivery(row, lease, endpoints[row.endpoint_id], events_by_id[row.event_id]) for row in rows]
+        events = {event.pk: event for event in Event.objects.filter(pk__in={row.event_id for row in rows})}
+    deliveries = [build_delivery(row, lease, endpoints[row.endpoint_id], events[row.event_id]) for row in rows]
     return DeliveryClaim(deliveries, disabled_endpoints)
 
 
-def build_delivery(
-    row: LeasedRow, lease: UUID, endpoint: LockedEndpoint, event: tuple[str, str, bytes, str | None]
-) -> LeasedDelivery:
-    """`event` consists of id, kind, body and traceparent."""
-    poisoned = is_poisoned(row.attempted, row.claimed)
-    return LeasedDelivery(row.id, lease, row.attempted, *endpoint.decrypt(), *event, poisoned)
+def build_delivery(row: LeasedRow, lease: UUID, endpoint: LockedEndpoint, event: Event) -> LeasedDelivery:
+    return LeasedDelivery(
+        pk=row.id,
+        lease=lease,
+        attempted=row.attempted,
+        endpoint_id=endpoint.pk,
+        url=endpoint.url,
+        form=endpoint.form,
+        secrets=endpoint.list_signing_secrets(),
+        event_id=str(event.uuid),
+        kind=event.kind,
+        body=bytes(event.body),
+        traceparent=event.traceparent,
+        is_poisoned=is_poisoned(row.attempted, row.claimed),
+    )
 
 
 def pending_deliveries() -> QuerySet[Delivery]:

@@ -71,11 +71,8 @@ def describe_left_out(left_out: Mapping[str, int]) -> str:
     """Returns the note about the parts of a file that no record shows, most frequent first; empty if there are none."""
     counted = sorted(left_out.items(), key=lambda item: (-item[1], item[0]))
     names = [f"{name[:MAX_SHOWN_NAME]} ({format_count(count)})" for name, count in counted[:MAX_LISTED]]
-    return (
-        _("Left out: %(columns)s.") % {"columns": ", ".join([*names, *["…"][: len(counted) - len(names)]])}
-        if names
-        else ""
-    )
+    rest = ["…"] if counted[MAX_LISTED:] else []
+    return _("Left out: %(columns)s.") % {"columns": ", ".join([*names, *rest])} if names else ""
 
 
 class NumberText(str):
