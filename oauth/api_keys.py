@@ -62,7 +62,7 @@ def create_key(
         issuer = lock_issuer(creator, now)
         # Without the lock, concurrent requests would each count too few keys.
         User.objects.select_for_update(no_key=True).get(pk=owner.pk)
-        if get_active_keys(now).filter(owner=owner).count() >= MAX_KEYS_PER_USER:
+        if list_active_keys(now).filter(owner=owner).count() >= MAX_KEYS_PER_USER:
             raise TooManyKeys
         key = APIKey.objects.create(
             name=name,
@@ -78,7 +78,7 @@ def create_key(
     return key, text
 
 
-def get_active_keys(now: datetime) -> QuerySet[APIKey]:
+def list_active_keys(now: datetime) -> QuerySet[APIKey]:
     """Returns the keys that are neither revoked nor expired."""
     return APIKey.objects.filter(build_active_condition(now))
 

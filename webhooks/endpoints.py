@@ -100,14 +100,14 @@ class TooManyEvents(APIError):
     message = f"More than {MAX_REPLAYED_EVENTS:,} events are meant: ask for a shorter time"
 
 
-def own_endpoints(owner: User, *conditions: Q) -> QuerySet[Endpoint]:
+def list_own_endpoints(owner: User, *conditions: Q) -> QuerySet[Endpoint]:
     """Returns a user's endpoints that match. `pending_secret` tells whether a secret can be promoted."""
     pending_secrets = EndpointSecret.objects.filter(endpoint=OuterRef("pk"), state=EndpointSecret.State.PENDING)
     endpoints = Endpoint.objects.not_deleted().filter(*conditions, owner=owner).order_by("pk")
     return endpoints.annotate(pending_secret=Exists(pending_secrets))
 
 
-def reachable_endpoints() -> QuerySet[Endpoint]:
+def list_reachable_endpoints() -> QuerySet[Endpoint]:
     """Active endpoints whose owners still have a permission for them."""
     owners = User.objects.filter(build_permission_condition(OWNER_PERMISSIONS))
     return Endpoint.objects.active().filter(owner__in=owners)
@@ -120,11 +120,11 @@ def create_endpoint(
     new_secret = choose_secret(values.get("form", SignatureForm.B), secret)
     # Without the lock, concurrent requests would not count each other's endpoints.
     User.objects.select_for_update(no_key=True).get(pk=owner.pk)
-    if own_endpoints(owner).count() >= MAX_ENDPOINTS_PER_USER:
+    if list_own_endpoints(owner).count() >= MAX_ENDPOINTS_PER_USER:
         raise TooManyEndpoints
     endpoint = Endpoint.objects.create(owner=owner, created_at=now, **creator._asdict(), **values)
     endpoint.secrets.create(sealed=encrypt_secret(new_secret), state=EndpointSecret.State.ACTIVE, created_at=now)
-    return own_endpoints(owner).get(pk=endpoint.pk), new_secret
+    return list_own_endpoints(owner).get(pk=endpoint.pk), new_secret
 
 
 def choose_secret(form: str, secret: str | None) -> str:
@@ -293,7 +293,7 @@ def lock_for_replay(
 ) -> tuple[QuerySet[Event], int]:
     """Locks the endpoint. Returns the events of a replay and their number. Raises the errors of `replay_events`."""
     events = Event.objects.filter(
-        kind__in=kinds_to_replay(kinds, endpoint), created_at__gte=max(after, now - EVENT_RETENTION)
+        kind__in=list_replayed_kinds(kinds, endpoint), created_at__gte=max(after, now - EVENT_RETENTION)
     )
     if before:
         events = events.filter(created_at__lt=before)
@@ -304,7 +304,7 @@ def lock_for_replay(
     return events, count
 
 
-def kinds_to_replay(kinds: str, endpoint: Endpoint) -> Sequence[str]:
+def list_replayed_kinds(kinds: str, endpoint: Endpoint) -> Sequence[str]:
     names = endpoint.kinds if kinds == ALL_KINDS else kinds
     return list(EVENT_KINDS) if names == ALL_KINDS else names.split()
 

@@ -7,7 +7,7 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 
 from library_site.db.sql import get_database_time
 from library_site.monitoring.sources import get_seconds
-from webhooks.delivery.leases import IS_IN_FLIGHT, pending_deliveries
+from webhooks.delivery.leases import IS_IN_FLIGHT, list_pending_deliveries
 from webhooks.models import Clearing, DeliveryCount
 
 # Each series of a metric costs memory in Prometheus.
@@ -17,7 +17,7 @@ MAX_NAMED_ENDPOINTS = 10
 def read_deliveries() -> Iterable[Metric]:
     in_flight = Count("pk", filter=IS_IN_FLIGHT)
     endpoints = list(
-        pending_deliveries()
+        list_pending_deliveries()
         .values("endpoint")
         .annotate(waiting=Count("pk"), in_flight=in_flight, oldest=Min("created_at"), due=Min("next_at"))
         .order_by("oldest")

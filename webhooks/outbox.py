@@ -128,17 +128,17 @@ def insert_events(kind: str, events: Sequence[StoredEvent]) -> None:
     source, values = build_source(get_column_types(Event, EVENT_COLUMNS), rows)
     insert_events_sql = f"{INSERT_EVENT_SQL} {source} RETURNING id"
     if connection.vendor == "postgresql":
-        insert_sql = INSERT_DELIVERIES_SQL.format(subscribers_sql(kind))
+        insert_sql = INSERT_DELIVERIES_SQL.format(build_subscribers_sql(kind))
         execute(f"WITH event AS ({insert_events_sql}) {insert_sql}", values)
         return
-    ids, endpoints = fetch_all(insert_events_sql, values), fetch_all(subscribers_sql(kind))
+    ids, endpoints = fetch_all(insert_events_sql, values), fetch_all(build_subscribers_sql(kind))
     if deliveries := [(*event, *endpoint) for event in ids for endpoint in endpoints]:
         with database.cursor() as cursor:
             cursor.executemany(INSERT_DELIVERY_SQL.format("VALUES (%s, %s)"), deliveries)
 
 
 @cache
-def subscribers_sql(kind: str) -> str:
+def build_subscribers_sql(kind: str) -> str:
     """The statement that selects the ids of the endpoints that receive events of a kind."""
     return CompiledQuery(Endpoint.objects.subscribed_to(kind).values("id")).statement.sql
 
@@ -161,7 +161,7 @@ def open_savepoint() -> AbstractContextManager[None]:
 
 @cache
 def build_statement(ctes: str, kind: str) -> PreparedStatement:
-    deliveries = INSERT_DELIVERIES_SQL.format(subscribers_sql(kind))
+    deliveries = INSERT_DELIVERIES_SQL.format(build_subscribers_sql(kind))
     return PreparedStatement(
         f"WITH {ctes}, event AS ({EVENT_SQL}), delivery AS ({deliveries}) SELECT id FROM changed"  # noqa: S608  # our own SQL
     )

@@ -90,12 +90,12 @@ def read_event_page(after: StreamCursor | None, kinds: Collection[str], limit: i
     """Reads events of these kinds after a cursor, or from the oldest one in the stream. Raises CursorGone."""
     if after and (after.read_at < now - EVENT_RETENTION - READING_GRACE or not is_known(after)):
         raise CursorGone
-    settled = settled_events()
+    settled = list_settled_events()
     events = select_after(settled, after) if after else settled.filter(created_at__gte=now - EVENT_RETENTION)
     # The body, and the fields of a StreamCursor.
     rows = events.order_by("transaction", "id").values_list("body", "transaction", "id", "created_at", "uuid")
     page = cut_page(list(rows.filter(kind__in=kinds)[: limit + 1]), limit, Start(), lambda row: row[1:])
-    end = StreamCursor(*page.next_key) if page.next_key else last_position(settled, now)
+    end = StreamCursor(*page.next_key) if page.next_key else build_last_position(settled, now)
     return EventPage([bytes(body) for body, *_ in page.rows], end, has_more=bool(page.next_key))
 
 
@@ -132,7 +132,7 @@ def is_from_elsewhere() -> bool:
     return bool(is_later)
 
 
-def settled_events() -> QuerySet[Event]:
+def list_settled_events() -> QuerySet[Event]:
     """Returns the events before which no other event can appear. The queryset gives the same events each time."""
     if connection.vendor == "sqlite":
         # SQLite has one writer at a time.
@@ -148,7 +148,7 @@ def select_after(events: QuerySet[Event], after: StreamCursor) -> QuerySet[Event
     return STREAM_ORDER.sort(events, Start((after.transaction, after.id)), descending=False)
 
 
-def last_position(events: QuerySet[Event], now: datetime) -> StreamCursor:
+def build_last_position(events: QuerySet[Event], now: datetime) -> StreamCursor:
     """Returns the position after the last event of any kind, so that the next page does not scan these events again."""
     last_event = events.order_by("-transaction", "-id").values_list("transaction", "id", "uuid").first()
     transaction_id, pk, event = last_event or (0, 0, None)

@@ -40,7 +40,7 @@ def sort_expression(field: str) -> SortPrefix:
     return SortPrefix(f"{field}_folded")
 
 
-def max_length_check(field: str, length: int) -> models.CheckConstraint:
+def build_length_check(field: str, length: int) -> models.CheckConstraint:
     """Limits the length of a column, because SQLite does not."""
     return models.CheckConstraint(
         condition=LessThanOrEqual(Length(field), length), name=f"book_{field}_at_most_{length}"
@@ -105,7 +105,7 @@ class Book(models.Model):
     class Meta:
         verbose_name, verbose_name_plural = _("book"), _("books")
         constraints = [
-            *(max_length_check(field, length) for field, length in MAX_LENGTHS.items()),
+            *(build_length_check(field, length) for field, length in MAX_LENGTHS.items()),
             models.CheckConstraint(condition=models.Q(year__range=YEAR_RANGE), name="book_year_within_32_bits"),
         ]
         indexes = [

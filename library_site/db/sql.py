@@ -170,7 +170,7 @@ class PreparedStatement:
 
     def fetch_all(self, parameters: Sequence[Any] = ()) -> list[Row]:
         database = thread_connection.database
-        raw = raw_connection(database)
+        raw = find_raw_connection(database)
         if not raw:
             adapt = database.ops.adapt_datetimefield_value
             return fetch_all(self.sql, [adapt(value) if isinstance(value, datetime) else value for value in parameters])
@@ -302,7 +302,7 @@ def get_parameter_types(parameters: Sequence[Any]) -> list[int]:
     ]
 
 
-def raw_connection(database: BaseDatabaseWrapper) -> WatchedConnection | None:
+def find_raw_connection(database: BaseDatabaseWrapper) -> WatchedConnection | None:
     """Returns psycopg's connection; None where Django must see the statement, or psycopg must begin a transaction."""
     if (
         database.vendor != "postgresql"

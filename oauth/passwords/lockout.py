@@ -209,7 +209,7 @@ def is_failed_guess(client: str, response: HttpResponse) -> bool:
     return response.status_code == 401 or is_failed_grant
 
 
-def seconds_until_allowed(request: HttpRequest, client: str) -> int:
+def get_seconds_until_allowed(request: HttpRequest, client: str) -> int:
     """The seconds until this client may retry from this address; 0 if it may retry now."""
     is_locked = AxesProxyHandler.is_locked(strip_parameters(request), {"client": client})
     return int(COOLOFF.total_seconds()) if is_locked else 0

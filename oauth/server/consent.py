@@ -23,7 +23,7 @@ from library_site.http.error_pages import Explanation, prefers_page, render_erro
 from oauth import scopes
 from oauth.server import redirect_uris
 from oauth.server.backend import QueryBackend, limit_to_allowance
-from oauth.server.error_responses import error_response, malformed_reason
+from oauth.server.error_responses import describe_malformed, error_response
 
 # oauthlib's errors that get an error page and no redirect to the requested URI.
 ERRORS_SHOWN_HERE = (errors.FatalClientError, errors.UnsupportedResponseTypeError, errors.UnauthorizedClientError)
@@ -63,7 +63,7 @@ class AuthorizationView(TemplateResponseMixin, BaseAuthorizationView):
 
     def validate(self) -> HttpResponse | None:
         """Returns an error response, or None; then it has set `application`, `credentials` and `granted_scopes`."""
-        if problem := malformed_reason(self.request.GET):
+        if problem := describe_malformed(self.request.GET):
             return self.refuse("invalid_request", problem)
         try:
             requested_scopes, self.credentials = self.validate_authorization_request(self.request)

@@ -12,7 +12,7 @@ def error_response(status: int, error: str, description: str | None = None, **he
     return JsonResponse(body, status=status, headers={**NO_STORE, **extra_headers})
 
 
-def malformed_reason(parameters: QueryDict) -> str:
+def describe_malformed(parameters: QueryDict) -> str:
     """Returns why a query or form is malformed (RFC 6749, 3.1 and 3.2), or "" if it is valid."""
     for name, values in parameters.lists():
         if len(values) > 1:

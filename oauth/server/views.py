@@ -20,7 +20,7 @@ from oauth.credentials import build_challenge
 from oauth.passwords import lockout
 from oauth.passwords.hashers import HashingBusy
 from oauth.server.backend import OAuthBackend, list_grant_types
-from oauth.server.error_responses import error_response, malformed_reason
+from oauth.server.error_responses import describe_malformed, error_response
 from oauth.server.introspection import introspect_token
 from oauth.server.validators import parse_basic_auth, uses_basic_auth
 from oauth.tokens import access_tokens
@@ -39,10 +39,10 @@ def client_endpoint(endpoint: View) -> View:
     def wrapper(request: HttpRequest) -> HttpResponse:
         if request.content_type != FORM_CONTENT_TYPE:
             return error_response(400, "invalid_request", f"The body must be {FORM_CONTENT_TYPE}.")
-        if problem := malformed_reason(request.POST) or ("Parameters belong into the body." if request.GET else ""):
+        if problem := describe_malformed(request.POST) or ("Parameters belong into the body." if request.GET else ""):
             return error_response(400, "invalid_request", problem)
         client = get_client_key(request)
-        if seconds := lockout.seconds_until_allowed(request, client):
+        if seconds := lockout.get_seconds_until_allowed(request, client):
             return error_response(429, "temporarily_unavailable", "Too many failures.", Retry_After=str(seconds))
         try:
             response = endpoint(request)

@@ -12,7 +12,7 @@ from django.db.models.functions import Coalesce, Now
 from library_site.db.sql import CompiledQuery, fetch_all, now_plus
 from library_site.jobs.leases import is_poisoned, lease_rows
 from webhooks.encryption import can_sign, decrypt_secret
-from webhooks.endpoints import UNREADABLE_SECRET, disable_endpoints, reachable_endpoints
+from webhooks.endpoints import UNREADABLE_SECRET, disable_endpoints, list_reachable_endpoints
 from webhooks.models import Delivery, Endpoint, EndpointSecret, Event, SignatureForm
 
 # The largest number of endpoints that a claim locks.
@@ -123,9 +123,9 @@ def build_delivery(row: LeasedRow, lease: UUID, endpoint: LockedEndpoint, event:
     )
 
 
-def pending_deliveries() -> QuerySet[Delivery]:
+def list_pending_deliveries() -> QuerySet[Delivery]:
     """Selects deliveries that wait or are in flight, to endpoints that can receive them."""
-    return Delivery.objects.filter(next_at__isnull=False, endpoint__in=reachable_endpoints())
+    return Delivery.objects.filter(next_at__isnull=False, endpoint__in=list_reachable_endpoints())
 
 
 @cache
@@ -135,7 +135,7 @@ def compile_query(select: Callable[[], QuerySet[Any, Any]]) -> CompiledQuery:
 
 
 def select_first_due() -> QuerySet[Delivery, Any]:
-    return pending_deliveries().filter(next_at__lte=Now()).values("pk")[:1]
+    return list_pending_deliveries().filter(next_at__lte=Now()).values("pk")[:1]
 
 
 def select_endpoints_due() -> QuerySet[Endpoint, Any]:
@@ -147,7 +147,7 @@ def select_endpoints_due() -> QuerySet[Endpoint, Any]:
         for state in (EndpointSecret.State.ACTIVE, EndpointSecret.State.PENDING)
     )
     return (
-        reachable_endpoints()
+        list_reachable_endpoints()
         .filter(Exists(due))
         .select_for_update(skip_locked=True, no_key=True, of=("self",))
         .order_by("?")

@@ -15,7 +15,7 @@ from library_site.api.responses import NO_STORE, json_response
 from library_site.http.api_errors import APIError
 from webhooks import endpoints
 from webhooks.api.v2.documents import document_deliveries, document_redeliver
-from webhooks.api.v2.endpoints import WebhookViewSet, accepted_response, get_own_endpoints
+from webhooks.api.v2.endpoints import WebhookViewSet, build_accepted_response, list_visible_endpoints
 from webhooks.api.v2.serializers import FILTER_CHOICES, DeliverySerializer, SentDeliverySerializer
 from webhooks.models import Attempt, Delivery
 from webhooks.permissions import DELIVERY_ACTIONS
@@ -59,11 +59,11 @@ class DeliveryViewSet(WebhookViewSet):
         delivery = self.get_object()
         with transaction.atomic():
             [new_delivery] = endpoints.redeliver([delivery])
-        return accepted_response(request, new_delivery)
+        return build_accepted_response(request, new_delivery)
 
     def get_queryset(self) -> QuerySet[Delivery]:
         """Raises EndpointNotFound, also for the endpoint of another user or app."""
-        endpoint = get_own_endpoints(self.request).filter(pk=self.kwargs["webhook_id"]).first()
+        endpoint = list_visible_endpoints(self.request).filter(pk=self.kwargs["webhook_id"]).first()
         if not endpoint:
             raise endpoints.EndpointNotFound
         return endpoint.deliveries.select_related("event").order_by("-pk")

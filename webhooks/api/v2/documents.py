@@ -97,13 +97,13 @@ EVENTS_PAGE = {
 }
 
 
-def id_parameter(name: str, description: str) -> OpenApiParameter:
+def build_id_parameter(name: str, description: str) -> OpenApiParameter:
     return OpenApiParameter(name, {"type": "integer", "minimum": 0}, OpenApiParameter.PATH, description=description)
 
 
 WEBHOOK_ID, DELIVERY_ID = (
-    id_parameter("webhook_id", "The webhook's id."),
-    id_parameter("delivery_id", "The delivery's id."),
+    build_id_parameter("webhook_id", "The webhook's id."),
+    build_id_parameter("delivery_id", "The delivery's id."),
 )
 CANNOT_SEND = document_error(
     endpoints.EndpointDisabled, "The webhook is disabled, or too many of your deliveries are waiting."

@@ -126,7 +126,7 @@ class EndpointViewSet(WebhookViewSet):
         endpoint = self.get_object()
         with transaction.atomic():
             [delivery] = endpoints.ping([endpoint], timezone.now())
-        return accepted_response(request, delivery)
+        return build_accepted_response(request, delivery)
 
     @document_replay
     def replay(self, request: Request, webhook_id: int) -> HttpResponse:
@@ -137,13 +137,13 @@ class EndpointViewSet(WebhookViewSet):
         return json_response({"deliveries": count}, 202, NO_STORE)
 
     def get_queryset(self) -> QuerySet[Endpoint]:
-        return get_own_endpoints(self.request)
+        return list_visible_endpoints(self.request)
 
 
-def get_own_endpoints(request: Request) -> QuerySet[Endpoint]:
+def list_visible_endpoints(request: Request) -> QuerySet[Endpoint]:
     """Returns the user's endpoints that the credential can see."""
     issued = issuers.build_issued_condition(cast("Credential", request.auth))
-    return endpoints.own_endpoints(get_owner(request), issued)
+    return endpoints.list_own_endpoints(get_owner(request), issued)
 
 
 def lock_request_issuer(request: Request) -> Issuer:
@@ -155,7 +155,7 @@ def get_owner(request: Request) -> User:
     return cast("User", request.user)
 
 
-def accepted_response(request: Request, delivery: Delivery) -> HttpResponse:
+def build_accepted_response(request: Request, delivery: Delivery) -> HttpResponse:
     arguments: dict[str, Any] = {"webhook_id": delivery.endpoint_id, "delivery_id": delivery.pk}
     location = reverse(f"{request.version}:delivery", kwargs=arguments)
     return json_response(DeliverySerializer(delivery).data, 202, {"Location": location, **RETRY_SOON, **NO_STORE})

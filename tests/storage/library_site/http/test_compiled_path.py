@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from books.models import Book, Change, StoredResponse
 from library_site.api.compiled_path import CompiledRequest, CompiledRoute, respond
-from library_site.db.sql import execute, raw_connection
+from library_site.db.sql import execute, find_raw_connection
 from oauth import api_keys
 from oauth.credentials import Credential
 from oauth.models import APIKey, Authorization
@@ -211,7 +211,7 @@ def run_session(
     restore_books()
     with variant.override_settings(LIBRARY_ACCESS=session.access):
         # Without a raw connection both variants would send the same statements to PostgreSQL.
-        assert bool(raw_connection(connection)) == (variant.compiled and connection.vendor == "postgresql")
+        assert bool(find_raw_connection(connection)) == (variant.compiled and connection.vendor == "postgresql")
         responses = list(send_requests(variant, session, credentials))
     assert book_audit.count_events() == book_audit.count_changes()
     return responses, read_stored_rows()
