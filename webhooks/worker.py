@@ -35,7 +35,7 @@ Result = TypeVar("Result")
 POLL_INTERVAL = 0.1
 # Results are recorded in batches. A batch waits this many seconds for more results.
 BATCH_WAIT, MAX_BATCH = 0.01, 500
-INBOX_INTERVAL, MAIL_INTERVAL, CLEANING_INTERVAL, REPORT_INTERVAL = 0.5, 3.0, 60, 1
+INBOX_INTERVAL, MAIL_INTERVAL, EXPIRY_POLL_INTERVAL, REPORT_INTERVAL = 0.5, 3.0, 60, 1
 
 
 def run(concurrency: int, write_line: Callable[[str], None], *, once: bool) -> None:
@@ -47,7 +47,7 @@ def run(concurrency: int, write_line: Callable[[str], None], *, once: bool) -> N
             Queue(deliveries.process, POLL_INTERVAL),
             Queue(lambda _: inbox.process_due(random), INBOX_INTERVAL),
             Queue(deliveries.send_mails, MAIL_INTERVAL),
-            Queue(clean, CLEANING_INTERVAL),
+            Queue(end_expired, EXPIRY_POLL_INTERVAL),
         ]
         try:
             run_queues(queues, once)
@@ -142,6 +142,6 @@ class DeliveryQueue:
         self.counts, self.reported_at = Counter(), time.monotonic()
 
 
-def clean(stop: Event) -> None:
+def end_expired(stop: Event) -> None:
     disable_expired()
     delete_expired_if_due(stop)

@@ -51,7 +51,7 @@ LoadBooks = Callable[[Collection[int]], Mapping[int, BookValues]]
 
 
 class Verdict(StrEnum):
-    """What becomes of a record. With LEFT, the book exists or should not be added.
+    """What an import does with a record. With LEFT, the book exists or should not be added.
 
     With WITHOUT_ISBN, the rules leave out records without an ISBN.
     """

@@ -45,7 +45,7 @@ COMPLETED_FIELDS = tuple(name for name in REQUIRED_FIELDS if name != "isbn")
 IMPORTED_FIELDS = NonBlankBookSerializer.Meta.fields
 INTEGER_FIELDS = tuple(field.name for field in BOOK_FIELDS if type(field.example) is int)
 AVAILABLE_VALUES = {"true": True, "yes": True, "available": True, "false": False, "no": False, "lent": False}
-# What introduces the names of those who made a book, behind its title (ISBD, 1.4).
+# What introduces the names of those who made a book, after its title (ISBD, 1.4).
 STATEMENT = " / "
 INTRODUCTIONS = frozenset("by edited ed compiled written von hrsg herausgegeben bearbeitet par de por di".split())
 # What a statement may leave out of the form of a name that a catalogue uses.
@@ -205,16 +205,16 @@ def parse_record(
 
 
 def cut_statement(title: str, author: str) -> str:
-    """Returns the title without what names its author behind it, as the whole of a catalogue's description does. In
-    other titles both parts are titles, perhaps with a name.
+    """Returns the title without the statement of responsibility that follows it in a catalogue's description. In other
+    titles both parts are titles, perhaps with a name.
     """
-    main, _mark, behind = title.rpartition(STATEMENT)
+    main, _mark, statement = title.rpartition(STATEMENT)
     if not main.strip():
         return title
-    words = list_words(fold_loosely(behind))
+    words = list_words(fold_loosely(statement))
     names = {word for word in list_words(fold_loosely(author.partition(";")[0])) if word.isalpha()} - NO_NAMES
     long_names = {word for word in names if len(word) > 1}
-    if " ; " in behind or not INTRODUCTIONS.isdisjoint(words[:1]):
+    if " ; " in statement or not INTRODUCTIONS.isdisjoint(words[:1]):
         return title if long_names.isdisjoint(words) else main.strip()
     # A single name may be a word, but not beside its initials.
     whole = long_names if len(long_names) > 1 else names

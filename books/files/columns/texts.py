@@ -31,7 +31,7 @@ LOST_CHARACTERS = re.compile(r"[\ufffd\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]|(?<=
 ESCAPED = re.compile(r"\\(?:u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[nrt](?![a-z]))|([%=])[C-F][0-9A-F]\1[89AB][0-9A-F]")
 # A text without them is as it was.
 SUSPICIOUS = re.compile(r"[&<\\?%=@{\[\x00-\x08\x0e-\x1b\x7f-\U0010ffff]")
-# A medium, as old catalogues write it behind a title: `[sound recording]`.
+# A medium, as old catalogues write it after a title: `[sound recording]`.
 MEDIUM = re.compile(r"(?<=\S )\[[^\[\]]{2,64}\](?=\.?\s*$| [:=/])")
 # What letters look like in a wrong encoding of 8 bits. A search is fast if it begins with a set of characters.
 ACCENT, SMALL, CYRILLIC = "([À-ÖØ-öø-ÿ])", "[a-zß-öø-ÿĀ-ſ]", "\u0400-\u04ff"

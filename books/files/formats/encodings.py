@@ -115,7 +115,7 @@ def iter_lines(stream: BinaryIO, encoding: Encoding) -> Iterator[str]:
     try:
         for line in text:
             number += 1
-            # Files that were put one behind the other have marks between them.
+            # Files that were joined have marks between them.
             yield line.lstrip(MARK) if line.startswith(MARK) else line
     except UnicodeDecodeError as error:
         place = {"line": number + 1, "encoding": encoding.name}

@@ -105,7 +105,7 @@ PUNCTUATION = ("/", ":", ";", ",", "=")
 SPACE_BEFORE_MARK = re.compile(r"\s+(?=[:;]\s)")
 YEAR_PATTERN = re.compile(r"(?<![0-9])[0-9]{4}(?![0-9])")
 INTEGER_PATTERN = re.compile(r"-?[0-9]{1,10}")
-# The year that a cataloguer writes behind a wrong one: `2010 [that is, 2012]`.
+# The year that a cataloguer writes after a wrong one: `2010 [that is, 2012]`.
 CORRECTED_YEAR = re.compile(
     r"(?:that is|i\.? ?e\.?|d\.? ?[ih]\.?|rec(?:te|t\.?)|richtig|sc\.)[,:]? ?(?P<year>[0-9]{4})(?![0-9?-])",
     re.IGNORECASE,
@@ -149,7 +149,7 @@ KIND_CODES = {
     "007": ((0, re.compile("[fh]"), ""),),
     "008": ((23, re.compile("[abcf]"), ""),),
 }
-# The subfields that name a medium: behind a title, and in records of today.
+# The subfields that name a medium: after a title, and in records of today.
 MEDIA = (("245", MEDIUM), ("337", "a"))
 # Leader/19: a part of a set that is catalogued as a book.
 PARTS_OF_SETS = "abc"

@@ -139,7 +139,7 @@ AVAILABILITIES = {"available": True, "lent": False}
 
 
 def read_availability(text: str, place: str, left_out: Counter[str]) -> bool | str:
-    """Returns "" for the text of another program, which has something else in this place. It is counted."""
+    """Returns "" for the text of another program, which has something else in this place, and counts it."""
     if text and text not in AVAILABILITIES:
         left_out[place] += 1
     return AVAILABILITIES.get(text, "")

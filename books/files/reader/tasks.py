@@ -100,7 +100,7 @@ def read_preview(job: Job, stream: BinaryIO) -> Iterator[Any]:
         "proposed": proposed,
         "notes": [*table.notes, *describe_without_isbn(table.columns, chain(records, table.records))],
         "rows": [[show_cell(record.values.get(column)) for column in table.columns] for record in records],
-        # Behind what reads records.
+        # Last, because it counts while records are read.
         "left_out": show_left_out(table),
     }
 

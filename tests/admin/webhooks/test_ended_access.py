@@ -25,7 +25,7 @@ from tests.support.oauth_flows import create_public_app, deactivate_without_sign
 from tests.support.webhooks_admin import ENDPOINTS
 from webhooks.endpoints import ENDED_REASON, change_endpoint
 from webhooks.models import Delivery, Endpoint
-from webhooks.worker import clean
+from webhooks.worker import end_expired
 
 SCOPES = frozenset({"webhooks"})
 WAITING_PERIOD = timedelta(days=31)
@@ -156,7 +156,7 @@ def test_an_endpoint_is_sent_nothing_from_the_end_of_its_time_on(scenario: Scena
 def test_the_worker_disables_what_has_ended(scenario: Scenario) -> None:
     for change, state in ((lambda _: None, ("active", "")), (expire, ("disabled", ENDED_REASON))):
         change(scenario)
-        clean(Event())
+        end_expired(Event())
         assert set(scenario.read_states().values()) == {state}
 
 

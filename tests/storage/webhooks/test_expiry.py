@@ -14,7 +14,7 @@ from tests.support.endpoints import claim_deliveries, create_endpoint, create_ow
 from webhooks.delivery.attempts import AttemptResult, record_results
 from webhooks.expiry import EXPIRY_INTERVAL, EXPIRY_LEASE_TIME, delete_expired_if_due, iter_expired, lease_expiry
 from webhooks.models import EVENT_RETENTION, Attempt, Clearing, Delivery, Endpoint, Event, Received, Source
-from webhooks.worker import clean
+from webhooks.worker import end_expired
 
 pytestmark = pytest.mark.usefixtures("db")
 NOW = timezone.now()
@@ -124,7 +124,7 @@ def test_expired_rows_are_deleted_once_a_day() -> None:
         create_sessions()
         if time:
             pass_time(time)
-        clean(threading.Event())
+        end_expired(threading.Event())
         assert list_sessions() == [*expected, "valid"]
         Session.objects.all().delete()
 
