@@ -1,7 +1,7 @@
 """Writes books as XLSX workbooks (ECMA-376) with little memory."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
@@ -28,11 +28,11 @@ UNSAFE_CHARACTERS = re.compile("[{0}]|_(?=x[0-9A-Fa-f]{{4}}[_{0}])".format("\x00
 def write_xlsx(pages: Pages, stream: BinaryIO) -> None:
     workbook = Workbook(write_only=True)
     with discard_on_failure(workbook):
-        sheet, count = add_sheet(workbook, EXPORTED_COLUMNS), 0
+        sheet, count = add_sheet(workbook), 0
         for page in pages:
             for book in page:
                 if count == BOOKS_PER_SHEET:
-                    sheet, count = add_sheet(workbook, EXPORTED_COLUMNS), 0
+                    sheet, count = add_sheet(workbook), 0
                 sheet.append(format_book(sheet, book))
                 count += 1
     workbook.save(stream)
@@ -53,16 +53,16 @@ def discard_on_failure(workbook: Workbook) -> Iterator[None]:
         raise
 
 
-def add_sheet(workbook: Workbook, columns: Sequence[str]) -> Any:
+def add_sheet(workbook: Workbook) -> Any:
     sheet = workbook.create_sheet()
     sheet.freeze_panes = "A2"
-    for number, name in enumerate(columns, 1):
+    for number, name in enumerate(EXPORTED_COLUMNS, 1):
         dimension = sheet.column_dimensions[get_column_letter(number)]
         dimension.width = WIDTHS.get(name, OTHER_WIDTH)
         if name in MAX_LENGTHS:
             # Of what a user types, too: an ISBN keeps its zeros.
             dimension.number_format = TEXT_FORMAT
-    sheet.append([build_text_cell(sheet, name) for name in columns])
+    sheet.append([build_text_cell(sheet, name) for name in EXPORTED_COLUMNS])
     return sheet
 
 
