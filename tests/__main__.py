@@ -69,9 +69,10 @@ def provide_databases() -> Iterator[dict[str, str]]:
         return
     sqlite = {SQLITE: f"sqlite:///{Path('.data/library.sqlite3').absolute()}"}
     try:
-        # No test cuts the power, so the server need not wait for the disk. Rows that tests roll back are cleared soon:
-        # every scan of a table reads them.
-        settings = {"fsync": "off", "full_page_writes": "off", "autovacuum_naptime": "2s", "deadlock_timeout": "100ms"}
+        # No test cuts the power or copies the server, so it need not wait for the disk and logs little. Rows that tests
+        # roll back are cleared soon: every scan of a table reads them.
+        settings = {"fsync": "off", "full_page_writes": "off", "wal_level": "minimal", "max_wal_senders": "0"}
+        settings |= {"autovacuum_naptime": "10s", "deadlock_timeout": "100ms"}
         with start_cluster(**settings, autovacuum_vacuum_cost_delay="0", max_connections="200") as cluster:
             yield {**sqlite, POSTGRESQL: cluster.url()}
     except PostgresMissing:

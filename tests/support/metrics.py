@@ -1,8 +1,9 @@
 """Reads Prometheus' text format."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import httpx
+from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 TOKEN = "a-token-of-the-tests"
@@ -14,12 +15,13 @@ def scrape(get: Callable[..., httpx.Response]) -> Samples:
     """Returns the samples, of histograms the counts alone. `get` is called as httpx.get is, with /metrics."""
     response = get("/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
     assert (response.status_code, response.headers["Content-Type"]) == (200, "text/plain; version=0.0.4; charset=utf-8")
-    return {
-        (sample.name.removeprefix("library_"), *sample.labels.values()): sample.value
-        for family in text_string_to_metric_families(response.text)
-        for sample in family.samples
-        if not sample.name.endswith(("_bucket", "_sum", "_created"))
-    }
+    samples = read_samples(text_string_to_metric_families(response.text))
+    return {key: value for key, value in samples.items() if not key[0].endswith(("_bucket", "_sum", "_created"))}
+
+
+def read_samples(metrics: Iterable[Metric]) -> Samples:
+    samples = [sample for metric in metrics for sample in metric.samples]
+    return {(sample.name.removeprefix("library_"), *sample.labels.values()): sample.value for sample in samples}
 
 
 def subtract(after: Samples, before: Samples) -> Samples:

@@ -46,9 +46,7 @@ PROGRAMS = {
     "nginx": Program("nginx", ("nginx",), "nginx"),
     "node": Program("Node", ("node",), "nodejs"),
     "openssl": Program("OpenSSL", ("openssl",), "openssl"),
-    "postgresql": Program(
-        "PostgreSQL", ("psql", "pg_dump", "pg_restore", "initdb", "pg_ctl", "pg_basebackup"), "postgresql"
-    ),
+    "postgresql": Program("PostgreSQL", ("psql", "pg_dump", "pg_restore", "initdb", "pg_ctl"), "postgresql"),
     "promtool": Program("promtool", ("promtool",), "prometheus"),
     "redis_server": Program("Redis", ("redis-server",), "redis-server"),
     "systemd": Program("systemd", ("systemd-analyze",), "systemd"),

@@ -202,6 +202,12 @@ def build_database_url(name: str) -> str:
     return os.environ["DATABASE_URL"].rpartition("/")[0] + f"/{name}"
 
 
+def get_suite_url() -> str:
+    """Returns the address of the database of this test."""
+    name = name_test_database()
+    return f"sqlite:///{name}" if is_sqlite() else build_database_url(name)
+
+
 def get_database_name(url: str) -> str:
     """Returns the name in an address as Django's settings have it."""
     return url.removeprefix("sqlite:///") if is_sqlite() else url.rpartition("/")[2]

@@ -11,15 +11,8 @@ from books.operations.lifecycle import cancel_operation
 from books.operations.metrics import read_operations
 from library_site.jobs.leases import release_row
 from tests.support.books_admin import create_book
+from tests.support.metrics import read_samples
 from tests.support.operations import begin_edit, claim_runner, create_head_librarian, run_operations
-
-
-def read_samples() -> dict[tuple[str, ...], float]:
-    return {
-        (sample.name, *sample.labels.values()): sample.value
-        for metric in read_operations()
-        for sample in metric.samples
-    }
 
 
 def test_operations_count_until_they_are_done(db: None) -> None:
@@ -27,15 +20,15 @@ def test_operations_count_until_they_are_done(db: None) -> None:
     head = create_head_librarian()
     operations = [begin_edit(head, Edit({"available": False})) for _ in range(3)]
     Operation.objects.filter(pk=operations[0].pk).update(next_at=Now() - timedelta(minutes=5))
-    samples = read_samples()
-    assert samples.pop(("library_operations_overdue_seconds",)) == pytest.approx(300, abs=60)
-    assert samples == {("library_operations", "waiting"): 3, ("library_operations", "running"): 0}
+    samples = read_samples(read_operations())
+    assert samples.pop(("operations_overdue_seconds",)) == pytest.approx(300, abs=60)
+    assert samples == {("operations", "waiting"): 3, ("operations", "running"): 0}
     runner = claim_runner()
     runner.advance()
     cancel_operation(operations[1].pk)
-    samples = read_samples()
-    assert samples.pop(("library_operations_overdue_seconds",)) == pytest.approx(0, abs=60)
-    assert samples == {("library_operations", "waiting"): 1, ("library_operations", "running"): 1}
+    samples = read_samples(read_operations())
+    assert samples.pop(("operations_overdue_seconds",)) == pytest.approx(0, abs=60)
+    assert samples == {("operations", "waiting"): 1, ("operations", "running"): 1}
     release_row(runner.operation)
     run_operations()
-    assert set(read_samples().values()) == {0}
+    assert set(read_samples(read_operations()).values()) == {0}

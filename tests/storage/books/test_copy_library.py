@@ -38,9 +38,9 @@ from tests.support.oauth_flows import (
 )
 from tests.support.second_factors import set_up_phone
 from tests.support.server import (
-    build_database_url,
     copy_migrated_database,
     get_database_name,
+    get_suite_url,
     is_sqlite,
     run_command,
     run_in_shell,
@@ -90,9 +90,7 @@ def target_url(tmp_path: Path) -> Iterator[str]:
 
 @pytest.fixture
 def source_url() -> str:
-    """The database of this test."""
-    name = str(connection.settings_dict["NAME"])
-    return f"sqlite:///{name}" if is_sqlite() else build_database_url(name)
+    return get_suite_url()
 
 
 @contextmanager

@@ -28,7 +28,7 @@ from tests.support.books import build_book
 from tests.support.endpoints import create_endpoint
 from tests.support.postgres import find_binary
 from tests.support.program_fixtures import request_dump_programs
-from tests.support.server import build_database_url, create_database, drop_database, run_command
+from tests.support.server import build_database_url, create_database, drop_database, get_suite_url, run_command
 from tests.support.sql import fetch_all
 from tests.support.waiting import PROCESS_TIMEOUT
 from webhooks.models import Event
@@ -66,12 +66,6 @@ def restore(backup: Path, url: str) -> None:
         )
 
 
-def get_url() -> str:
-    """The address of the database of this test."""
-    name = str(connection.settings_dict["NAME"])
-    return f"sqlite:///{name}" if connection.vendor == "sqlite" else build_database_url(name)
-
-
 def read_database(url: str) -> dict[str, Any]:
     """Returns the sorted rows of each table, as PostgreSQL copies them or as SQLite gives them."""
     tables = [name for (name,) in fetch_all(url, LIST_TABLES[connection.vendor])]
@@ -98,7 +92,7 @@ def test_a_restored_library_is_equal_to_the_byte(api: httpx.Client, tmp_path: Pa
     fill_library(api)
     call_command("back_up", tmp_path / "backup")
     restore(tmp_path / "backup", restored_url)
-    original, restored = read_database(get_url()), read_database(restored_url)
+    original, restored = read_database(get_suite_url()), read_database(restored_url)
     assert restored == original
     assert Event.objects.count() == 4
 
@@ -157,7 +151,7 @@ def test_a_backup_that_was_finished_meanwhile_is_not_emptied(tmp_path: Path, mon
 @pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite needs no pg_dump")
 def test_without_pg_dump_its_version_and_call_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    version = fetch_all(get_url(), "SHOW server_version")[0][0].partition(".")[0]
+    version = fetch_all(get_suite_url(), "SHOW server_version")[0][0].partition(".")[0]
     call = r"pg_dump --format=custom --file=FILE"
     with pytest.raises(CommandError, match=rf"of PostgreSQL {version} or later.* {call}"):
         call_command("back_up", tmp_path / "backup")

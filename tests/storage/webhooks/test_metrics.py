@@ -10,6 +10,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from tests.support.endpoints import claim_deliveries, create_endpoint, create_owner, publish_event
+from tests.support.metrics import read_samples
 from tests.support.sources import create_source
 from webhooks.delivery.attempts import AttemptResult, record_results
 from webhooks.metrics import MAX_NAMED_ENDPOINTS, read_deliveries
@@ -18,17 +19,9 @@ from webhooks.models import Attempt, Delivery, DeliveryCount, Event, Received
 pytestmark = pytest.mark.usefixtures("db")
 
 
-def read_samples() -> dict[tuple[str, ...], float]:
-    return {
-        (sample.name.removeprefix("library_deliveries_"), *sample.labels.values()): sample.value
-        for metric in read_deliveries()
-        for sample in metric.samples
-    }
-
-
 def test_without_deliveries_all_is_zero() -> None:
-    assert set(read_samples().values()) == {0}
-    assert len(read_samples()) == 5
+    assert set(read_samples(read_deliveries()).values()) == {0}
+    assert len(read_samples(read_deliveries())) == 5
 
 
 def test_attempts_are_counted_by_their_result() -> None:
@@ -36,7 +29,7 @@ def test_attempts_are_counted_by_their_result() -> None:
     for number in range(6):
         publish_event(number)
     Delivery.objects.update(created_at=Now() - timedelta(seconds=90), next_at=Now() - timedelta(seconds=30))
-    assert 29 < read_samples()["overdue_seconds",] < 80
+    assert 29 < read_samples(read_deliveries())["deliveries_overdue_seconds",] < 80
     sent, sent_too, failed, dead, late, *_ = claim_deliveries()
     dead = dead._replace(attempted=4)
     results = [(sent, 200), (sent_too, 204), (failed, 500), (dead, 410)]
@@ -44,16 +37,16 @@ def test_attempts_are_counted_by_their_result() -> None:
     # Another worker has it now.
     Delivery.objects.filter(pk=late.pk).update(lease=None)
     record_results([AttemptResult(late, timezone.now(), 5, 200)], random)
-    samples = read_samples()
-    assert 89 < samples.pop(("oldest_seconds", str(endpoint.pk))) < 150
+    samples = read_samples(read_deliveries())
+    assert 89 < samples.pop(("deliveries_oldest_seconds", str(endpoint.pk))) < 150
     assert samples == {
-        ("overdue_seconds",): 0,
-        ("waiting",): 3,
-        ("total", "sent"): 2,
-        ("total", "failed"): 1,
-        ("total", "dead"): 1,
+        ("deliveries_overdue_seconds",): 0,
+        ("deliveries_waiting",): 3,
+        ("deliveries_total", "sent"): 2,
+        ("deliveries_total", "failed"): 1,
+        ("deliveries_total", "dead"): 1,
     }
-    assert Delivery.objects.filter(state="delivered").count() == samples["total", "sent"]
+    assert Delivery.objects.filter(state="delivered").count() == samples["deliveries_total", "sent"]
     assert Attempt.objects.count() == 4
 
 
@@ -63,7 +56,8 @@ def test_the_endpoints_that_take_nothing_are_named() -> None:
     publish_event()
     for age, pk in enumerate(pks):
         Delivery.objects.filter(endpoint=pk).update(created_at=Now() - timedelta(minutes=age), attempted=1)
-    ages = {int(labels[0]): age for (name, *labels), age in read_samples().items() if name == "oldest_seconds"}
+    samples = read_samples(read_deliveries())
+    ages = {int(labels[0]): age for (name, *labels), age in samples.items() if name == "deliveries_oldest_seconds"}
     assert ages.keys() == {*pks[2:]}
     assert all(60 * pks.index(pk) - 1 < age < 60 * pks.index(pk) + 50 for pk, age in ages.items())
 
@@ -73,18 +67,18 @@ def test_what_a_receiver_delays_is_not_overdue() -> None:
     for number in range(2):
         publish_event(number)
     Delivery.objects.update(next_at=Now() - timedelta(seconds=300))
-    assert read_samples()["overdue_seconds",] > 299
+    assert read_samples(read_deliveries())["deliveries_overdue_seconds",] > 299
     [delivery] = claim_deliveries()
-    assert read_samples()["overdue_seconds",] == 0
+    assert read_samples(read_deliveries())["deliveries_overdue_seconds",] == 0
     # The worker died, and no other one took over.
     Delivery.objects.filter(pk=delivery.pk).update(next_at=Now() - timedelta(seconds=1))
-    assert read_samples()["overdue_seconds",] > 299
+    assert read_samples(read_deliveries())["deliveries_overdue_seconds",] > 299
 
 
 def test_counts_stay_when_deliveries_are_deleted() -> None:
     DeliveryCount.objects.bulk_create([DeliveryCount(shard=shard, sent=5, failed=2, dead=1) for shard in (14, 15)])
     Event.objects.all().delete()
-    assert read_samples()["total", "sent"] == 10
+    assert read_samples(read_deliveries())["deliveries_total", "sent"] == 10
 
 
 # Lists

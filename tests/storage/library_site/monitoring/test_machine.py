@@ -1,6 +1,5 @@
 """What a scrape reads of the machine, of the database's connections, and of the accounts."""
 
-from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -9,7 +8,6 @@ from axes.models import AccessAttempt
 from django.db import connection
 from django.utils import timezone
 from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.metrics_core import Metric
 from pytest_django import Settings
 
 from library_site.deployment import machine
@@ -21,22 +19,18 @@ from library_site.monitoring.sources import read_connections
 from oauth.metrics import read_accounts
 from oauth.models import AccountMail
 from oauth.passwords.lockout import COOLOFF
+from tests.support.metrics import read_samples
 from webhooks.metrics import read_expiry
 from webhooks.models import Clearing
 
 END = datetime(2031, 5, 6, 7, 8, 9, tzinfo=UTC)
 
 
-def read_values(metrics: Iterable[Metric]) -> dict[tuple[str, ...], float]:
-    samples = [sample for metric in metrics for sample in metric.samples]
-    return {(sample.name.removeprefix("library_"), *sample.labels.values()): sample.value for sample in samples}
-
-
 def test_the_build_and_the_backup_are_told(tmp_path: Path, settings: Settings) -> None:
     settings.DATA_DIR = tmp_path
-    assert read_values(machine.read_machine())["backup_timestamp_seconds",] == 0
+    assert read_samples(machine.read_machine())["backup_timestamp_seconds",] == 0
     record_backup(END)
-    values = read_values(machine.read_machine())
+    values = read_samples(machine.read_machine())
     assert values["backup_timestamp_seconds",] == END.timestamp()
     assert [key[1] for key in values if key[0] == "build_info"] == [VERSION]
     disks = {key[1]: value for key, value in values.items() if key[0] == "disk_free_ratio"}
@@ -46,7 +40,7 @@ def test_the_build_and_the_backup_are_told(tmp_path: Path, settings: Settings) -
 
 @pytest.mark.usefixtures("db")
 def test_connections_are_told_by_their_process() -> None:
-    values = read_values(read_connections())
+    values = read_samples(read_connections())
     if connection.vendor == "sqlite":
         assert values == {}
         return
@@ -63,12 +57,12 @@ def test_mails_failed_sign_ins_and_a_late_deletion_are_told() -> None:
     for age, failures in ((timedelta(0), 3), (COOLOFF, 40)):
         row = AccessAttempt.objects.create(username=f"user:{age}", failures_since_start=failures)
         AccessAttempt.objects.filter(pk=row.pk).update(attempt_time=now - age)
-    values = read_values(read_accounts())
+    values = read_samples(read_accounts())
     assert (values["mails_waiting",], values["sign_in_failures",]) == (2, 3)
     assert values["mails_overdue_seconds",] == pytest.approx(300, abs=60)
-    assert read_values(read_expiry()) == {("expiry_overdue_seconds",): 0}
+    assert read_samples(read_expiry()) == {("expiry_overdue_seconds",): 0}
     Clearing.objects.create(pk=1, next_at=now - timedelta(hours=1))
-    assert read_values(read_expiry())["expiry_overdue_seconds",] == pytest.approx(3600, abs=60)
+    assert read_samples(read_expiry())["expiry_overdue_seconds",] == pytest.approx(3600, abs=60)
 
 
 def test_counters_are_there_before_they_count() -> None:
