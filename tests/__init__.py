@@ -1,0 +1,3 @@
+import gc
+
+gc.set_threshold(500_000)

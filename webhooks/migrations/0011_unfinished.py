@@ -3,7 +3,6 @@
 On PostgreSQL they are built while others write. What is left of an interrupted run is dropped by the next one.
 """
 
-from functools import partial
 from typing import Any
 
 from django.db import migrations, models
@@ -12,17 +11,18 @@ from django.db import migrations, models
 INDEXES = {f"{model}_is_{state}": (model, state) for model in ("delivery", "received") for state in ("waiting", "dead")}
 
 
-def create_index(apps: Any, schema_editor: Any, name: str) -> None:
-    model, state = INDEXES[name]
-    concurrently = ""
-    if schema_editor.connection.vendor == "postgresql":
-        concurrently = "CONCURRENTLY"
-        schema_editor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
-    schema_editor.execute(f"CREATE INDEX {concurrently} {name} ON webhooks_{model} (id) WHERE state = '{state}'")
+def create_indexes(apps: Any, schema_editor: Any) -> None:
+    for name, (model, state) in INDEXES.items():
+        concurrently = ""
+        if schema_editor.connection.vendor == "postgresql":
+            concurrently = "CONCURRENTLY"
+            schema_editor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
+        schema_editor.execute(f"CREATE INDEX {concurrently} {name} ON webhooks_{model} (id) WHERE state = '{state}'")
 
 
-def drop_index(apps: Any, schema_editor: Any, name: str) -> None:
-    schema_editor.execute(f"DROP INDEX IF EXISTS {name}")
+def drop_indexes(apps: Any, schema_editor: Any) -> None:
+    for name in INDEXES:
+        schema_editor.execute(f"DROP INDEX IF EXISTS {name}")
 
 
 class Migration(migrations.Migration):
@@ -30,12 +30,11 @@ class Migration(migrations.Migration):
     dependencies = [("webhooks", "0010_signature_form_c")]
     operations = [
         migrations.SeparateDatabaseAndState(
-            database_operations=[
-                migrations.RunPython(partial(create_index, name=name), partial(drop_index, name=name))
-            ],
+            # One for all: for each, Django builds the models of all apps anew.
+            database_operations=[migrations.RunPython(create_indexes, drop_indexes)],
             state_operations=[
                 migrations.AddIndex(model, models.Index("id", name=name, condition=models.Q(state=state)))
+                for name, (model, state) in INDEXES.items()
             ],
         )
-        for name, (model, state) in INDEXES.items()
     ]
