@@ -1,3 +1,0 @@
-import gc
-
-gc.set_threshold(500_000)

@@ -52,13 +52,40 @@ class Run(NamedTuple):
 def main(arguments: list[str]) -> int:
     missing = [program.name for program in list_missing()]
     missing += [name for name in NODE_PACKAGES if not (NODE_MODULES / name).exists()]
-    with provide_databases() as urls:
-        failures = run_suites(urls, arguments)
+    with provide_folder(), ThreadPoolExecutor() as executor:
+        migrating = executor.submit(migrate_file)
+        with provide_databases() as urls:
+            migrating.result()
+            failures = run_suites(urls, arguments)
     for name in missing:
         print(f"\n!!! {name} is not on this machine: what needs it was NOT tested. !!!", flush=True)
     for name in failures:
         print(f"\nThe suite failed: {name}.", flush=True)
     return 1 if failures or (missing and os.environ.get("CI")) else 0
+
+
+@contextmanager
+def provide_folder() -> Iterator[None]:
+    """Yields the folder for temporary files and what all runs share."""
+    has_memory = MEMORY.exists() and shutil.disk_usage(MEMORY).free > MIN_MEMORY_BYTES
+    with tempfile.TemporaryDirectory(dir=MEMORY if has_memory else None) as folder:
+        # Others start PostgreSQL as another user.
+        Path(folder).chmod(0o755)
+        os.environ.setdefault("TMPDIR", folder)
+        os.environ["OAUTH_JWKS_FILE"] = str(Path(folder) / "jwks.json")
+        os.environ["MIGRATED_FILE"] = str(Path(folder) / "migrated.sqlite3")
+        yield
+
+
+def migrate_file() -> None:
+    """Done here once: each run would take seconds to migrate, and the others would disturb each other."""
+    subprocess.run(
+        [sys.executable, "manage.py", "set_up"],
+        env=build_environment(f"sqlite:///{os.environ['MIGRATED_FILE']}"),
+        check=True,
+        stdout=subprocess.DEVNULL,
+        timeout=PROCESS_TIMEOUT,
+    )
 
 
 @contextmanager
@@ -81,26 +108,11 @@ def provide_databases() -> Iterator[dict[str, str]]:
 
 def run_suites(urls: dict[str, str], arguments: list[str]) -> list[str]:
     """Runs pytest on all databases at the same time. Returns the runs that failed."""
-    has_memory = MEMORY.exists() and shutil.disk_usage(MEMORY).free > MIN_MEMORY_BYTES
-    with tempfile.TemporaryDirectory(dir=MEMORY if has_memory else None) as folder:
-        # Others start PostgreSQL as another user.
-        Path(folder).chmod(0o755)
-        os.environ.setdefault("TMPDIR", folder)
-        os.environ["OAUTH_JWKS_FILE"] = str(Path(folder) / "jwks.json")
-        os.environ["MIGRATED_FILE"] = str(Path(folder) / "migrated.sqlite3")
-        # Done here once: each run would take seconds to migrate, and the others would disturb each other.
-        subprocess.run(
-            [sys.executable, "manage.py", "set_up"],
-            env=build_environment(f"sqlite:///{os.environ['MIGRATED_FILE']}"),
-            check=True,
-            stdout=subprocess.DEVNULL,
-            timeout=PROCESS_TIMEOUT,
-        )
-        print(f"\nThe suite on {' and '.join(urls)}", flush=True)
-        runs = choose_runs(list(urls), arguments)
-        # Each waits from time to time, so there are two more than processors.
-        with ThreadPoolExecutor((os.cpu_count() or 1) + 2) as executor:
-            failed = [*executor.map(lambda run: run_pytest(run, urls[run.database]), runs)]
+    print(f"\nThe suite on {' and '.join(urls)}", flush=True)
+    runs = choose_runs(list(urls), arguments)
+    # Each waits from time to time, so there are two more than processors.
+    with ThreadPoolExecutor((os.cpu_count() or 1) + 2) as executor:
+        failed = [*executor.map(lambda run: run_pytest(run, urls[run.database]), runs)]
     return [run.describe() for run, has_failed in zip(runs, failed, strict=True) if has_failed]
 
 
