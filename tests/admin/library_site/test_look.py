@@ -5,6 +5,7 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
+from django.contrib import admin
 from django.contrib.auth.models import Group, Permission, User
 from django.contrib.contenttypes.models import ContentType
 from django.test import Client
@@ -170,5 +171,7 @@ def test_each_link_of_a_filter_opens(root: Client) -> None:
 def test_no_id_makes_the_way_to_a_public_page_fail(root: Client) -> None:
     """Some tables have ids that are no numbers; none of ours has such pages."""
     for content_type in ContentType.objects.all():
-        for row_id in (*ODD_IDS, "1"):
+        model = content_type.model_class()
+        # The ids of tables without pages are not looked at.
+        for row_id in ["1", *(ODD_IDS if model and admin.site.is_registered(model) else [])]:
             assert root.get(f"/admin/r/{content_type.pk}/{row_id}/").status_code == 404
