@@ -152,7 +152,9 @@ def type_and_submit(page: Page, *texts: str) -> None:
         page.keyboard.press("Enter")
 
 
-def test_try_it_out_sends_the_token_of_authorize(browser: Browser, service: Service, sessions: dict[str, str]) -> None:
+def test_try_it_out_sends_the_token_of_authorize_and_nothing_of_the_visitor(
+    browser: Browser, service: Service, sessions: dict[str, str]
+) -> None:
     with open_page(browser, service, sessions["margaret"]) as page:
         page.goto("/docs/v1")
         page.click(".btn.authorize")
@@ -162,13 +164,18 @@ def test_try_it_out_sends_the_token_of_authorize(browser: Browser, service: Serv
             popup.value.get_by_role("button", name="Allow").click()
         token = token_response.value.json()
         flow.get_by_role("button", name="Close").click()
-        page.click("#operations-Books-list_books .opblock-summary-control")
+        page.click("#operations-Books-create_book .opblock-summary-control")
         page.click(".try-out__btn")
-        with page.expect_response("**/api/books?*") as api_response:
+        with page.expect_response("**/api/books") as api_response:
             page.click(".execute")
+        curl = page.locator(".curl-command pre").inner_text()
+        cookies = {str(cookie.get("name")) for cookie in page.context.cookies()}
+    headers = api_response.value.request.headers
     assert token["scope"] == "read write"
-    assert api_response.value.request.headers["authorization"] == f"Bearer {token['access_token']}"
-    assert api_response.value.status == 200
+    assert headers["authorization"] == f"Bearer {token['access_token']}"
+    assert api_response.value.status == 201
+    assert {"csrftoken", "sessionid"} <= cookies
+    assert "csrf" not in f"{headers} {curl}".lower()
 
 
 def test_a_user_ends_the_access_of_an_app_and_signs_out(
