@@ -118,19 +118,17 @@ def test_a_worker_goes_on_when_a_terminal_interrupts_it(service: Service) -> Non
 
 
 def test_commands_beside_the_server_stop_with_it_when_its_terminal_closes(tmp_path: Path) -> None:
-    with copy_seeded_database(tmp_path) as database_url, reserve_port() as port:
+    with copy_seeded_database(tmp_path) as database_url, reserve_port() as port, (tmp_path / "log").open("w") as log:
         environment = os.environ | {"DATABASE_URL": database_url, "PORT": str(port), "WEB_CONCURRENCY": "1"}
         command = ["serve", "--with", "deliver_webhooks", "--with", "run_operations"]
-        reading, writing = os.pipe()
-        with os.fdopen(reading) as output:
-            server = ForkedProcess(environment, *command, output=writing, errors=writing)
-            os.close(writing)
-            wait_for_port(server, port)
-            server.send_signal(signal.SIGHUP)
-            # Each process holds the pipe: it ends when all have ended.
-            text = output.read()
-    assert server.wait() == 0
-    assert text.endswith("Ctrl-C stops it.\nThe library has stopped.\n")
+        server = ForkedProcess(environment, *command, output=log.fileno(), errors=log.fileno())
+        wait_for_port(server, port)
+        wait_until(lambda: len(list_children(server.pid)) == 3)
+        children = list_children(server.pid)
+        server.send_signal(signal.SIGHUP)
+        assert server.wait(30) == 0
+        assert not any(is_running(child) for child in children)
+    assert (tmp_path / "log").read_text().endswith("Ctrl-C stops it.\nThe library has stopped.\n")
 
 
 # Python runs a file of this name at its start: threads of the server would end after one second, not after thirty.
