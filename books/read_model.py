@@ -1,23 +1,24 @@
 """Reads books without model objects. A serializer determines the columns to select and the JSON to return."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import cache, lru_cache, partial
+from functools import cache, lru_cache
 from itertools import starmap
 from operator import attrgetter, itemgetter
-from typing import Any, ClassVar, cast
+from typing import Any
 
 import msgspec
 from django.db import connection
 from django.db.models import Expression, F, QuerySet
 from rest_framework.fields import DateTimeField, Field
-from rest_framework.serializers import ListSerializer, Serializer
+from rest_framework.serializers import Serializer
 
 from books.fields import FormattedTimestamp
 from books.models import Book
-from library_site.api.shipped import remember
+from library_site.api.shipped import definitions
 from library_site.db.sql import Row
 
+COLUMNS = {field.attname for field in Book._meta.concrete_fields}
 Column = Expression | F | str
 # Clients choose the fields. The cache keeps so many combinations.
 CACHED_SETS = 100
@@ -26,32 +27,20 @@ CACHED_SETS = 100
 class BookEncoder:
     """Books as rows, and as structs that msgspec encodes. They have the fields of the serializer, in its order."""
 
-    def __init__(self, serializer: type[Serializer[Book]], names: Collection[str] | None = None) -> None:
-        fields = serializer().fields
-        self.serializer = serializer
-        self.fields = {name: field for name, field in fields.items() if names is None or name in names}
-        self.names = list(self.fields)
-        sources = [str(field.source) for field in self.fields.values()]
+    def __init__(self, serializer: "type[ReadSerializer]", names: frozenset[str] | None = None) -> None:
+        fields = serializer(only=names).fields
+        self.names = list(fields)
+        sources = [str(field.source) for field in fields.values()]
         # Returns the fields of a row.
         self.to_row: Callable[[Any], Row] = make_getter(sources)
         # Removes the extra columns of a row.
         self.select_fields: Callable[[Row], Row] = itemgetter(slice(len(self.names)))
-        self.columns = [select_column(field) for field in self.fields.values()]
+        self.columns = [select_column(field) for field in fields.values()]
         self.time_zones = {
-            name: zone_suffix(field) for name, field in self.fields.items() if isinstance(field, DateTimeField)
+            name: zone_suffix(field) for name, field in fields.items() if isinstance(field, DateTimeField)
         }
         self.struct = msgspec.defstruct(serializer.__name__, self.names, gc=False)
         self.is_whole = names is None
-        self.make_partial = lru_cache(CACHED_SETS)(partial(BookEncoder, serializer))
-
-    def with_fields(self, names: Iterable[str]) -> "BookEncoder":
-        """Returns an encoder with only these fields, all of which exist."""
-        return self.make_partial(frozenset(names))
-
-    def read(self, books: Any) -> list[msgspec.Struct]:
-        """Returns structs of books: of model objects, rows, or a queryset or page that is not read yet."""
-        is_unread = hasattr(books, "values_list") and getattr(books, "_result_cache", None) is None
-        return self.to_structs(books.values_list(*self.columns) if is_unread else map(self.to_row, books))
 
     def to_structs(self, rows: Iterable[Row]) -> list[msgspec.Struct]:
         """Converts rows to structs, without the extra columns."""
@@ -66,24 +55,10 @@ class BookEncoder:
         return struct
 
 
-@remember
-class BookListSerializer(ListSerializer[Book]):
-    def to_representation(self, data: Any) -> Any:
-        child = cast("ReadSerializer", self.child)
-        is_own = type(child).to_representation is not ReadSerializer.to_representation
-        encoder = None if is_own else child.find_own_encoder()
-        if not encoder:
-            return super().to_representation(data)
-        return list(map(msgspec.structs.asdict, encoder.read(data)))
-
-
 class ReadSerializer(Serializer[Book]):
-    """With `only`, it has only these fields. A BookEncoder shows the books of a class with `is_encoded`."""
+    """With `only`, it has only these fields."""
 
-    # Whether its fields show their columns unchanged. A subclass may show something else, so it says it again.
-    is_encoded: ClassVar[bool] = False
-
-    def __init__(self, *arguments: Any, only: Collection[str] | None = None, **options: Any) -> None:
+    def __init__(self, *arguments: Any, only: frozenset[str] | None = None, **options: Any) -> None:
         self.only = only
         super().__init__(*arguments, **options)
 
@@ -92,24 +67,17 @@ class ReadSerializer(Serializer[Book]):
         return {name: field for name, field in fields.items() if self.only is None or name in self.only}
 
     def to_representation(self, instance: Any) -> Any:
-        encoder = self.find_own_encoder()
+        encoder = find_encoder(type(self), self.only)
         if not encoder:
             return super().to_representation(instance)
         return msgspec.structs.asdict(encoder.to_struct(instance))
 
-    def find_own_encoder(self) -> BookEncoder | None:
-        encoder = find_encoder(type(self))
-        return encoder.with_fields(self.only) if encoder and self.only is not None else encoder
 
-
-def find_encoder(serializer: type[Serializer[Book]]) -> BookEncoder | None:
-    """Returns None without `is_encoded` of this very class: REST framework serializes."""
-    return make_encoder(serializer) if vars(serializer).get("is_encoded") else None
-
-
-@cache
-def make_encoder(serializer: type[Serializer[Book]]) -> BookEncoder:
-    return BookEncoder(serializer)
+@lru_cache(CACHED_SETS)
+def find_encoder(serializer: type[ReadSerializer], names: frozenset[str] | None = None) -> BookEncoder | None:
+    """Returns an encoder with these fields; None if the serializer does not ship, or shows more than columns."""
+    is_shown = serializer in definitions and all(field.source in COLUMNS for field in serializer().fields.values())
+    return BookEncoder(serializer, names) if is_shown else None
 
 
 def show_stored(serializer: type[Serializer[Book]], values: Mapping[str, Any] | None) -> dict[str, Any] | None:

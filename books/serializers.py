@@ -13,7 +13,7 @@ from books.book.fields import BOOK_FIELDS, FIELDS, REQUIRED_FIELDS
 from books.book.texts import clean_white_space
 from books.book_values import BookValues
 from books.models import FOLDED_COLUMNS, Book
-from books.read_model import BookListSerializer, ReadSerializer
+from books.read_model import ReadSerializer
 from library_site.api.serializers import NonBlankField, StrictModelSerializer, StringField, UTCDateTimeField
 from library_site.api.shipped import remember
 
@@ -62,15 +62,12 @@ class ISBN13FilterField(serializers.CharField):
 class BookSerializer(ReadSerializer, StrictModelSerializer):
     """A book as every answer shows it."""
 
-    is_encoded = True
-
     isbn13 = ISBN13FilterField(allow_null=True)
     created_at = UTCDateTimeField()
     updated_at = UTCDateTimeField()
 
     class Meta:
         model = Book
-        list_serializer_class = BookListSerializer
         # All columns except those that only the search reads.
         fields = tuple(name for name in BookValues._fields if name not in FOLDED_COLUMNS.values())
         extra_kwargs = {name: {"required": True} for name in FIELDS}

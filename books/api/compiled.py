@@ -16,7 +16,6 @@ from django.utils import timezone
 
 from books.api import filters
 from books.api.exports import choose_format
-from books.api.pagination import KeysetPage
 from books.history.actors import get_or_create_actor
 from books.models import Book
 from books.read_model import BookEncoder, Column, find_encoder, has_only_conditions
@@ -51,8 +50,9 @@ METHODS = {"list": "GET", "retrieve": "GET", "create": "POST", "update": "PUT", 
 def compile_pattern(pattern: URLPattern) -> Iterator[CompiledRoute]:
     """Yields the compiled routes of a pattern that ships."""
     callback, path = cast("Any", pattern.callback), PATHS.get(str(pattern.pattern))
-    if path and find_encoder(callback.cls.serializer_class):
-        responders, actions = CompiledBooks(callback.cls).list_responders(), callback.actions
+    encoder = find_encoder(callback.cls.serializer_class) if path else None
+    if path and encoder:
+        responders, actions = CompiledBooks(callback.cls, encoder).list_responders(), callback.actions
         methods = {*actions, "options", *(["head"] if "get" in actions else [])}
         allow = ", ".join(name.upper() for name in callback.cls.http_method_names if name in methods)
         for method, action in actions.items():
@@ -63,9 +63,8 @@ def compile_pattern(pattern: URLPattern) -> Iterator[CompiledRoute]:
 class CompiledBooks:
     """Does what a viewset does in its hooks."""
 
-    def __init__(self, view: Any) -> None:
-        self.view_class = view
-        self.encoder = cast("BookEncoder", find_encoder(view.serializer_class))
+    def __init__(self, view: Any, encoder: BookEncoder) -> None:
+        self.view_class, self.encoder = view, encoder
         self.filters = cast("Mapping[str, Any]", filters.get_filters(view.filterset_class))
         # What LibraryAccess asks for an action.
         self.requirements = {
@@ -91,7 +90,7 @@ class CompiledBooks:
         view.action, view.request = action, SimpleNamespace(version=request.choice.version.name, META=request.environ)
         view.check_query(request.query)
         names = view.get_shown_fields(request.query)
-        return view, self.encoder if names is None else self.encoder.with_fields(names)
+        return view, self.encoder if names is None else cast("BookEncoder", find_encoder(view.serializer_class, names))
 
     def list_books(self, request: CompiledRequest) -> CompiledResponse | None:
         accept = request.environ.get("HTTP_ACCEPT", "")
@@ -100,7 +99,8 @@ class CompiledBooks:
         credential = self.authorize("list", request)
         view, encoder = self.prepare_view("list", request)
         page = view.paginator.get_page(self.filter_books(request.query.query_params))
-        document, headers = view.paginator.build_document(encoder.to_structs(fetch_page(page, encoder)))
+        rows = view.paginator.cut(fetch_page(page, encoder, view.paginator.key_columns))
+        document, headers = view.paginator.build_document(encoder.to_structs(rows))
         body = encode_json(document)
         if etag := view.make_list_etag(body):
             headers["ETag"] = etag
@@ -177,24 +177,20 @@ def is_within_limit(request: CompiledRequest, credential: Credential | None) -> 
     return count_request(caller, get_caller_key(caller)) == 0
 
 
-def fetch_page(page: Any, encoder: BookEncoder) -> list[Row]:
-    """Reads a page of the pagination. Only the condition is compiled for each request; the statement is cached."""
-    keyset = page if isinstance(page, KeysetPage) else None
-    books, extra = (keyset.books, keyset.key_columns) if keyset else (page, ())
+def fetch_page(books: QuerySet[Book], encoder: BookEncoder, extra: tuple[Column, ...] = ()) -> list[Row]:
+    """Reads a page with these extra columns. Only the condition is compiled each time; the statement is cached."""
     if not has_only_conditions(books):
-        rows = list(books.values_list(*encoder.columns, *extra))
-    else:
-        try:
-            condition, parameters = compile_condition(books)
-            skip, end = books.query.low_mark, books.query.high_mark or 0
-            page_sql, numbers = "LIMIT %s OFFSET %s", [end - skip, skip]
-            if is_plan_kept(books, encoder):
-                page_sql, numbers = f"LIMIT {end - skip}{KEPT_OFFSET if skip else ''}", [skip] if skip else []
-            statement = build_page_statement(encoder, books.query.order_by, extra, condition, page_sql)
-            rows = statement.fetch_all([*parameters, *numbers])
-        except EmptyResultSet:
-            rows = []
-    return keyset.cut(rows) if keyset else rows
+        return list(books.values_list(*encoder.columns, *extra))
+    try:
+        condition, parameters = compile_condition(books)
+    except EmptyResultSet:
+        return []
+    skip, end = books.query.low_mark, books.query.high_mark or 0
+    page_sql, numbers = "LIMIT %s OFFSET %s", [end - skip, skip]
+    if is_plan_kept(books, encoder):
+        page_sql, numbers = f"LIMIT {end - skip}{KEPT_OFFSET if skip else ''}", [skip] if skip else []
+    statement = build_page_statement(encoder, books.query.order_by, extra, condition, page_sql)
+    return statement.fetch_all([*parameters, *numbers])
 
 
 def is_plan_kept(books: QuerySet[Book], encoder: BookEncoder) -> bool:

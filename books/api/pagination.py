@@ -1,6 +1,6 @@
 """Keyset pagination: a cursor contains the sort key of a book instead of an offset, so every page costs the same."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from operator import itemgetter
 from typing import Any
 
@@ -11,7 +11,6 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from books.fields import FormattedTimestamp
-from books.models import Book
 from books.read_model import Column
 from books.search.sections import SORT_KEYS
 from books.search.texts import count_books
@@ -54,15 +53,21 @@ class KeysetPagination(CursorPagination):
     def paginate_queryset(self, queryset: QuerySet[Any], request: Request | Query, view: APIView | None = None) -> Any:
         """Raises ValidationError."""
         self.check(request)
-        return self.get_page(queryset)
+        books = self.get_page(queryset).annotate(page_key=self.key_columns[0])
+        return [book for book, *_ in self.cut([(book, book.page_key, book.pk) for book in books])]
 
-    def get_page(self, queryset: QuerySet[Any]) -> Any:
-        """Returns a page that is not read yet, because the serializer chooses the columns. Call `find_errors` first."""
+    def get_page(self, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """Returns the books of the page and one more. Call `find_errors` first."""
         self.count = {"count": count_books(queryset)} if self.has_count else {}
-        name, descending = self.sort.removeprefix("-"), self.sort.startswith("-")
-        books = SORT_KEYS[name].sort(queryset, self.start, descending=descending)
-        self.page: Any = KeysetPage(books[: self.limit + 1], SORT_ORDERS[name], self.start, descending)
-        return self.page
+        name, self.descending = self.sort.removeprefix("-"), self.sort.startswith("-")
+        self.key_columns = SORT_ORDERS[name], F("id")
+        return SORT_KEYS[name].sort(queryset, self.start, descending=self.descending)[: self.limit + 1]
+
+    def cut(self, rows: list[Row]) -> list[Row]:
+        """Returns the rows of the page, in the order of the list. They end with the key columns."""
+        get_key = itemgetter(slice(-2, None))
+        self.page = cut_page(rows, self.limit, self.start, get_key, descending=self.descending)
+        return self.page.rows
 
     def get_extra_fields(self) -> Mapping[str, Any]:
         return self.count
@@ -100,36 +105,6 @@ class KeysetPagination(CursorPagination):
             *super().get_schema_operation_parameters(view),
             query_parameter("count", {"type": "boolean", "default": False}, "Whether to count the books of all pages."),
         ]
-
-
-class KeysetPage:
-    """A page that is read like a queryset. After that it has the keys of a `Page`.
-
-    `books` has one more book than the page; `key` sorts them before the id does.
-    """
-
-    previous_key: Key | None = None
-    next_key: Key | None = None
-
-    def __init__(self, books: QuerySet[Book], key: Column, start: Start, descending: bool) -> None:
-        self.books, self.start, self.descending = books, start, descending
-        self.key_columns = key, F("id")
-
-    def values_list(self, *columns: Column) -> list[Row]:
-        """Returns rows that end with the sort key and the id."""
-        return self.cut(list(self.books.values_list(*columns, *self.key_columns)))
-
-    def __iter__(self) -> Iterator[Book]:
-        books = self.books.annotate(page_key=self.key_columns[0])
-        rows = self.cut([(book, book.page_key, book.pk) for book in books])
-        return iter([book for book, *_ in rows])
-
-    def cut(self, rows: list[Row]) -> list[Row]:
-        """Returns the rows of the page, in the order of the list."""
-        limit = (self.books.query.high_mark or 0) - 1
-        page = cut_page(rows, limit, self.start, itemgetter(slice(-2, None)), descending=self.descending)
-        self.previous_key, self.next_key = page.previous_key, page.next_key
-        return page.rows
 
 
 def read_sort_parameter(query: Request | Query) -> tuple[str, FieldErrors]:

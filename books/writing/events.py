@@ -1,11 +1,12 @@
 """The kinds of events about books, and their data: the book, and the previous values of the changed fields."""
 
+from functools import cache
 from typing import Any
 
 from django.utils.translation import gettext_noop
 
 from books.book_values import BookValues
-from books.read_model import BookEncoder, make_encoder
+from books.read_model import BookEncoder
 from books.serializers import BOOK_EXAMPLE, BOOK_SCHEMA, BookSerializer
 from webhooks.outbox import EventData
 from webhooks.registry import register_kind
@@ -28,9 +29,10 @@ BOOK_DELETED = register_kind("book.deleted", gettext_noop("A book was deleted.")
 ALWAYS_CHANGED = {"updated_at", "version"}
 
 
+@cache
 def get_encoder() -> BookEncoder:
     """Returns that of EVENT_API_VERSION."""
-    return make_encoder(BookSerializer)
+    return BookEncoder(BookSerializer)
 
 
 def created_event(book: BookValues) -> EventData:

@@ -9,11 +9,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from books.read_model import has_only_conditions
+from books.read_model import Column, has_only_conditions
 from library_site.api.documents.schema import query_parameter
 from library_site.api.query import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, FieldErrors, Query, read_integer
 from library_site.api.shipped import remember
 from library_site.db.integers import BIGINT_MAX
+from library_site.db.sql import Row
 
 # From this offset on, it is faster to find the first book of the page with a separate query.
 DEEP_OFFSET = 1_000
@@ -29,6 +30,8 @@ class SkipLimitPagination(LimitOffsetPagination):
     offset_query_param = "skip"
     default_limit = DEFAULT_PAGE_SIZE
     max_limit = MAX_PAGE_SIZE
+    # Of the keys of rows, which this pagination does not need.
+    key_columns: tuple[Column, ...] = ()
 
     def find_errors(self, query: Request | Query) -> FieldErrors:
         """Parses the two parameters, and returns their errors by name."""
@@ -51,10 +54,10 @@ class SkipLimitPagination(LimitOffsetPagination):
         """Raises ValidationError."""
         if errors := self.find_errors(request):
             raise ValidationError(errors)
-        return self.get_page(queryset)
+        return list(self.get_page(queryset))
 
     def get_page(self, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """Returns the page as a queryset, because the serializer chooses the columns. Call `find_errors` first."""
+        """Returns the books of the page. Call `find_errors` first."""
         offset, limit = self.offset or 0, self.limit or 0
         if offset > BIGINT_MAX:
             return queryset.none()
@@ -64,6 +67,10 @@ class SkipLimitPagination(LimitOffsetPagination):
             # PostgreSQL skips the books before the page by reading only the index.
             return queryset.filter(pk__gte=queryset.values("pk")[offset : offset + 1])[:limit]
         return queryset[offset : offset + limit]
+
+    def cut(self, rows: list[Row]) -> list[Row]:
+        """Returns the rows of the page: all, because none of them is beyond the limit."""
+        return rows
 
     def build_document(self, books: Any) -> tuple[Any, dict[str, str]]:
         """Returns the body and the headers of the response."""

@@ -9,7 +9,7 @@ from rest_framework import serializers
 from books.api.serializers import BookWriterMixin
 from books.book.fields import REQUIRED_FIELDS
 from books.models import Book
-from books.read_model import BookListSerializer, ReadSerializer
+from books.read_model import ReadSerializer
 from books.serializers import NewBookSerializer
 from library_site.api.serializers import StrictModelSerializer, make_optional
 from library_site.api.shipped import remember
@@ -27,13 +27,10 @@ class NaiveUTCField(serializers.DateTimeField):
 class BookSerializer(ReadSerializer, StrictModelSerializer):
     """A book as every answer shows it."""
 
-    is_encoded = True
-
     created_at = NaiveUTCField()
 
     class Meta:
         model = Book
-        list_serializer_class = BookListSerializer
         # What a new book needs is the contract: fields that came later are not shown here.
         fields = ("id", *REQUIRED_FIELDS, "available", "created_at")
         extra_kwargs = {"available": {"required": True}}

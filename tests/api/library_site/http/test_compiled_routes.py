@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import path
 from django.views.decorators.cache import never_cache
 from pytest_django import Settings
+from rest_framework.fields import SerializerMethodField
 from rest_framework.generics import GenericAPIView
 
 from books.api.v1 import urls as v1_urls
@@ -18,10 +19,11 @@ from books.api.v1.views import BookViewSetV1
 from books.api.v2 import urls as v2_urls
 from books.api.v2.views import BookViewSetV2
 from books.models import Book
+from books.read_model import find_encoder
 from books.serializers import BookSerializer
 from library_site.api.compiled_path import wrap_handler
 from library_site.api.renderers import JSONRenderer
-from library_site.api.shipped import compile_routes
+from library_site.api.shipped import compile_routes, definitions
 from library_site.http.pages import for_pages
 from library_site.http.versions import get_versions
 from library_site.urls import urlpatterns as pages
@@ -99,6 +101,14 @@ def test_another_view_at_an_address_is_not_compiled(urls: Any) -> None:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(urls.urlpatterns[0], "callback", other)
             assert compile_routes(urls.urlpatterns) == []
+
+
+def test_a_serializer_that_shows_more_than_columns_is_not_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor one that does not ship: its fields may show something else than their columns."""
+    length = {"length": SerializerMethodField(), "Meta": type("Meta", (BookSerializer.Meta,), {"fields": ["length"]})}
+    own, computed = (cast("Any", type("Own", (BookSerializer,), fields)) for fields in ({}, length))
+    monkeypatch.setitem(definitions, computed, {})
+    assert [find_encoder(own), find_encoder(computed)] == [None, None]
 
 
 def test_an_address_that_comes_first_is_not_bypassed(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:

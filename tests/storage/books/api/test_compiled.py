@@ -10,7 +10,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from books.api.compiled import fetch_page
 from books.models import Book
-from books.read_model import make_encoder
+from books.read_model import BookEncoder
 from books.search.texts import find_words
 from books.serializers import BookSerializer
 from library_site.db.keyset import ID_ORDER, Start
@@ -51,7 +51,7 @@ def test_a_refused_request_is_no_query(api: httpx.Client, django_assert_num_quer
 @pytest.mark.unrecorded
 def test_the_plan_of_a_list_is_kept_for_texts_next_pages_and_offsets_but_not_for_a_year(transactional_db: None) -> None:
     """PostgreSQL plans five times for parameters, and then only if another plan would be faster."""
-    encoder = make_encoder(BookSerializer)
+    encoder = BookEncoder(BookSerializer)
     # In a small table, a plan for any offset costs as much as one for a known offset.
     execute(INSERT_BOOKS)
     execute("ANALYZE books_book")
