@@ -244,8 +244,7 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 def server_error(request: HttpRequest) -> HttpResponse:
     """Django's handler500, for pages and for programs."""
     error = sys.exception()
-    content = describe_known(error, request) or ErrorContent(500, "Internal Server Error")
     if isinstance(error, RefusedWrite) and prefers_page(request):
         log.error("A write was refused", exc_info=error)
-        content = ErrorContent(409, str(error))
-    return render_content(request, content)
+        return render_content(request, ErrorContent(409, str(error)))
+    return render_content(request, describe_known(error, request) or ErrorContent(500, "Internal Server Error"))
