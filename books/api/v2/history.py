@@ -1,7 +1,7 @@
 """The history in version 2: of one book, and the recent changes of all books."""
 
-from functools import partial
-from typing import ClassVar
+from functools import cached_property, partial
+from typing import Any, ClassVar, cast
 
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
@@ -41,13 +41,16 @@ class HistoryViewSet(APIViewSet):
     scope = "write"
     noun, tag = "change", "History"
     path_parameters = [BOOK_ID_PARAMETER]
-    pagination_class = TimePagination
     queryset = Change.objects.order_by("at", "pk")
     # Changes show its fields.
     book_serializer: ClassVar[type[Serializer[Book]]] = BookSerializer
 
+    @cached_property
+    def pagination_class(self) -> type[NewestFirstPagination]:
+        return TimePagination if self.action == "list" else NewestFirstPagination
+
     def list(self, request: Request) -> Response:
-        paginator, names = TimePagination(), list(ChangeFilterSerializer().fields)
+        paginator, names = cast("Any", self.paginator), list(ChangeFilterSerializer().fields)
         check_parameters(request, [*names, *self.list_page_parameters()])
         texts = {name: request.query_params[name] for name in names if name in request.query_params}
         serializer = ChangeFilterSerializer(data=texts)
@@ -56,11 +59,11 @@ class HistoryViewSet(APIViewSet):
         filters = Filters(**{**values, "kind": CHANGE_KINDS[values["kind"]] if "kind" in values else None})
         entries = paginator.paginate(partial(read_recent_page, filters))
         results = [{"book": entry.book_id, **entry.to_document(self.book_serializer)} for entry in entries]
-        return paginator.get_paginated_response(results)
+        return self.get_paginated_response(results)
 
     def retrieve(self, request: Request, book_id: str) -> Response:
         """Raises ValidationError for a malformed id, BookNotFound, and then ValidationError or UnknownParameter."""
-        paginator = NewestFirstPagination()
+        paginator = cast("Any", self.paginator)
         try:
             check_parameters(request, self.list_page_parameters())
             paginator.check(request)
@@ -71,4 +74,4 @@ class HistoryViewSet(APIViewSet):
         entries = paginator.paginate(partial(read_book_page, pk))
         if not entries:
             require_known_book(pk)
-        return paginator.get_paginated_response([entry.to_document(self.book_serializer) for entry in entries])
+        return self.get_paginated_response([entry.to_document(self.book_serializer) for entry in entries])

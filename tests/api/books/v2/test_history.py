@@ -8,11 +8,14 @@ import httpx
 import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
+from rest_framework.test import APIRequestFactory
 
+from books.api.v2.history import HistoryViewSet
 from books.history.actors import get_or_create_actor
 from books.models import Actor, Book, Change
 from books.writing import changes
 from books.writing.merging import merge_books
+from library_site.api.pagination import NewestFirstPagination
 from oauth.models import APIKey
 from tests.support.books import build_book
 from tests.support.credentials import create_token_header
@@ -225,3 +228,12 @@ def test_a_name_stays_as_it_was_when_the_change_was_made(
     api.patch(f"{BOOKS}/{created['id']}", json={"year": 1}, headers=key)
     entries = list_entries(api, f"{BOOKS}/{created['id']}/history", key)
     assert [(entry["actor"]["user"], entry["actor"]["api_key"]) for entry in entries] == [("ada", "Test")] * 2
+
+
+def test_a_pagination_of_another_class_counts(stored_book: dict[str, Any]) -> None:
+    own: Any = type("Own", (NewestFirstPagination,), {"get_extra_fields": lambda _: {"shelf": 1}})
+    request = APIRequestFactory().get(BOOKS, headers=create_key_header(create_librarian()))
+    subclass: Any = type("Subclass", (HistoryViewSet,), {"pagination_class": own})
+    for view, options in ((subclass, {}), (HistoryViewSet, {"pagination_class": own})):
+        response = view.as_view({"get": "retrieve"}, **options)(request, book_id=str(stored_book["id"]))
+        assert (response.status_code, response.data["shelf"]) == (200, 1)
