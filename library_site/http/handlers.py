@@ -8,11 +8,16 @@ from rest_framework.response import Response
 
 # Parameters of RFC 2231, which no client sends in Accept. Django raises a ValueError for a charset that it lacks.
 EXTENDED_PARAMETER = re.compile(r";[^;,=]*\*[^;,=]*=[^;,]*")
-MULTIPART_FORM = re.compile(r"multipart/form-data; ?boundary=[\w'()+,./:=?-]+")
+# With the boundary, also a quoted one (RFC 2046, 5.1.1).
+MULTIPART_FORM = re.compile(
+    r"multipart/form-data\s*(?:;.*)?(;\s*boundary=(?:[\w'()+,./:=?-]+|\"[\w'()+,./:=? -]+\"))\s*(?:;.*)?",
+    re.ASCII | re.IGNORECASE,
+)
 
 
 class LibraryRequest(WSGIRequest):
-    """Keeps only the media type of a Content-Type: Django fails on unusual parameters before any middleware runs.
+    """Keeps of a Content-Type the media type, and of a form the boundary: Django fails on unusual parameters before any
+    middleware runs.
 
     Methods are case-sensitive (RFC 9110, 9.1), but Django treats `get` as GET. So a method with lower-case letters gets
     a space at its end, which makes it unknown.
@@ -20,8 +25,10 @@ class LibraryRequest(WSGIRequest):
 
     def __init__(self, environ: dict[str, Any]) -> None:
         content_type = environ.get("CONTENT_TYPE")
-        if content_type and not MULTIPART_FORM.fullmatch(content_type):
-            environ["CONTENT_TYPE"] = content_type.partition(";")[0].strip() or "unknown"
+        if content_type:
+            form = MULTIPART_FORM.fullmatch(content_type.strip())
+            media_type = content_type.partition(";")[0].strip() or "unknown"
+            environ["CONTENT_TYPE"] = f"multipart/form-data{form[1]}" if form else media_type
         if "*" in environ.get("HTTP_ACCEPT", ""):
             environ["HTTP_ACCEPT"] = EXTENDED_PARAMETER.sub("", environ["HTTP_ACCEPT"])
         super().__init__(environ)

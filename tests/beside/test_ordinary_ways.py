@@ -18,6 +18,7 @@ from django.db import DEFAULT_DB_ALIAS, connection, models, transaction
 from django.db.models import PROTECT, Avg, Count, F, ProtectedError, Value
 from django.forms import modelform_factory
 from django.test import AsyncClient
+from django.test.client import encode_multipart
 from django.test.runner import DiscoverRunner
 from django.test.utils import isolate_apps
 from django.urls import resolve, reverse
@@ -116,12 +117,17 @@ def test_one_serializer_of_a_proxy_may_do_for_all(api):
     assert operation["requestBody"]["content"].keys() >= {"application/json"}
 
 
-def test_a_viewset_may_take_forms():
+def test_a_viewset_may_take_forms(api):
     client = APIClient()
     assert client.post("/api/v2/forms", build_book(title="Emma", author="Austen")).data["spine"] == "Austen: Emma"
     refused = client.post("/api/v2/forms", build_book(year="old"))
     assert (refused.status_code, refused.data["error"]["details"][0]["field"]) == (422, "year")
     assert client.post("/api/v2/forms", build_book(), format="json").status_code == 415
+    form = encode_multipart("in quotation marks", build_book())
+    for start, end in (("multipart/form-data; ", ""), ("Multipart/Form-Data;charset=utf-8; ", " ;x")):
+        headers = {"Content-Type": f'{start}boundary="in quotation marks"{end}'}
+        assert api.post("/api/v2/forms", content=form, headers=headers).json()["title"] == "Pride and Prejudice"
+        Book.objects.get(author="Jane Austen").delete()
 
 
 def test_a_method_decorator_of_a_viewset_counts(api):
