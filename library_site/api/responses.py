@@ -21,10 +21,6 @@ def encode_other(value: Any) -> Any:
 encode_json = msgspec.json.Encoder(enc_hook=encode_other).encode
 
 
-def json_response(content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> HttpResponse:
-    return HttpResponse(encode_json(content), "application/json", status, headers=headers)
-
-
 def make_empty_response(status: int = 204, headers: Mapping[str, str] | None = None) -> HttpResponse:
     """Returns a response without a body and without a Content-Type."""
     response = HttpResponse(status=status, headers=headers)

@@ -104,6 +104,8 @@ def test_an_etag_of_a_views_own_is_made_of_a_book(api):
 def test_the_data_of_a_response_are_dicts(api):
     make_book(title="Emma")
     assert api.get("/api/v2/loud").json() == {"titles": ["Emma"]}
+    bulk = {"operations": [{"op": "create", "book": build_book()}]}
+    assert APIClient().post("/api/v2/books/bulk", bulk, format="json").data["results"][0]["op"] == "create"
 
 
 def test_one_serializer_of_a_proxy_may_do_for_all(api):

@@ -41,7 +41,7 @@ from books.read_model import show_stored
 from books.serializers import BookSerializer
 from library_site.api.pagination import NewestFirstPagination
 from library_site.api.query import check_parameters, get_parameter
-from library_site.api.responses import RETRY_SOON, json_response
+from library_site.api.responses import RETRY_SOON
 from library_site.api.viewsets import APIViewSet
 from oauth.credentials import Credential
 from oauth.issuers import describe_credential
@@ -72,7 +72,7 @@ class OperationViewSet(APIViewSet):
         change, events = self.read_change(request)
         require_permission(get_credential(request), SCOPE, frozenset(OPERATION_KINDS[change.kind.name]))
         if dry_run:
-            return json_response(describe_preview(self.book_serializer, change.preview()))
+            return Response(describe_preview(self.book_serializer, change.preview()))
         operation = store_operation(
             change.kind.name,
             change.build_parameters(events=events),
@@ -98,7 +98,7 @@ class OperationViewSet(APIViewSet):
         if not is_own(credential, operation) and credential.permissions.isdisjoint(OPERATION_VIEWERS):
             require_permission(credential, SCOPE, frozenset([VIEW_HISTORY]))
         [content] = represent_operations([operation])
-        return json_response(content, headers=build_retry_headers(operation))
+        return Response(content, headers=build_retry_headers(operation))
 
     @document_cancel
     def cancel(self, request: Request, operation_id: int) -> HttpResponse:
@@ -153,7 +153,7 @@ def find_caller(request: Request) -> ActorRef:
 def answer_accepted(request: Request, operation: Operation) -> HttpResponse:
     location = reverse(f"{request.version}:operation", args=[operation.pk])
     [content] = represent_operations([operation])
-    return json_response(content, 202, {"Location": location, **build_retry_headers(operation)})
+    return Response(content, 202, headers={"Location": location, **build_retry_headers(operation)})
 
 
 def build_retry_headers(operation: Operation) -> dict[str, str]:

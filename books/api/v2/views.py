@@ -10,6 +10,7 @@ from django.http import HttpResponse
 from django.utils import timezone
 from rest_framework.exceptions import ErrorDetail
 from rest_framework.request import Request
+from rest_framework.response import Response
 from rest_framework.serializers import Serializer
 
 from books.api import bulk
@@ -43,7 +44,7 @@ from books.writing.signals import build_instance
 from books.writing.statements import select_book
 from library_site.api.conditions import PreconditionFailed, is_not_modified
 from library_site.api.query import FieldErrors, Query, check_parameters, read_list, suggest_names
-from library_site.api.responses import encode_json, json_response, make_empty_response
+from library_site.api.responses import encode_json, make_empty_response
 from library_site.api.shipped import remember
 from oauth.permissions import find_request_credential, require_permission
 
@@ -124,7 +125,7 @@ class BookViewSetV2(BookViewSet):
         actor = get_or_create_actor(Actor.Channel.BULK, credential=find_request_credential(request))
         books = self.filter_queryset(self.get_queryset())
         results = bulk.apply_items(operations, problems, books, request, actor, now=timezone.now(), dry_run=dry_run)
-        return json_response({"dry_run": dry_run, "results": results})
+        return Response({"dry_run": dry_run, "results": results})
 
     @document_revert
     def revert(self, request: Request, book_id: str) -> Any:

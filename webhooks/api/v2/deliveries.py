@@ -11,7 +11,7 @@ from rest_framework.response import Response
 
 from library_site.api.pagination import NewestFirstPagination
 from library_site.api.query import FieldErrors, check_parameters
-from library_site.api.responses import NO_STORE, json_response
+from library_site.api.responses import NO_STORE
 from library_site.http.api_errors import APIError
 from webhooks import endpoints
 from webhooks.api.v2.documents import document_deliveries, document_redeliver
@@ -52,7 +52,7 @@ class DeliveryViewSet(WebhookViewSet):
     def retrieve(self, request: Request, webhook_id: int, delivery_id: int) -> HttpResponse:
         delivery = self.get_object()
         prefetch_related_objects([delivery], Prefetch("attempts", Attempt.objects.order_by("pk")))
-        return json_response(SentDeliverySerializer(delivery).data, headers=NO_STORE)
+        return Response(SentDeliverySerializer(delivery).data, headers=NO_STORE)
 
     @document_redeliver
     def redeliver(self, request: Request, webhook_id: int, delivery_id: int) -> HttpResponse:

@@ -9,9 +9,10 @@ from django.http import HttpResponse
 from django.urls import reverse
 from django.utils import timezone
 from rest_framework.request import Request
+from rest_framework.response import Response
 
 from library_site.api.query import check_parameters
-from library_site.api.responses import NO_STORE, RETRY_SOON, json_response, make_empty_response
+from library_site.api.responses import NO_STORE, RETRY_SOON, make_empty_response
 from library_site.api.viewsets import APIViewSet
 from oauth import issuers
 from oauth.credentials import Credential
@@ -72,7 +73,7 @@ class EndpointViewSet(WebhookViewSet):
     def list(self, request: Request) -> HttpResponse:
         check_parameters(request, [])
         results = WebhookSerializer(self.get_queryset(), many=True).data
-        return json_response({"results": results, "next": None, "previous": None}, headers=NO_STORE)
+        return Response({"results": results, "next": None, "previous": None}, headers=NO_STORE)
 
     def create(self, request: Request) -> HttpResponse:
         check_parameters(request, [])
@@ -83,18 +84,18 @@ class EndpointViewSet(WebhookViewSet):
             endpoint, secret = endpoints.create_endpoint(get_owner(request), values, requested_secret, now, creator)
         location = reverse(f"{request.version}:webhook", kwargs={"webhook_id": endpoint.pk})
         body = {**WebhookSerializer(endpoint).data, "secret": secret}
-        return json_response(body, 201, {"Location": location, **NO_STORE})
+        return Response(body, 201, headers={"Location": location, **NO_STORE})
 
     def retrieve(self, request: Request, webhook_id: int) -> HttpResponse:
         endpoint = self.get_object()
-        return json_response(WebhookSerializer(endpoint).data, headers=NO_STORE)
+        return Response(WebhookSerializer(endpoint).data, headers=NO_STORE)
 
     def partial_update(self, request: Request, webhook_id: int) -> HttpResponse:
         endpoint = self.get_object()
         values = self.read_values(request)
         with transaction.atomic():
             endpoints.change_endpoint(endpoint, values, lock_request_issuer(request))
-        return json_response(WebhookSerializer(self.get_object()).data, headers=NO_STORE)
+        return Response(WebhookSerializer(self.get_object()).data, headers=NO_STORE)
 
     def destroy(self, request: Request, webhook_id: int) -> HttpResponse:
         endpoint = self.get_object()
@@ -111,7 +112,7 @@ class EndpointViewSet(WebhookViewSet):
         with transaction.atomic():
             lock_request_issuer(request)
             secret = endpoints.add_endpoint_secret(endpoint, requested_secret, now=timezone.now())
-        return json_response({"secret": secret, "key_encoding": endpoint.key_encoding}, 201, NO_STORE)
+        return Response({"secret": secret, "key_encoding": endpoint.key_encoding}, 201, headers=NO_STORE)
 
     @document_promote
     def promote(self, request: Request, webhook_id: int) -> HttpResponse:
@@ -119,7 +120,7 @@ class EndpointViewSet(WebhookViewSet):
         with transaction.atomic():
             lock_request_issuer(request)
             endpoints.promote_secret(endpoint)
-        return json_response(WebhookSerializer(self.get_object()).data, headers=NO_STORE)
+        return Response(WebhookSerializer(self.get_object()).data, headers=NO_STORE)
 
     @document_ping
     def ping(self, request: Request, webhook_id: int) -> HttpResponse:
@@ -134,7 +135,7 @@ class EndpointViewSet(WebhookViewSet):
         values = self.read_values(request)
         with transaction.atomic():
             count = endpoints.replay_events(endpoint, **values, now=timezone.now())
-        return json_response({"deliveries": count}, 202, NO_STORE)
+        return Response({"deliveries": count}, 202, headers=NO_STORE)
 
     def get_queryset(self) -> QuerySet[Endpoint]:
         return list_visible_endpoints(self.request)
@@ -158,4 +159,4 @@ def get_owner(request: Request) -> User:
 def build_accepted_response(request: Request, delivery: Delivery) -> HttpResponse:
     arguments: dict[str, Any] = {"webhook_id": delivery.endpoint_id, "delivery_id": delivery.pk}
     location = reverse(f"{request.version}:delivery", kwargs=arguments)
-    return json_response(DeliverySerializer(delivery).data, 202, {"Location": location, **RETRY_SOON, **NO_STORE})
+    return Response(DeliverySerializer(delivery).data, 202, headers={"Location": location, **RETRY_SOON, **NO_STORE})

@@ -5,6 +5,7 @@ from django.http import HttpResponse
 from django.utils import timezone
 from rest_framework.exceptions import ErrorDetail, ValidationError
 from rest_framework.request import Request
+from rest_framework.response import Response
 
 from library_site.api.query import (
     FieldErrors,
@@ -14,7 +15,7 @@ from library_site.api.query import (
     read_limit,
     read_list,
 )
-from library_site.api.responses import NO_STORE, json_response
+from library_site.api.responses import NO_STORE
 from oauth.permissions import HasCredential
 from webhooks import stream
 from webhooks.api.v2.documents import document_stream
@@ -44,7 +45,7 @@ class EventViewSet(WebhookViewSet):
         cursor = page.end.encode()
         next_link = build_link(request, after=cursor) if page.has_more else None
         results = [msgspec.Raw(body) for body in page.bodies]
-        return json_response({"results": results, "next": next_link, "cursor": cursor}, headers=NO_STORE)
+        return Response({"results": results, "next": next_link, "cursor": cursor}, headers=NO_STORE)
 
 
 def read_kinds(request: Request) -> tuple[list[str], FieldErrors]:
