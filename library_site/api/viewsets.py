@@ -1,7 +1,6 @@
 """The base classes of all viewsets: the order of errors, the parsing of bodies, and conditional requests."""
 
 from collections.abc import Mapping, Sequence
-from io import BytesIO
 from typing import Any, ClassVar, cast
 
 from django.conf import settings
@@ -123,29 +122,13 @@ class APIViewSet(GenericViewSet[Any]):
 
         `arguments` are arguments for `get_serializer`, such as the instance to change.
         """
-        is_partial = self.action == "partial_update"
-        serializer = cast("Serializer[Any]", self.get_serializer(*arguments, partial=is_partial))
-        # Only the garbage collector frees the cycle of a serializer and its fields. It would keep the body, also as an
-        # argument of its class.
-        serializer.initial_data = self.parse_body(request)
-        try:
-            serializer.is_valid(raise_exception=True)
-        finally:
-            serializer.initial_data = None
-        return serializer
-
-    def parse_body(self, request: Request) -> Any:
-        """Raises ParseError. `initial` has found a parser for the body.
-
-        It does not use `request.data`: request and view form such a cycle, too.
-        """
-        if is_form_media_type(request.content_type):
-            # With its files, also those that middleware has read.
-            return request.data
-        if request.stream is None:
+        # Middleware may read a body again that was read as such, and not as a stream.
+        if not is_form_media_type(request.content_type) and not request.body:
             raise ParseError("The body is empty.", code="missing")
-        parser: Any = self.get_content_negotiator().select_parser(request, request.parsers or [])
-        return parser.parse(BytesIO(request.body), request.content_type, request.parser_context)
+        is_partial = self.action == "partial_update"
+        serializer = cast("Serializer[Any]", self.get_serializer(*arguments, data=request.data, partial=is_partial))
+        serializer.is_valid(raise_exception=True)
+        return serializer
 
 
 class ResourceViewSet(APIViewSet, ModelViewSet[Any]):

@@ -14,7 +14,6 @@ from rest_framework.response import Response
 from rest_framework.serializers import Serializer
 
 from books.api import bulk
-from books.api.bulk_body import split_body
 from books.api.exports import choose_format, export_books
 from books.api.filters import BookSearchFilter, get_filters
 from books.api.idempotency import idempotent
@@ -118,8 +117,9 @@ class BookViewSetV2(BookViewSet):
     @idempotent
     def bulk(self, request: Request) -> HttpResponse:
         dry_run = read_dry_run(request)
-        # Values that remain here would wait for the garbage collector, as the serializer does.
-        operations, problems = bulk.parse_items(self.read_values(request).pop("operations"), self.operations)
+        operations, problems = bulk.parse_items(self.read_values(request)["operations"], self.operations)
+        # They are slices of the body, and the response refers to its request.
+        request.data.clear()
         needed = {name for item in operations.values() for name in BULK_ACTIONS[item.op]}
         require_permission(find_request_credential(request), "write", frozenset(needed))
         actor = get_or_create_actor(Actor.Channel.BULK, credential=find_request_credential(request))
@@ -165,10 +165,6 @@ class BookViewSetV2(BookViewSet):
         shown = self.filter_queryset(self.get_queryset()).order_by().values("pk")
         if Book.objects.filter(pk=pk).exclude(pk__in=shown.filter(pk=pk)).exists():
             raise changes.BookNotFound
-
-    def parse_body(self, request: Request) -> Any:
-        is_bulk = self.action == "bulk" and request.stream is not None
-        return split_body(request.body) if is_bulk else super().parse_body(request)
 
 
 @cache

@@ -106,6 +106,15 @@ def test_a_large_body_takes_little_more_memory_than_its_bytes(api: httpx.Client,
     assert memory.peak < 5 * MIB
 
 
+def test_a_large_body_is_gone_with_its_answer(api: httpx.Client) -> None:
+    body = json.dumps({"operations": [{"op": "create", "book": build_book()}]}).encode().ljust(2 * MIB)
+    api.post(BULK, content=b"{}")
+    with trace_memory() as memory, memory.measure():
+        response = api.post(BULK, content=body)
+    assert response.status_code == 200
+    assert memory.rest < MIB
+
+
 def test_failures_leave_no_operations_in_memory(api: httpx.Client) -> None:
     book = build_book(title="📖" * MAX_LENGTHS["title"])
     operations = [{"op": "create", "book": book}] * 60
