@@ -58,8 +58,9 @@ def render_page(request: HttpRequest, name: str, title: str, **context: Any) -> 
     return TemplateResponse(request, f"admin/books/{name}.html", context)
 
 
-def find_librarian(request: HttpRequest) -> ActorRef:
-    return get_or_create_actor(Actor.Channel.ADMIN, user_id=request.user.pk)
+def find_librarian(request: HttpRequest, channel: Actor.Channel = Actor.Channel.ADMIN) -> ActorRef:
+    """Returns the user as the actor of changes through this channel."""
+    return get_or_create_actor(channel, user_id=request.user.pk)
 
 
 def may_undo(request: HttpRequest) -> bool:

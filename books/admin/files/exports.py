@@ -17,10 +17,10 @@ from books.admin.list.filters import (
     select_listed,
 )
 from books.admin.list.settings import redirect_to_list
+from books.admin.views import find_librarian
 from books.files.export_tasks import EXPORT, iter_workbook
 from books.files.exports import build_file_name, stream_books, stream_file
 from books.files.formats.registry import FORMATS, XLSX
-from books.history.actors import get_or_create_actor
 from books.models import Actor, ExportChunk, Operation
 from books.operations.lifecycle import store_operation
 from books.operations.selections import StoredFilter
@@ -44,7 +44,7 @@ def export_list(request: HttpRequest) -> HttpResponseBase:
 
 
 def begin_export(request: HttpRequest, selection: StoredFilter) -> HttpResponseBase:
-    actor = get_or_create_actor(Actor.Channel.OPERATION, user_id=request.user.pk)
+    actor = find_librarian(request, Actor.Channel.OPERATION)
     operation = store_operation(EXPORT, {"filter": selection._asdict()}, actor, timezone.now())
     return HttpResponseRedirect(operation_address(operation.pk))
 

@@ -25,7 +25,7 @@ from books.admin.operations.descriptions import (
     is_under_way,
 )
 from books.admin.operations.views import may_undo_operation
-from books.admin.views import render_page
+from books.admin.views import find_librarian, render_page
 from books.files.corrections import count_corrections, count_unchecked
 from books.files.exports import stream_file
 from books.files.formats.encodings import ENCODINGS
@@ -58,7 +58,6 @@ from books.files.uploads import (
     remember_mapping,
     store_whole_file,
 )
-from books.history.actors import ActorRef, get_or_create_actor
 from books.models import Actor, ImportFile, Operation
 from books.operations.lifecycle import find_undos
 from books.operations.tasks import MAX_ANNOUNCED_ALWAYS
@@ -120,7 +119,7 @@ def receive_whole_file(request: HttpRequest) -> HttpResponse:
 
 def look_into_complete(request: HttpRequest, file: ImportFile) -> None:
     if is_complete(file):
-        begin_first_preview(file.pk, find_importer(request), timezone.now())
+        begin_first_preview(file.pk, find_librarian(request, Actor.Channel.IMPORT), timezone.now())
 
 
 @require_POST
@@ -170,7 +169,7 @@ def show_mapping(request: HttpRequest, file_id: int) -> HttpResponse:
 
 def receive_encoding(request: HttpRequest, file: ImportFile) -> HttpResponse:
     try:
-        begin_preview(file.pk, request.POST["encoding"], find_importer(request), timezone.now())
+        begin_preview(file.pk, request.POST["encoding"], find_librarian(request, Actor.Channel.IMPORT), timezone.now())
     except APIError as error:
         messages.error(request, _(error.message))
     return redirect("admin:import_books_mapping", file.pk)
@@ -179,7 +178,7 @@ def receive_encoding(request: HttpRequest, file: ImportFile) -> HttpResponse:
 def receive_rules(request: HttpRequest, file: ImportFile, preview: FilePreview, form: ImportRulesForm) -> HttpResponse:
     remember_mapping(preview.columns, form.mapping, request.user.pk)
     try:
-        begin_check(file.pk, form.build_rules(), find_importer(request), timezone.now())
+        begin_check(file.pk, form.build_rules(), find_librarian(request, Actor.Channel.IMPORT), timezone.now())
     except APIError as error:
         return report_error(request, _(error.message), error.status, "admin:import_books_check", file.pk)
     return redirect("admin:import_books_check", file.pk)
@@ -292,12 +291,12 @@ def receive_corrections(request: HttpRequest, file: ImportFile) -> HttpResponse:
     try:
         save_corrections(file.pk, shown_id, read_fields(request.POST))
         if action == "check":
-            begin_check_again(file.pk, shown_id, find_importer(request), timezone.now())
+            begin_check_again(file.pk, shown_id, find_librarian(request, Actor.Channel.IMPORT), timezone.now())
         elif action in IMPORT_ACTIONS:
             begin_import(
                 file.pk,
                 shown_id,
-                find_importer(request),
+                find_librarian(request, Actor.Channel.IMPORT),
                 timezone.now(),
                 take_doubtful=IMPORT_ACTIONS[action],
                 events="no_events" not in request.POST,
@@ -321,10 +320,6 @@ def report_error(request: HttpRequest, message: str, status: int, *page: Any) ->
 
 def accepts_json(request: HttpRequest) -> bool:
     return "application/json" in request.headers.get("Accept", "")
-
-
-def find_importer(request: HttpRequest) -> ActorRef:
-    return get_or_create_actor(Actor.Channel.IMPORT, user_id=request.user.pk)
 
 
 def show_returned(request: HttpRequest, file_id: int) -> HttpResponseBase:

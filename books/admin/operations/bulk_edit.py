@@ -27,10 +27,9 @@ from books.admin.list.filters import (
 )
 from books.admin.list.settings import redirect_to_list
 from books.admin.operations.descriptions import describe_edit
-from books.admin.views import focus_first, render_page
+from books.admin.views import find_librarian, focus_first, render_page
 from books.book.fields import FIELDS, MAX_LENGTHS
 from books.book.texts import clean_white_space
-from books.history.actors import get_or_create_actor
 from books.models import YEAR_RANGE, Actor, Book
 from books.operations.edits import Edit, Preview
 from books.operations.lifecycle import store_operation
@@ -193,7 +192,7 @@ def begin_or_ask_again(request: HttpRequest, question: Question) -> HttpResponse
         return ask(request, change, gettext("Meanwhile the number of books has changed."))
     if count > MAX_ANNOUNCED_ALWAYS and read_number(request.POST.get("typed", "")) != str(count):
         return ask(request, change, gettext("Type the number of the books to go on."))
-    actor = get_or_create_actor(Actor.Channel.OPERATION, user_id=request.user.pk)
+    actor = find_librarian(request, Actor.Channel.OPERATION)
     parameters = change.build_parameters(events="silent" not in request.POST)
     # The same token from another user is not a repetition.
     token = f"{request.user.pk} {question.token}"

@@ -35,9 +35,8 @@ from books.admin.operations.descriptions import (
     list_first_titles,
     list_problems,
 )
-from books.admin.views import PAGE_SIZE, Pager, may_undo, render_page
+from books.admin.views import PAGE_SIZE, Pager, find_librarian, may_undo, render_page
 from books.files.export_tasks import EXPORT
-from books.history.actors import get_or_create_actor
 from books.history.change_pages import NAME_COLUMNS, ActorNames
 from books.models import Actor, Change, Operation
 from books.operations import lifecycle
@@ -157,7 +156,7 @@ def undo(request: HttpRequest, operation_id: int) -> HttpResponse:
     require_end(request, operation_id)
     if not may_undo(request):
         raise PermissionDenied
-    actor = get_or_create_actor(Actor.Channel.OPERATION, user_id=request.user.pk)
+    actor = find_librarian(request, Actor.Channel.OPERATION)
     try:
         operation_id = lifecycle.undo_operation(operation_id, actor, timezone.now()).pk
     except APIError as refusal:
