@@ -153,6 +153,7 @@ def test_days_far_above_all_others_are_cut_and_named() -> None:
     assert chart.ticks[0].number == 10
     column = build_chart([*"abcd"], [(1,), (1,), (1,), (60,)], [""] * 4, can_cut=True).columns[-1]
     assert [(part.series, part.y, part.height) for part in column.parts] == [(1, 0, 100), (0, 8, 4)]
+    assert "<title>&lt;1450</title>" in str(column.parts[0]._replace(title="<1450"))
 
 
 def test_changes_are_counted_by_day_and_person(librarian: Client, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,6 +180,8 @@ def test_changes_are_counted_by_day_and_person(librarian: Client, monkeypatch: p
     monkeypatch.setattr(summaries, "MAX_COUNTED_PEOPLE", 1)
     context = librarian.get(INDEX).context
     assert [(one["name"], one["changes"]) for one in context["series"]] == [("ben", 2), ("Others", 2)]
+    nameless = [add_actor(channel).id for channel in (Actor.Channel.V1, Actor.Channel.V2)]
+    assert summaries.merge_actors(nameless) == {pk: pk for pk in nameless}
     assert [list(day.values) for day in context["days"].columns[-2:]] == [[0, 0], [2, 2]]
 
 
