@@ -24,14 +24,25 @@ pytestmark = pytest.mark.filterwarnings("ignore:Key size should be >= 2048 bits"
 PRIVATE_FIELDS = ("d", "p", "q", "dp", "dq", "qi")
 
 
+@pytest.fixture(scope="module")
+def small_keys() -> list[dict[str, Any]]:
+    """To make and to read larger ones takes ten times as long."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jwks, "KEY_BITS", 1024)
+        return [jwks.generate_key(0) for _ in range(8)]
+
+
 @pytest.fixture
-def key_file(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A new key file with one key. Its keys are small: to make and to read larger ones takes ten times as long."""
+def key_file(
+    tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch, small_keys: list[dict[str, Any]]
+) -> Path:
+    """A new key file with one key."""
+    keys = iter(small_keys)
+    monkeypatch.setattr(jwks, "generate_key", lambda now: {**next(keys), "iat": now})
     path = tmp_path / "keys" / "jwks.json"
     settings.OAUTH_JWKS_FILE = path
     for name, value in {"path": path, "file_state": (), "keys": None}.items():
         monkeypatch.setattr(jwks.get_key_file(), name, value)
-    monkeypatch.setattr(jwks, "KEY_BITS", 1024)
     call_command("rotate_signing_key")
     return path
 
