@@ -1,4 +1,4 @@
-"""Every hook of REST framework, django-filter and the paginations runs."""
+"""Every hook of REST framework, django-filter and the paginations runs. No error tells of a book that one hides."""
 
 from typing import Any, NoReturn, cast
 
@@ -11,7 +11,8 @@ from books.api.v1.views import BookViewSetV1
 from books.api.v2.views import BookViewSetV2
 from books.models import Book
 from tests.support.books import build_book
-from tests.support.books_admin import create_book
+from tests.support.books_admin import create_book, delete_book
+from tests.support.history import read_stored
 from tests.support.variant_fixtures import VERSIONS, Serve
 
 METHODS = {"read": "GET", "list": "GET", "create": "POST", "change": "PUT", "delete": "DELETE"}
@@ -95,3 +96,32 @@ def test_a_serializer_without_a_choice_of_fields_refuses_one(serve: Serve) -> No
     for address in ("books", f"books/{create_book().pk}"):
         response = client.get(address, params={"fields": "title"})
         assert (response.status_code, '"field":"fields"' in response.text) == (400, True)
+
+
+def hide_secret_books(view: Any) -> Any:
+    return BookViewSetV2.get_queryset(view).exclude(genre="Secret")
+
+
+@pytest.mark.parametrize("is_deleted", [True, False])
+def test_a_hidden_book_is_not_restored(serve: Serve, is_deleted: bool) -> None:
+    book, client = create_book(genre="Secret"), serve("v2", get_queryset=hide_secret_books)
+    if is_deleted:
+        delete_book(book)
+    before, unknown = read_stored(), client.post("books/999/restore")
+    response = client.post(f"books/{book.pk}/restore")
+    errors = [found.json()["error"] | {"requestId": ""} for found in (response, unknown)]
+    assert (response.status_code, errors[0], read_stored()) == (404, errors[1], before)
+
+
+def test_a_conflict_does_not_name_a_hidden_book(serve: Serve) -> None:
+    client = serve("v2", get_queryset=hide_secret_books)
+    hidden, shown, other = (create_book(isbn=isbn, genre=isbn) for isbn in ("Secret", "Novel", "Poem"))
+    for holder in (hidden, shown):
+        operation = {"op": "update", "id": other.pk, "book": {"isbn": holder.isbn}}
+        for response in (
+            client.post("books", json=build_book(isbn=holder.isbn)),
+            client.patch(f"books/{other.pk}", json={"isbn": holder.isbn}),
+            client.post("books/bulk", json={"operations": [operation]}),
+        ):
+            is_named = f"/books/{holder.pk}" in f"{response.text} {response.headers.get('Link')}"
+            assert (response.status_code, is_named) == (409, holder is shown)

@@ -1,15 +1,22 @@
-"""Every response carries a request id, and all code that works for the request can read it."""
+"""Every response carries a request id, which all code of the request can read. A slow one has a line of its own."""
 
+import logging
 import re
+from collections.abc import Iterator
 
 import httpx
+import pytest
+from django.db import connection
 from django.http import HttpRequest, StreamingHttpResponse
 from django.test import RequestFactory
+from django.test.utils import override_settings
 
+from library_site.db import statements
 from library_site.http import request_log
 from library_site.monitoring.middleware import RequestLogMiddleware
-
-REQUEST_ID = "Caller-1.of_2"
+from tests.support.applications import open_client
+from tests.support.books import build_book
+from tests.support.responses import REQUEST_ID
 
 
 def get_request_id(response: httpx.Response) -> str:
@@ -38,3 +45,43 @@ def test_the_id_can_be_read_until_the_body_is_sent(rf: RequestFactory) -> None:
     assert [entry.request_id for entry in request_log.active_requests.values()] == [REQUEST_ID]
     response.close()
     assert (request_log.current_request_id.get(), request_log.active_requests) == ("-", {})
+
+
+@pytest.fixture
+def slow_client(api: httpx.Client) -> Iterator[httpx.Client]:
+    """A client of a library in which every request is slow."""
+    with override_settings(SLOW_REQUEST_MS=0.001):
+        client = open_client()
+    # The connection of the tests is older than the application.
+    statements.add_wrappers(connection)
+    statements.statement_totals.take()
+    with client:
+        yield client
+    connection.execute_wrappers.clear()
+
+
+def list_slow(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
+    return [record for record in caplog.records if record.name.endswith("slow_requests")]
+
+
+def test_a_slow_request_has_a_line_with_the_total_of_its_statements(
+    slow_client: httpx.Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    """On the compiled path too, which answers the reads."""
+    address = slow_client.post("/api/v2/books", json=build_book()).headers["Location"]
+    for _ in range(2):
+        slow_client.get(f"{address}?")
+    slow_client.get("/?code=secret")
+    created, *reads, page = (record.__dict__["fields"] for record in list_slow(caplog))
+    assert (page["path"], page["route"], page["statements"]) == ("/", "root", 0)
+    assert (reads[0]["path"], reads[0]["route"], reads[0]["status"]) == (address, "book", 200)
+    assert created["statements"] >= 1
+    assert [read["statements"] for read in reads] == [1, 1]
+    assert all(0 < read["statements_ms"] < read["duration_ms"] for read in reads)
+    line = "Slow: GET {path} 200 {duration_ms} ms, 1 statements {statements_ms} ms".format(**reads[0])
+    assert list_slow(caplog)[1].getMessage() == line
+
+
+def test_a_fast_request_has_no_line(api: httpx.Client, caplog: pytest.LogCaptureFixture) -> None:
+    api.get("/")
+    assert list_slow(caplog) == []
