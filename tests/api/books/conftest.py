@@ -1,11 +1,13 @@
-"""A stored book of version 2, its address and its ETag. The corpus has those of version 1."""
+"""A stored book of version 2, its address and its ETag, and a librarian with her API key."""
 
 from typing import Any
 
 import httpx
 import pytest
+from django.contrib.auth.models import User
 
 from tests.support.books import build_book
+from tests.support.oauth_flows import create_key_header, create_librarian
 
 
 @pytest.fixture
@@ -27,3 +29,14 @@ def address(creation: httpx.Response) -> str:
 @pytest.fixture
 def etag(creation: httpx.Response) -> str:
     return creation.headers["ETag"]
+
+
+@pytest.fixture
+def librarian(db: None) -> User:
+    return create_librarian("ada")
+
+
+@pytest.fixture
+def key(librarian: User) -> dict[str, str]:
+    """The header of an API key that may change books."""
+    return create_key_header(librarian)
