@@ -321,15 +321,10 @@ def test_a_delivery_shows_its_attempts_and_its_body(api: httpx.Client, owner: Us
         "next_at": None,
         "finished_at": format_event_time(started_at),
     }
+    started = {"started_at": format_event_time(started_at)}
     attempt_log = [
-        {"started_at": format_event_time(started_at), "milliseconds": 12, "status": 500, "error": "", "answer": "�no"},
-        {
-            "started_at": format_event_time(started_at),
-            "milliseconds": 9,
-            "status": None,
-            "error": "It broke.",
-            "answer": "",
-        },
+        {**started, "milliseconds": 12, "status": 500, "error": "", "answer": "�no"},
+        {**started, "milliseconds": 9, "status": None, "error": "It broke.", "answer": ""},
     ]
     address = f"{HOOKS}/{endpoint.pk}/deliveries"
     assert api.get(address).json()["results"] == [summary]
