@@ -2,6 +2,9 @@
 
 from datetime import date
 
+import pytest
+
+from books.admin.book.warnings import find_warnings
 from books.search.quality import warn_isbn, warn_year
 
 TODAY = date(2026, 12, 31)
@@ -29,3 +32,11 @@ def test_a_year_before_printed_books_or_after_the_next_one_is_doubtful() -> None
     }
     assert [year for year, is_improbable in improbable.items() if not is_improbable] == [1450, 2027]
     assert "another calendar" in warn_year(1447, TODAY)
+
+
+@pytest.mark.usefixtures("db")
+def test_a_form_warns_of_what_was_edited_alone() -> None:
+    values = {"isbn": "12345", "year": 1399}
+    messages = [warning.message for warning in find_warnings(values, values.keys(), None, TODAY)]
+    assert messages == [warn_isbn("12345"), warn_year(1399, TODAY)]
+    assert find_warnings(values, ["genre"], None, TODAY) == []
