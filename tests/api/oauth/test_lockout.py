@@ -6,6 +6,7 @@ from datetime import timedelta
 from functools import partial
 from threading import Barrier, Thread, get_ident
 from typing import Any, ClassVar
+from unittest.mock import Mock
 
 import httpx
 import pytest
@@ -22,6 +23,7 @@ from oauth2_provider.models import Application
 from pytest_django import Settings
 
 from oauth.passwords import lockout
+from oauth.passwords.hashers import HashingBusy
 from tests.support.account_pages import PASSWORD
 from tests.support.applications import open_client
 from tests.support.oauth_flows import (
@@ -183,6 +185,13 @@ def test_a_right_password_does_not_keep_the_failures(jane: User) -> None:
     before = AccessAttempt.objects.get().attempt_time
     assert sign_in_directly(PASSWORD, factory.get("/"))
     assert AccessAttempt.objects.get().attempt_time == before
+
+
+def test_a_password_that_nobody_had_time_to_check_is_no_failure(jane: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(User, "check_password", Mock(side_effect=HashingBusy))
+    with pytest.raises(HashingBusy):
+        sign_in_directly(PASSWORD)
+    assert AccessAttempt.objects.get().failures_since_start == 0
 
 
 def test_an_attempt_that_is_refused_for_those_beside_it_is_no_failure(
