@@ -40,9 +40,10 @@ def key_file(
     keys = iter(small_keys)
     monkeypatch.setattr(jwks, "generate_key", lambda now: {**next(keys), "iat": now})
     path = tmp_path / "keys" / "jwks.json"
-    settings.OAUTH_JWKS_FILE = path
     for name, value in {"path": path, "file_state": (), "keys": None}.items():
         monkeypatch.setattr(jwks.get_key_file(), name, value)
+    # The file of the other tests has been asked for now, whichever test runs first.
+    settings.OAUTH_JWKS_FILE = path
     call_command("rotate_signing_key")
     return path
 
