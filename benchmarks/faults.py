@@ -1,4 +1,4 @@
-"""Checks that no event and no change is lost while clients change books and everything is killed at random.
+"""Checks that no event and no change is lost while clients change books and everything is killed.
 
 `python -m benchmarks.faults` from the root.
 """
@@ -34,9 +34,8 @@ from benchmarks.support.libraries import (
 from tests.support.postgres import find_binary, run_unprivileged
 
 SEEDED_BOOK_COUNT, WRITER_COUNT = 2_000, 32
-SECONDS_BETWEEN_KILLS = (4.0, 12.0)
-# So many acknowledged writes say that the service is back.
-ENOUGH_WRITES = 50
+# So many acknowledged writes say that the service is back. The next is killed this much later.
+ENOUGH_WRITES, SECONDS_BETWEEN_KILLS = 50, (0.0, 3.0)
 COMMANDS = ("serve", "deliver_webhooks", "run_operations")
 # A process that was killed keeps its leases, and a delivery that failed waits.
 MAKE_DUE_SQL = {
@@ -95,7 +94,9 @@ def kill_group(process: "subprocess.Popen[bytes]") -> None:
 
 def main() -> int:
     options = parse_options(
-        "benchmarks.faults", __doc__, seconds=Number(10, 36_000, 600, "for which they are killed at random")
+        "benchmarks.faults",
+        __doc__,
+        seconds=Number(1, 36_000, 600, "for which they are killed, each once at least"),
     )
     load.require_postgres()
     with create_postgresql_library() as library, start_receiver() as receiver:
@@ -106,9 +107,7 @@ def main() -> int:
         key = dict([create_credentials(library.url, port)["api-key"]])
         with supervise(library, port) as supervisor, writers.run_writers(url, WRITER_COUNT) as running:
             with edit_books(url, key):
-                wait_for_writes(running)
-                kills = kill_at_random(supervisor, library, options.seconds)
-                seconds = wait_for_writes(running)
+                kills, seconds = kill_at_random(supervisor, library, running, options.seconds)
             for writer in running:
                 writer.is_stopped = True
             wait_until(lambda: has_finished(library), pause=1)
@@ -186,19 +185,26 @@ def summarize(library: Library, receiver: Receiver, running: list[writers.Writer
     return results, wrong + len(lost) + repeated + (operations == 0)
 
 
-def kill_at_random(supervisor: Supervisor, library: Library, seconds: float) -> Counter[str]:
-    """Returns how often each was killed."""
+def kill_at_random(
+    supervisor: Supervisor, library: Library, running: list[writers.Writer], seconds: float
+) -> tuple[Counter[str], float]:
+    """Kills each once in a round, in any order, until the time is over.
+
+    Returns how often each was killed, and the seconds until the service was back after the last.
+    """
     kills: Counter[str] = Counter()
     end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        time.sleep(random.uniform(*SECONDS_BETWEEN_KILLS))  # noqa: S311  # no secret
-        name = random.choice(list(KILLS))  # noqa: S311
-        # What is to be killed may be dead already, or the database may be starting.
-        with suppress(ProcessLookupError, IndexError, ValueError, psycopg.OperationalError, WaitTimedOut):
-            KILLS[name](supervisor, library)
-            kills[name] += 1
-            note(f"  {name}")
-    return kills
+    pause = wait_for_writes(running)
+    while not kills or time.monotonic() < end:
+        for name in random.sample(list(KILLS), len(KILLS)):
+            time.sleep(random.uniform(*SECONDS_BETWEEN_KILLS))  # noqa: S311  # no secret
+            # What is to be killed may be dead already, or the database may be starting.
+            with suppress(ProcessLookupError, IndexError, ValueError, psycopg.OperationalError, WaitTimedOut):
+                KILLS[name](supervisor, library)
+                kills[name] += 1
+            pause = wait_for_writes(running)
+            note(f"  {name}, back after {pause:.1f} s")
+    return kills, pause
 
 
 def kill_web_process(supervisor: Supervisor, library: Library) -> None:
