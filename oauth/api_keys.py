@@ -33,15 +33,15 @@ KEY_COLUMNS = ("pk", "digest", "scopes", "authorization")
 class KeyNotFound(APIError):
     """You have no valid key with this id."""
 
-    status = 404
-    message = "API key not found"
+    status_code = 404
+    default_detail = "API key not found"
 
 
 class TooManyKeys(APIError):
     """The owner already has MAX_KEYS_PER_USER keys."""
 
-    status = 409
-    message = f"You have {MAX_KEYS_PER_USER} API keys: revoke one first"
+    status_code = 409
+    default_detail = f"You have {MAX_KEYS_PER_USER} API keys: revoke one first"
 
 
 def create_key(

@@ -43,61 +43,61 @@ EMPTY_SPAN_MESSAGE = gettext_noop("It ends before it begins.")
 class EndpointNotFound(APIError):
     """You have no such webhook."""
 
-    status = 404
-    message = "Webhook not found"
+    status_code = 404
+    default_detail = "Webhook not found"
 
 
 class TooManyEndpoints(APIError):
     """The owner has MAX_ENDPOINTS_PER_USER endpoints."""
 
-    status = 409
-    message = f"You have {MAX_ENDPOINTS_PER_USER} webhooks: delete one first"
+    status_code = 409
+    default_detail = f"You have {MAX_ENDPOINTS_PER_USER} webhooks: delete one first"
 
 
 class EndpointDisabled(APIError):
     """Nothing can be sent to the endpoint before it is active again."""
 
-    status = 409
-    message = gettext_noop("The webhook is disabled: set its state to active first")
+    status_code = 409
+    default_detail = gettext_noop("The webhook is disabled: set its state to active first")
 
 
 class UnusableSecret(APIError):
     """The secret that the owner brings has no key for the endpoint's form."""
 
-    status = 422
-    message = INVALID_MESSAGE
+    status_code = 422
+    default_detail = INVALID_MESSAGE
 
     def get_content(self, request: object) -> ErrorContent:
         message = f"In form C, input should be {BASE64_SECRET_RULE}."
-        return ErrorContent(self.status, self.message, [FieldError("body", "secret", message, "invalid")])
+        return ErrorContent(self.status_code, self.default_detail, [FieldError("body", "secret", message, "invalid")])
 
 
 class NewSecretNeeded(APIError):
     """Form C cannot sign with a secret of the endpoint, which is older than the form or the owner's own."""
 
-    status = 409
-    message = "Form C cannot sign with the secret of this webhook: add a new secret and promote it first"
+    status_code = 409
+    default_detail = "Form C cannot sign with the secret of this webhook: add a new secret and promote it first"
 
 
 class NoPendingSecret(APIError):
     """The endpoint has no secret to promote."""
 
-    status = 409
-    message = "There is no pending secret: add one first"
+    status_code = 409
+    default_detail = "There is no pending secret: add one first"
 
 
 class TooManyWaiting(APIError):
     """More than WEBHOOKS_MAX_WAITING deliveries of the owner would wait."""
 
-    status = 409
-    message = gettext_noop("Too many deliveries are waiting: wait until some are sent, or ask for fewer")
+    status_code = 409
+    default_detail = gettext_noop("Too many deliveries are waiting: wait until some are sent, or ask for fewer")
 
 
 class TooManyEvents(APIError):
     """A replay of more than MAX_REPLAYED_EVENTS events."""
 
-    status = 422
-    message = f"More than {MAX_REPLAYED_EVENTS:,} events are meant: ask for a shorter time"
+    status_code = 422
+    default_detail = f"More than {MAX_REPLAYED_EVENTS:,} events are meant: ask for a shorter time"
 
 
 def list_own_endpoints(owner: User, *conditions: Q) -> QuerySet[Endpoint]:

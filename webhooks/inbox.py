@@ -30,8 +30,8 @@ HANDLERS_BY_KIND: dict[str, list[Handler]] = defaultdict(list)
 class UnknownSource(APIError):
     """No source of this name may send events here now."""
 
-    status = 404
-    message = "Not Found"
+    status_code = 404
+    default_detail = "Not Found"
 
 
 def register_handler(*kinds: str) -> Callable[[Handler], Handler]:

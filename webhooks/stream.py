@@ -44,8 +44,8 @@ Number = Annotated[int, msgspec.Meta(ge=0, le=BIGINT_MAX)]
 class CursorGone(APIError):
     """The events after the cursor are no longer stored, or the database went back to a state before the cursor."""
 
-    status = 410
-    message = "The events at the cursor are not kept any more, or were lost: begin anew without it"
+    status_code = 410
+    default_detail = "The events at the cursor are not kept any more, or were lost: begin anew without it"
 
 
 # The first three fields of a StreamCursor.

@@ -102,8 +102,8 @@ def build_add_address(**values: Any) -> str:
 
 
 class BookChanged(APIError):
-    status = 412
-    message = gettext_noop("The book was changed since it was looked up")
+    status_code = 412
+    default_detail = gettext_noop("The book was changed since it was looked up")
 
 
 class StateForm(forms.Form):
@@ -138,7 +138,7 @@ def change_state(request: HttpRequest) -> HttpResponse:
     try:
         version = set_state(find_librarian(request), **form.cleaned_data)
     except APIError as refusal:
-        return JsonResponse({"message": _(refusal.message)}, status=refusal.status)
+        return JsonResponse({"message": _(refusal.default_detail)}, status=refusal.status_code)
     return JsonResponse({"version": version})
 
 

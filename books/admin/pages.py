@@ -260,6 +260,6 @@ class BookAdmin(ValidatingAdmin):
         except (changes.BookNotFound, changes.IsbnInUse, changes.ConcurrentChange):
             message = gettext("Nothing was changed: someone else changed, deleted or added such a book first.")
         except changes.BookProtected as error:
-            message = gettext(error.message)
+            message = gettext(error.default_detail)
         self.message_user(request, message, messages.ERROR)
         return HttpResponseRedirect(request.get_full_path())

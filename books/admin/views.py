@@ -68,7 +68,7 @@ def may_undo(request: HttpRequest) -> bool:
 
 
 def report_rejected(request: HttpRequest, error: APIError) -> None:
-    reason = REASONS.get(type(error)) or gettext(error.message)
+    reason = REASONS.get(type(error)) or gettext(error.default_detail)
     messages.error(request, gettext("Nothing was changed. %(reason)s.") % {"reason": reason})
 
 

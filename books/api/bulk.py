@@ -144,9 +144,9 @@ def describe_failures(failures: Mapping[int, Exception], books: QuerySet[Book], 
             errors[f"{index}.id"] = [ErrorDetail("Book not found", "not_found")]
         elif isinstance(error, changes.IsbnInUse):
             url = find_holder_url(error.isbn, books, request)
-            errors[f"{index}.isbn"] = [ErrorDetail(name_holder(url) if url else error.message, CONFLICT_CODE)]
+            errors[f"{index}.isbn"] = [ErrorDetail(name_holder(url) if url else error.default_detail, CONFLICT_CODE)]
         elif isinstance(error, changes.BookProtected):
-            errors[f"{index}.id"] = [ErrorDetail(error.message, CONFLICT_CODE)]
+            errors[f"{index}.id"] = [ErrorDetail(error.default_detail, CONFLICT_CODE)]
         else:
             errors[f"{index}.version"] = [ErrorDetail("The book is at another version", CONFLICT_CODE)]
     return errors

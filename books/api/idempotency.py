@@ -41,15 +41,15 @@ Action = Callable[..., HttpResponse]
 class KeyInUse(APIError):
     """Another request with this key is not answered yet."""
 
-    status = 409
-    message = "A request with this Idempotency-Key is being answered"
+    status_code = 409
+    default_detail = "A request with this Idempotency-Key is being answered"
 
 
 class KeyReused(APIError):
     """A different request of this credential had this key before."""
 
-    status = 422
-    message = "This Idempotency-Key came with another request before"
+    status_code = 422
+    default_detail = "This Idempotency-Key came with another request before"
 
 
 KEY_IN_USE = document_error(KeyInUse, "Another request with this `Idempotency-Key` is not answered yet.")
@@ -122,7 +122,7 @@ def run_once(view: Any, action: Action, request: Request, *arguments: Any, **opt
     try:
         response = view.finalize_response(request, action(view, request, *arguments, **options))
         return response.render() if isinstance(response, Response) else response
-    except (APIException, APIError) as error:
+    except APIException as error:
         # Who may do more later tries again with the same key.
         is_forbidden = isinstance(error, AuthenticationFailed | PermissionDenied)
         if is_forbidden or (isinstance(error, APIError) and error.is_temporary):

@@ -47,8 +47,10 @@ class IsbnInUseByBook(IsbnInUse):
 
     def get_content(self, request: Request) -> ErrorContent:
         url = find_holder_url(self.isbn, self.books, request)
-        detail = FieldError("body", "isbn", name_holder(url) if url else self.message, "unique")
-        return ErrorContent(self.status, self.message, [detail], {"Link": f'<{url}>; rel="related"'} if url else {})
+        detail = FieldError("body", "isbn", name_holder(url) if url else self.default_detail, "unique")
+        return ErrorContent(
+            self.status_code, self.default_detail, [detail], {"Link": f'<{url}>; rel="related"'} if url else {}
+        )
 
 
 def name_holder(url: str) -> str:

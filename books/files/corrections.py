@@ -29,8 +29,8 @@ Cell = tuple[int, str]
 class TooLongCorrection(APIError):
     """No field of a book is that long."""
 
-    status = 422
-    message = gettext_noop("A correction is too long.")
+    status_code = 422
+    default_detail = gettext_noop("A correction is too long.")
 
 
 def list_correctable(verdict: RecordVerdict) -> list[str]:

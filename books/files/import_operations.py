@@ -39,29 +39,29 @@ from library_site.jobs.expiry import delete_by_kind
 class FileInUse(APIError):
     """A worker reads the file, or will read it soon."""
 
-    status = 409
-    message = gettext_noop("The file is in use: cancel its check or import first.")
+    status_code = 409
+    default_detail = gettext_noop("The file is in use: cancel its check or import first.")
 
 
 class NotChecked(APIError):
     """The check is running, or it failed."""
 
-    status = 409
-    message = gettext_noop("The file is not checked yet.")
+    status_code = 409
+    default_detail = gettext_noop("The file is not checked yet.")
 
 
 class NothingToImport(APIError):
     """The import would write no record."""
 
-    status = 409
-    message = gettext_noop("Nothing in the file is to be imported.")
+    status_code = 409
+    default_detail = gettext_noop("Nothing in the file is to be imported.")
 
 
 class CheckedAgain(APIError):
     """The page shows a check or import that is not the latest one."""
 
-    status = 409
-    message = gettext_noop("Meanwhile the file was checked again. Look at what this check found.")
+    status_code = 409
+    default_detail = gettext_noop("Meanwhile the file was checked again. Look at what this check found.")
 
 
 def lock_file(file_id: int) -> ImportFile:

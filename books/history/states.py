@@ -18,12 +18,14 @@ MAX_VERSION = 2**31 - 1
 class UnknownVersion(APIError):
     """The book never had this version, or its history does not go back that far."""
 
-    status = 422
-    message = "The request is not valid"
+    status_code = 422
+    default_detail = "The request is not valid"
 
     def get_content(self, request: object) -> ErrorContent:
         message = "No state of the book with this version is known."
-        return ErrorContent(self.status, self.message, [FieldError("body", "version", message, "unknown_version")])
+        return ErrorContent(
+            self.status_code, self.default_detail, [FieldError("body", "version", message, "unknown_version")]
+        )
 
 
 class BookState(NamedTuple):

@@ -28,36 +28,36 @@ UNDER_WAY = (State.WAITING, State.RUNNING)
 class OperationNotFound(APIError):
     """There is no operation with this id."""
 
-    status = 404
-    message = "Operation not found"
+    status_code = 404
+    default_detail = "Operation not found"
 
 
 class OperationEnded(APIError):
     """The operation cannot be cancelled, because it is done or failed."""
 
-    status = 409
-    message = "The operation has ended"
+    status_code = 409
+    default_detail = "The operation has ended"
 
 
 class OperationUnderWay(APIError):
     """The operation cannot be undone before it ends."""
 
-    status = 409
-    message = "The operation is under way: cancel it first"
+    status_code = 409
+    default_detail = "The operation is under way: cancel it first"
 
 
 class OperationUndone(APIError):
     """The operation is undone, or its undo is running. To restore its changes, undo the undo."""
 
-    status = 409
-    message = "The operation is undone already"
+    status_code = 409
+    default_detail = "The operation is undone already"
 
 
 class NothingToUndo(APIError):
     """The history has no changes of the operation."""
 
-    status = 409
-    message = "The operation changed nothing that is known"
+    status_code = 409
+    default_detail = "The operation changed nothing that is known"
 
 
 def store_operation(

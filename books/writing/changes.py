@@ -44,36 +44,36 @@ RequireState = Callable[[BookValues], None]
 class BookNotFound(APIError):
     """No book has this id."""
 
-    status = 404
-    message = gettext_noop("Book not found")
+    status_code = 404
+    default_detail = gettext_noop("Book not found")
 
 
 class BookExists(APIError):
     """The book to be restored exists."""
 
-    status = 409
-    message = gettext_noop("The book is not deleted")
+    status_code = 409
+    default_detail = gettext_noop("The book is not deleted")
 
 
 class BookProtected(APIError):
     """A row of another model refers to the book, and is neither deleted nor changed with it (`on_delete`)."""
 
-    status = 409
-    message = gettext_noop("The book cannot be deleted: something else refers to it")
+    status_code = 409
+    default_detail = gettext_noop("The book cannot be deleted: something else refers to it")
 
     def __init__(self, cause: IntegrityError) -> None:
-        super().__init__(f"{cause}")
+        super().__init__()
         self.cause = cause
 
 
 class IsbnInUse(APIError):
     """Another book has this isbn."""
 
-    status = 409
-    message = gettext_noop("Another book has this isbn")
+    status_code = 409
+    default_detail = gettext_noop("Another book has this isbn")
 
     def __init__(self, isbn: str) -> None:
-        super().__init__(isbn)
+        super().__init__()
         self.isbn = isbn
 
 
@@ -84,8 +84,8 @@ class StaleVersion(Exception):
 class ConcurrentChange(APIError):
     """The database rejected this change because of another change of the book, or because of a deadlock."""
 
-    status = 409
-    message = gettext_noop("The book was changed by another request at the same time")
+    status_code = 409
+    default_detail = gettext_noop("The book was changed by another request at the same time")
     is_temporary = True
 
 

@@ -61,11 +61,11 @@ def translate_errors(book: Book, using: str | None) -> Iterator[None]:
     try:
         yield
     except changes.IsbnInUse as error:
-        raise IntegrityError(f"{error.message}: {error.isbn}") from error
+        raise IntegrityError(f"{error.default_detail}: {error.isbn}") from error
     except changes.BookExists as error:
         raise IntegrityError(f"Another book has this id: {book.pk}") from error
     except changes.BookNotFound as error:
-        raise Book.DoesNotExist(f"{error.message}: {book.pk}") from error
+        raise Book.DoesNotExist(f"{error.default_detail}: {book.pk}") from error
     except changes.BookProtected as error:
         raise error.cause from error
 

@@ -27,7 +27,6 @@ from library_site.api.query import Query, parse_query
 from library_site.api.shipped import compile_routes, list_changes
 from library_site.cached_settings import cached_settings
 from library_site.db.errors import is_timeout
-from library_site.http.api_errors import APIError
 from library_site.http.caching import set_caching
 from library_site.http.errors import render_content
 from library_site.http.handlers import LibraryRequest
@@ -219,7 +218,7 @@ def respond(route: CompiledRoute, request: CompiledRequest) -> CompiledResponse 
         # No second try: Django would wait for the same timeout, or repeat a write.
         if request.is_final or is_timeout(error) or is_away or isinstance(error, BODY_REFUSALS):
             return answer_error(route, request, error)
-        if not isinstance(error, APIError | APIException | DatabaseError | ValidationError):
+        if not isinstance(error, APIException | DatabaseError | ValidationError):
             # A fault of ours, which nobody would see: Django answers as it should, and takes longer.
             log.exception("The compiled path failed.")
         return None

@@ -3,22 +3,17 @@
 from django.utils.http import parse_etags
 from rest_framework.request import Request
 
-from library_site.http.api_errors import APIError, ErrorContent
+from library_site.http.api_errors import APIError
 
 
 class PreconditionFailed(APIError):
     """The resource has another ETag than the request requires."""
 
-    status = 412
-    message = "The state is another than the request asks for"
+    status_code = 412
+    default_detail = "The state is another than the request asks for"
 
     def __init__(self, noun: str = "") -> None:
-        super().__init__(noun)
-        self.noun = noun
-
-    def get_content(self, request: object) -> ErrorContent:
-        message = f"The {self.noun} is not in the state the request asks for" if self.noun else self.message
-        return ErrorContent(self.status, message)
+        super().__init__(f"The {noun} is not in the state the request asks for" if noun else None)
 
 
 def is_not_modified(request: Request, etag: str) -> bool:

@@ -28,8 +28,8 @@ class PayloadTooLarge(APIException):
 class ContentCodingRefused(APIError):
     """The body has a content coding (RFC 9110, 8.4 and 15.5.16)."""
 
-    status = 415
-    message = "Send the body as it is, without Content-Encoding"
+    status_code = 415
+    default_detail = "Send the body as it is, without Content-Encoding"
     headers: ClassVar = {"Accept-Encoding": "identity"}
 
 

@@ -179,7 +179,8 @@ class OperationSchema(AutoSchema):
 
 def document_state(noun: str, description: str = "") -> dict[int, ErrorDocument]:
     description = description or f"The {noun} is in another state than the request asks for."
-    return {412: ErrorDocument(description, PreconditionFailed(noun).get_content(None))}
+    error = PreconditionFailed(noun)
+    return {error.status_code: ErrorDocument(description, ErrorContent(error.status_code, str(error.detail)))}
 
 
 def iter_condition_headers(action: str, noun: str) -> Iterator[OpenApiParameter]:

@@ -26,8 +26,8 @@ from library_site.http.api_errors import APIError
 class ForeignOrigin(APIError):
     """A page of another origin may not write."""
 
-    status = 403
-    message = "Pages of this origin may not write here"
+    status_code = 403
+    default_detail = "Pages of this origin may not write here"
 
 
 class APIViewSet(GenericViewSet[Any]):

@@ -5,6 +5,7 @@ from typing import ClassVar, NamedTuple
 
 from django.db import NotSupportedError
 from django.http import HttpRequest
+from rest_framework.exceptions import APIException
 from rest_framework.request import Request
 
 INVALID_MESSAGE = "The request is not valid"
@@ -33,14 +34,13 @@ class RefusedWrite(NotSupportedError):
     """Code wrote what has rules of its own. The message says what to call, also on the page of a person."""
 
 
-class APIError(Exception):
-    """The library rejects the request. A subclass sets the status, message and headers of the response."""
+class APIError(APIException):
+    """The library rejects the request. What is below the API raises it, too: a page shows its message."""
 
-    status: ClassVar[int]
-    message: ClassVar[str]
+    default_detail: str
     headers: ClassVar[Mapping[str, str]] = {}
     # Whether a retry of the request may succeed. If so, the error is not stored for Idempotency-Key.
     is_temporary: ClassVar[bool] = False
 
     def get_content(self, request: HttpRequest | Request) -> ErrorContent:
-        return ErrorContent(self.status, self.message, headers=self.headers)
+        return ErrorContent(self.status_code, str(self.detail), headers=self.headers)

@@ -130,6 +130,8 @@ def exception_handler(error: Exception, context: dict[str, Any]) -> HttpResponse
 
 
 def build_content(error: Exception, context: dict[str, Any]) -> ErrorContent | None:
+    if isinstance(error, APIError):
+        return error.get_content(context["request"])
     if isinstance(error, ParseError):
         return ErrorContent(400, str(error.detail), [build_field_error("body", "", error.detail)])
     if isinstance(error, ValidationError):

@@ -21,8 +21,8 @@ MAX_WAIT_SECONDS = 2.0
 class HashingBusy(APIError):
     """Too many passwords are being hashed. This says nothing about the password."""
 
-    status = 503
-    message = "Too many people sign in at this moment, try again in a few seconds"
+    status_code = 503
+    default_detail = "Too many people sign in at this moment, try again in a few seconds"
     headers = {"Retry-After": "5"}
 
 

@@ -161,7 +161,7 @@ class HashingBusyMiddleware:
             return None
         withdraw_attempt(request)
         seconds = int(HashingBusy.headers["Retry-After"])
-        return render_retry_page(request, "accounts/busy.html", seconds, status=HashingBusy.status)
+        return render_retry_page(request, "accounts/busy.html", seconds, status=HashingBusy.status_code)
 
 
 @never_cache

@@ -47,9 +47,8 @@ def client_endpoint(endpoint: View) -> View:
         try:
             response = endpoint(request)
         except HashingBusy as error:
-            return error_response(
-                error.status, "temporarily_unavailable", error.message, Retry_After=error.headers["Retry-After"]
-            )
+            wait = error.headers["Retry-After"]
+            return error_response(error.status_code, "temporarily_unavailable", error.default_detail, Retry_After=wait)
         if lockout.is_failed_guess(client, response):
             lockout.record_failed_attempt(request, client)
         return response

@@ -305,7 +305,7 @@ def describe_refusal(error: APIError) -> str:
     elif isinstance(error, endpoints.EndpointDisabled):
         reason = gettext("The endpoint is disabled.")
     else:
-        reason = f"{gettext(error.message)}."
+        reason = f"{gettext(error.default_detail)}."
     # xgettext does not parse f-strings.
     nothing = gettext("Nothing was replayed.")
     return f"{nothing} {reason} {REPLAY_ADVICE.get(type(error), '')}"

@@ -58,7 +58,7 @@ class SelectionAdmin(BaseAdmin):
             self.message_user(request, _("Nothing was changed: %(reason)s.") % {"reason": error}, messages.ERROR)
         except APIError as error:
             self.message_user(
-                request, _("Nothing was changed. %(reason)s.") % {"reason": _(error.message)}, messages.ERROR
+                request, _("Nothing was changed. %(reason)s.") % {"reason": _(error.default_detail)}, messages.ERROR
             )
         return HttpResponseRedirect(request.get_full_path())
 

@@ -22,8 +22,8 @@ from webhooks.signing import EVENT, SIGNATURE, STANDARD_ID, STANDARD_SIGNATURE, 
 class SignatureRefused(APIError):
     """The signature is not valid."""
 
-    status = 401
-    message = "The signature is not valid"
+    status_code = 401
+    default_detail = "The signature is not valid"
     # RFC 9110, 11.6.1 requires a challenge.
     headers = {"WWW-Authenticate": SIGNATURE}
 

@@ -62,7 +62,7 @@ def restore_and_report(request: HttpRequest, pk: int) -> None:
 
 def describe_isbn_in_use(error: changes.IsbnInUse) -> str:
     holder = Book.objects.filter(isbn=error.isbn).values_list("pk", "title").first()
-    return format_isbn_in_use(*holder) if holder else f"{_(error.message)}."
+    return format_isbn_in_use(*holder) if holder else f"{_(error.default_detail)}."
 
 
 def show_lost_form(request: HttpRequest, object_id: str) -> HttpResponse | None:

@@ -171,7 +171,7 @@ def receive_encoding(request: HttpRequest, file: ImportFile) -> HttpResponse:
     try:
         begin_preview(file.pk, request.POST["encoding"], find_librarian(request, Actor.Channel.IMPORT), timezone.now())
     except APIError as error:
-        messages.error(request, _(error.message))
+        messages.error(request, _(error.default_detail))
     return redirect("admin:import_books_mapping", file.pk)
 
 
@@ -180,7 +180,7 @@ def receive_rules(request: HttpRequest, file: ImportFile, preview: FilePreview, 
     try:
         begin_check(file.pk, form.build_rules(), find_librarian(request, Actor.Channel.IMPORT), timezone.now())
     except APIError as error:
-        return report_error(request, _(error.message), error.status, "admin:import_books_check", file.pk)
+        return report_error(request, _(error.default_detail), error.status_code, "admin:import_books_check", file.pk)
     return redirect("admin:import_books_check", file.pk)
 
 
@@ -302,7 +302,7 @@ def receive_corrections(request: HttpRequest, file: ImportFile) -> HttpResponse:
                 events="no_events" not in request.POST,
             )
     except APIError as error:
-        return report_error(request, _(error.message), error.status, "admin:import_books_check", file.pk)
+        return report_error(request, _(error.default_detail), error.status_code, "admin:import_books_check", file.pk)
     if action != "save":
         return redirect("admin:import_books_check", file.pk)
     if accepts_json(request):
@@ -344,7 +344,7 @@ def delete_file(request: HttpRequest, file_id: int) -> HttpResponse:
         delete_unused_file(file.pk)
         messages.success(request, _("“%(name)s” is deleted.") % {"name": isolate(file.name)})
     except APIError as error:
-        messages.error(request, _(error.message))
+        messages.error(request, _(error.default_detail))
     return redirect("admin:import_books")
 
 

@@ -39,8 +39,8 @@ class ErrorDocument:
 
 def document_error(error: type[APIError], description: str = "", *errors: FieldError) -> dict[int, ErrorDocument]:
     """Describes an APIError with its status. Without a description, the first line of its docstring is used."""
-    content = ErrorContent(error.status, error.message, errors)
-    return {error.status: ErrorDocument(description or (error.__doc__ or "").partition("\n")[0], content)}
+    content = ErrorContent(error.status_code, error.default_detail, errors)
+    return {error.status_code: ErrorDocument(description or (error.__doc__ or "").partition("\n")[0], content)}
 
 
 def document_invalid(field_name: str, message: str, place: str = "body", code: str = "") -> dict[int, ErrorDocument]:

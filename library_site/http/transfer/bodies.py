@@ -25,8 +25,8 @@ MAX_DISCARDED = 64 * 1024 * 1024
 class BodyTooSlow(APIError):
     """A body arrives at less than PART_SIZE in PART_SECONDS."""
 
-    status = 503
-    message = "The body arrives too slowly, try again later"
+    status_code = 503
+    default_detail = "The body arrives too slowly, try again later"
     headers: ClassVar = {"Retry-After": BODY_RETRY_AFTER}
 
 

@@ -26,8 +26,8 @@ ACQUIRE_TIMEOUT = 0.5
 class TooManyBodies(APIError):
     """All slots are in use, or all that this client may have."""
 
-    status = 503
-    message = "The library waits for many bodies already, try again later"
+    status_code = 503
+    default_detail = "The library waits for many bodies already, try again later"
     headers: ClassVar = {"Retry-After": BODY_RETRY_AFTER}
 
 

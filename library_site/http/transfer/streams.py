@@ -20,16 +20,16 @@ STREAM_RETRY_AFTER = "5"
 class TooManyStreams(APIError):
     """This process sends the maximum number of files already."""
 
-    status = 503
-    message = "The library sends many files already, try again later"
+    status_code = 503
+    default_detail = "The library sends many files already, try again later"
     headers = {"Retry-After": STREAM_RETRY_AFTER}
 
 
 class TooManyStreamsOfAddress(APIError):
     """This process sends the maximum number of files to the address already."""
 
-    status = 429
-    message = "The library sends several files to this address already, try again when one is complete"
+    status_code = 429
+    default_detail = "The library sends several files to this address already, try again when one is complete"
     headers = {"Retry-After": STREAM_RETRY_AFTER}
 
 

@@ -26,8 +26,8 @@ FILTER_FIELDS = {"state": "state", "kind": "event__kind"}
 class DeliveryNotFound(APIError):
     """The webhook has no such delivery."""
 
-    status = 404
-    message = "Delivery not found"
+    status_code = 404
+    default_detail = "Delivery not found"
 
 
 @document_deliveries

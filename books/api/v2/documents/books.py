@@ -200,7 +200,7 @@ document_bulk = extend_schema(
         422: ErrorDocument(
             "An operation is not valid, or its book does not exist.",
             ErrorContent(
-                422, BulkFailed.default_detail, [FieldError("body", "1.id", BookNotFound.message, "not_found")]
+                422, BulkFailed.default_detail, [FieldError("body", "1.id", BookNotFound.default_detail, "not_found")]
             ),
         ),
     },

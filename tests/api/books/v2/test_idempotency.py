@@ -95,8 +95,8 @@ def test_anonymous_callers_of_one_address_may_use_the_same_key(api: httpx.Client
 
 
 class ShelfIsFull(APIError):
-    status = 409
-    message = "The shelf is full"
+    status_code = 409
+    default_detail = "The shelf is full"
 
 
 class ShelfViewSet(APIViewSet):
