@@ -13,7 +13,7 @@ from pytest_django import Settings
 
 from oauth.passwords import hashers
 from oauth.passwords.hashers import HASH_LIMITER, BoundedPBKDF2Hasher, HashingBusy, HashLimiter
-from tests.support.oauth_flows import create_confidential_app, parse_oauth_error, submit_sign_in
+from tests.support.oauth_flows import create_confidential_app, parse_oauth_error, post_form, submit_sign_in
 from tests.support.waiting import wait_until
 
 
@@ -48,6 +48,9 @@ def test_a_password_that_was_not_evaluated_does_not_count(api: httpx.Client, ful
         assert [submit_sign_in(api, "jane", "persuasion").status_code for _ in range(6)] == [503] * 6
     assert AccessAttempt.objects.get().failures_since_start == 0
     assert submit_sign_in(api, "jane", "persuasion").status_code == 302
+    with full_limiter.slot():
+        change = {"old_password": "persuasion"}
+        assert [post_form(api, "/accounts/password", change).status_code for _ in range(6)] == [503] * 6
 
 
 def test_a_secret_that_is_no_generated_one_is_limited_too(api: httpx.Client, full_limiter: HashLimiter) -> None:

@@ -57,3 +57,11 @@ def test_only_requests_have_a_limit_and_each_process_its_name(monkeypatch: pytes
                 cursor.execute(f"SHOW {name}")
                 shown += cursor.fetchone()
         assert shown == [*limits, "1min", f"library-{process}"], process
+
+
+@pytest.mark.usefixtures("db")
+def test_a_commit_returns_when_it_is_on_the_disk() -> None:
+    """Otherwise a power failure could lose what was acknowledged."""
+    full = {"sqlite": ("PRAGMA synchronous", 2), "postgresql": ("SHOW synchronous_commit", "on")}
+    sql, value = full[connection.vendor]
+    assert fetch_all(sql) == [(value,)]
