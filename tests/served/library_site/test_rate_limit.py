@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import httpx
@@ -27,7 +28,8 @@ from books.api.views import BookViewSet
 from library_site.deployment.checks import check_redis_answers
 from library_site.http import callers
 from library_site.monitoring.sources import read_redis
-from library_site.rate_limit.counters import MAX_CALLERS, LocalCounter, build_counter
+from library_site.rate_limit import counters
+from library_site.rate_limit.counters import MAX_CALLERS, LocalCounter, build_counter, get_counter
 from library_site.rate_limit.redis_windows import REDIS_RETRY_AFTER, REDIS_TIMEOUT, RedisCounter
 from oauth.api_keys import create_key
 from oauth.credentials import Credential
@@ -309,6 +311,30 @@ def test_no_two_threads_get_the_same_count() -> None:
     with ThreadPoolExecutor(8) as pool:
         counts = list(pool.map(lambda _: counter.count("caller", now=0.0).requests, range(400)))
     assert sorted(counts) == list(range(1, 401))
+
+
+class SlowCounter(LocalCounter):
+    """Lets other threads run before it is there."""
+
+    def __init__(self, seconds: int) -> None:
+        super().__init__(seconds)
+        for _ in range(1000):
+            Path().stat()
+
+
+def test_threads_that_are_the_first_to_count_share_a_counter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counters, "LocalCounter", SlowCounter)
+    barrier = Barrier(8)
+
+    def begin_together(seconds: int) -> LocalCounter:
+        barrier.wait()
+        return get_counter("", seconds)
+
+    build_counter.cache_clear()
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(begin_together, [60] * 8))
+    build_counter.cache_clear()
+    assert len({*map(id, found)}) == 1
 
 
 def test_redis_counts_as_the_process_does(limited: httpx.Client, redis_counter: RedisServer) -> None:
