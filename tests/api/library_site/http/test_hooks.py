@@ -6,6 +6,7 @@ import httpx
 import pytest
 from django_filters import RangeFilter
 from rest_framework import serializers
+from rest_framework.filters import SearchFilter
 
 from books.api.v1.views import BookViewSetV1
 from books.api.v2.views import BookViewSetV2
@@ -125,3 +126,9 @@ def test_a_conflict_does_not_name_a_hidden_book(serve: Serve) -> None:
         ):
             is_named = f"/books/{holder.pk}" in f"{response.text} {response.headers.get('Link')}"
             assert (response.status_code, is_named) == (409, holder is shown)
+
+
+def test_a_filter_of_rest_framework_filters_books(serve: Serve) -> None:
+    create_book(title="Emma"), create_book(title="Persuasion")
+    client = serve("v2", filter_backends=[SearchFilter], search_fields=["title"])
+    assert [book["title"] for book in client.get("books?search=mma").json()["results"]] == ["Emma"]
