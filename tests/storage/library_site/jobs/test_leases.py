@@ -13,6 +13,7 @@ from books.models import Operation
 from books.operations.edits import Edit
 from library_site.jobs.leases import (
     LEASE_TIME,
+    MAX_LOST_WORKERS,
     LeaseLost,
     claim_due,
     get_leased,
@@ -47,6 +48,11 @@ def test_a_lease_that_is_renewed_begins_anew_and_one_that_is_released_is_due_at_
     assert Operation.objects.filter(pk=leased.pk, next_at__gt=Now() + LEASE_TIME / 2).exists()
     release_row(leased)
     assert first in claim(9)
+
+
+def test_an_attempt_that_ended_has_lost_no_worker(first: Operation) -> None:
+    Operation.objects.filter(pk=first.pk).update(claimed=MAX_LOST_WORKERS + 2, attempted=3)
+    assert claim() == [first]
 
 
 def test_who_has_no_lease_neither_reads_nor_changes_the_row(first: Operation) -> None:
