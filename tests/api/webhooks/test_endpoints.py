@@ -333,6 +333,15 @@ def test_a_delivery_shows_its_attempts_and_its_body(api: httpx.Client, owner: Us
     assert bytes(delivery.event.body) in response.content
 
 
+def test_no_cache_stores_what_is_read_of_a_webhook(api: httpx.Client, owner: User) -> None:
+    endpoint = create_endpoint(owner)
+    address = f"{HOOKS}/{endpoint.pk}"
+    delivery_address = f"{address}/deliveries/{deliver_new_book(endpoint).pk}"
+    for each in (HOOKS, address, f"{address}/deliveries", delivery_address, EVENTS):
+        response = api.get(each)
+        assert (response.status_code, response.headers["Cache-Control"]) == (200, "no-store"), each
+
+
 def test_deliveries_are_found_by_state_and_kind(api: httpx.Client, owner: User) -> None:
     address = f"{HOOKS}/{create_made_endpoint(owner).pk}/deliveries"
     book = create_book()
