@@ -120,29 +120,29 @@ def store(summary: Summary) -> None:
 
 
 def count_changes(now: datetime) -> dict[str, Any]:
-    """Returns the numbers of changes by actor id: `hours` in UTC, and `days` for the release before.
+    """Returns the numbers of changes: `people` by hour in UTC and person, and `days` by actor, for the release before.
 
-    From hours a page adds up the days of any time zone. All actors of a person are one; all but MAX_COUNTED_PEOPLE are
-    OTHERS. `now` is in UTC.
+    From hours a page adds up the days of any time zone. A person is the first actor of that name; all but the
+    MAX_COUNTED_PEOPLE with most changes are OTHERS. `now` is in UTC.
     """
-    dates = [(now - timedelta(days=days)).date().isoformat() for days in reversed(range(DAYS))]
+    days = {(now - timedelta(days=age)).date().isoformat(): Counter[str]() for age in reversed(range(DAYS))}
     # The days of some time zones begin up to 14 hours earlier.
     first = now - timedelta(days=DAYS + 1)
     changes = Change.objects.filter(at__gte=first).values_list(TruncHour("at", tzinfo=UTC), "actor")
     rows = list(changes.annotate(changes=Count("pk")).order_by())
-    people = merge_actors({actor_id for _hour, actor_id, _changes in rows})
+    people = merge_actors({actor_id for _hour, actor_id, _number in rows})
     totals = Counter[int]()
-    for _hour, actor_id, number in rows:
-        totals[people[actor_id]] += number
-    counted = {actor_id for actor_id, _number in totals.most_common(MAX_COUNTED_PEOPLE)}
-    hours = defaultdict[str, Counter[str]](Counter)
-    days = {date: Counter[str]() for date in dates}
     for hour, actor_id, number in rows:
-        person = str(people[actor_id]) if people[actor_id] in counted else OTHERS
-        hours[hour.isoformat()][person] += number
         # If a clock runs ahead, there are changes of tomorrow.
-        days.get(hour.date().isoformat(), Counter[str]())[person] += number
-    return {"hours": hours, "days": days}
+        if (date := hour.date().isoformat()) in days:
+            days[date][str(actor_id)] += number
+            totals[people[actor_id]] += number
+    counted = sorted(totals, key=lambda person: (-totals[person], person))[:MAX_COUNTED_PEOPLE]
+    hours = defaultdict[str, Counter[str]](Counter)
+    for hour, actor_id, number in rows:
+        person = people[actor_id]
+        hours[hour.isoformat()][str(person) if person in counted else OTHERS] += number
+    return {"people": hours, "days": days}
 
 
 def merge_actors(pks: Collection[int]) -> dict[int, int]:

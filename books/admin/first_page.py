@@ -90,7 +90,7 @@ def describe_books(now: datetime, *, may_merge: bool) -> dict[str, Any]:
 
 
 def describe_changes(now: datetime) -> dict[str, Any]:
-    days = group_hours(read_summary(CHANGES, now).numbers.get("hours", {}), now)
+    days = group_hours(read_summary(CHANGES, now).numbers.get("people", {}), now)
     totals = Counter[str]()
     for day in days.values():
         totals.update(day)

@@ -185,6 +185,22 @@ def test_changes_are_counted_by_day_and_person(librarian: Client, monkeypatch: p
     assert [list(day.values) for day in context["days"].columns[-2:]] == [[0, 0], [2, 2]]
 
 
+def test_people_are_chosen_by_the_days_that_are_shown(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(summaries, "MAX_COUNTED_PEOPLE", 1)
+    now = datetime(2026, 1, 31, 3, tzinfo=UTC)
+    names = ("before", "first", "second")
+    former, first, second = actors = [add_actor(Actor.Channel.ADMIN, user_name=name) for name in names]
+    for actor in (*actors, former):
+        create_book(actor)
+    Change.objects.update(at=now)
+    # One zone may see the end of this day.
+    Change.objects.filter(actor_id=former.id).update(at=now - timedelta(days=30.9))
+    numbers = summaries.count_changes(now)
+    assert numbers["people"][now.isoformat()] == {str(first.id): 1, summaries.OTHERS: 1}
+    # Processes of the release before know no others.
+    assert numbers["days"][now.date().isoformat()] == {str(first.id): 1, str(second.id): 1}
+
+
 def test_days_are_those_of_the_readers_zone(librarian: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     now = datetime(2026, 1, 31, 3, 30, tzinfo=UTC)
     create_book()
