@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Literal, NamedTuple
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, Value
 from django.utils.translation import gettext_noop
 
 from library_site.db.sql import execute
@@ -104,12 +104,14 @@ def get_next_delay(result: AttemptResult, chance: float) -> timedelta:
 def count_dead(results: Sequence[AttemptResult]) -> list[Endpoint]:
     """Counts the dead deliveries in a row of each endpoint. Returns the endpoints that it disabled."""
     healthy_ids = {result.delivery.endpoint_id for result in results if result.is_delivered}
-    Endpoint.objects.filter(pk__in=healthy_ids, dead_in_a_row__gt=0).update(dead_in_a_row=0)
+    recovered_ids = Endpoint.objects.filter(pk__in=healthy_ids, dead_in_a_row__gt=0).values_list("pk", flat=True)
     dead = [one for one in results if one.outcome == "dead" and one.delivery.endpoint_id not in healthy_ids]
-    if not dead:
+    dead_counts = Counter(result.delivery.endpoint_id for result in drop_stale(dead)) if dead else Counter[int]()
+    counts = dict.fromkeys(recovered_ids, Value(0)) | {pk: F("dead_in_a_row") + dead_counts[pk] for pk in dead_counts}
+    # In the order of ids: otherwise two workers could deadlock.
+    for pk in sorted(counts):
+        Endpoint.objects.filter(pk=pk).update(dead_in_a_row=counts[pk])
+    if not dead_counts:
         return []
-    dead_counts = Counter(result.delivery.endpoint_id for result in drop_stale(dead))
-    for pk in sorted(dead_counts):
-        Endpoint.objects.filter(pk=pk).update(dead_in_a_row=F("dead_in_a_row") + dead_counts[pk])
     failing_endpoints = Endpoint.objects.filter(pk__in=dead_counts, dead_in_a_row__gte=MAX_DEAD_IN_A_ROW)
     return disable_endpoints(failing_endpoints, DISABLED_REASON)
