@@ -1,6 +1,6 @@
 """Reads books without model objects. A serializer determines the columns to select and the JSON to return."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache, lru_cache
 from itertools import starmap
@@ -58,8 +58,8 @@ class BookEncoder:
 class ReadSerializer(Serializer[Book]):
     """With `only`, it has only these fields."""
 
-    def __init__(self, *arguments: Any, only: frozenset[str] | None = None, **options: Any) -> None:
-        self.only = only
+    def __init__(self, *arguments: Any, only: Collection[str] | None = None, **options: Any) -> None:
+        self.only = None if only is None else frozenset(only)
         super().__init__(*arguments, **options)
 
     def get_fields(self) -> dict[str, Field[Any, Any, Any, Any]]:
@@ -67,17 +67,22 @@ class ReadSerializer(Serializer[Book]):
         return {name: field for name, field in fields.items() if self.only is None or name in self.only}
 
     def to_representation(self, instance: Any) -> Any:
-        encoder = find_encoder(type(self), self.only)
+        encoder = find_encoder(type(self)) if self.only is None else find_partial_encoder(type(self), self.only)
         if not encoder:
             return super().to_representation(instance)
         return msgspec.structs.asdict(encoder.to_struct(instance))
 
 
-@lru_cache(CACHED_SETS)
-def find_encoder(serializer: type[ReadSerializer], names: frozenset[str] | None = None) -> BookEncoder | None:
-    """Returns an encoder with these fields; None if the serializer does not ship, or shows more than columns."""
+@cache
+def find_encoder(serializer: type[ReadSerializer]) -> BookEncoder | None:
+    """Returns None if the serializer does not ship, or has other fields than columns."""
     is_shown = serializer in definitions and all(field.source in COLUMNS for field in serializer().fields.values())
-    return BookEncoder(serializer, names) if is_shown else None
+    return BookEncoder(serializer) if is_shown else None
+
+
+@lru_cache(CACHED_SETS)
+def find_partial_encoder(serializer: type[ReadSerializer], names: frozenset[str]) -> BookEncoder | None:
+    return BookEncoder(serializer, names) if find_encoder(serializer) else None
 
 
 def show_stored(serializer: type[Serializer[Book]], values: Mapping[str, Any] | None) -> dict[str, Any] | None:

@@ -6,14 +6,14 @@ item is parsed separately.
 
 import re
 from codecs import getincrementaldecoder
-from typing import IO, Any
+from typing import Any
 
 import msgspec
 from django.conf import settings
 from msgspec import UNSET, Raw, UnsetType
 from rest_framework.exceptions import APIException, ErrorDetail, ValidationError
 
-from library_site.api.parsers import JSONParser, MalformedJSON, parse_json
+from library_site.api.parsers import MalformedJSON, parse_json
 
 MAX_ITEMS = 1_000
 # An item with the longest texts, with every character escaped, has 22,000 bytes.
@@ -33,13 +33,6 @@ BulkBody: Any = msgspec.defstruct("BulkBody", [("operations", Raw)], forbid_unkn
 
 decode_body = msgspec.json.Decoder(BulkBody).decode
 decode_items = msgspec.json.Decoder(ItemList).decode
-
-
-class BulkParser(JSONParser):
-    """Leaves the items to `parse_slice`."""
-
-    def parse(self, stream: IO[Any], *arguments: Any, **options: Any) -> Any:
-        return split_body(stream.read())
 
 
 def split_body(body: bytes) -> Any:

@@ -18,7 +18,7 @@ from books.api import filters
 from books.api.exports import choose_format
 from books.history.actors import get_or_create_actor
 from books.models import Book
-from books.read_model import BookEncoder, Column, find_encoder, has_only_conditions
+from books.read_model import BookEncoder, Column, find_encoder, find_partial_encoder, has_only_conditions
 from books.writing import changes
 from library_site.api.compiled_path import CompiledRequest, CompiledResponse, CompiledRoute
 from library_site.api.conditions import is_not_modified
@@ -90,7 +90,9 @@ class CompiledBooks:
         view.action, view.request = action, SimpleNamespace(version=request.choice.version.name, META=request.environ)
         view.check_query(request.query)
         names = view.get_shown_fields(request.query)
-        return view, self.encoder if names is None else cast("BookEncoder", find_encoder(view.serializer_class, names))
+        return view, self.encoder if names is None else cast(
+            "BookEncoder", find_partial_encoder(view.serializer_class, names)
+        )
 
     def list_books(self, request: CompiledRequest) -> CompiledResponse | None:
         accept = request.environ.get("HTTP_ACCEPT", "")

@@ -126,9 +126,14 @@ class APIViewSet(GenericViewSet[Any]):
         if not is_form_media_type(request.content_type) and not request.body:
             raise ParseError("The body is empty.", code="missing")
         is_partial = self.action == "partial_update"
-        serializer = cast("Serializer[Any]", self.get_serializer(*arguments, data=request.data, partial=is_partial))
+        serializer = cast(
+            "Serializer[Any]", self.get_serializer(*arguments, data=self.parse_body(request), partial=is_partial)
+        )
         serializer.is_valid(raise_exception=True)
         return serializer
+
+    def parse_body(self, request: Request) -> Any:
+        return request.data
 
 
 class ResourceViewSet(APIViewSet, ModelViewSet[Any]):

@@ -38,8 +38,8 @@ class LibraryRequest(WSGIRequest):
             self.method = f"{environ['REQUEST_METHOD']} "
 
     def close(self) -> None:
-        """The body goes with the response. What was read of it only the garbage collector frees, as views, requests and
-        serializers refer to each other: of a large body at once.
+        """The body goes with the response. What was read of a refused one only the garbage collector frees, as views,
+        requests and serializers refer to each other: of a large body at once.
         """
         super().close()
         self._stream.close()

@@ -76,9 +76,14 @@ class BodyMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: Any) -> Any:
-        # Django's AsyncClient or another middleware has read it already.
-        is_read = "wsgi.input" not in request.META or request._read_started
-        if is_read or request.method not in ("POST", "PUT", "PATCH"):
+        if request.method not in ("POST", "PUT", "PATCH"):
+            return self.get_response(request)
+        # An ASGI server or another middleware has read it already.
+        if "wsgi.input" not in request.META:
+            # REST framework reads no body without a length.
+            request.META.setdefault("CONTENT_LENGTH", str(len(request.body)))
+            return self.get_response(request)
+        if request._read_started:
             return self.get_response(request)
         limit = get_body_limit(request.META)
         try:

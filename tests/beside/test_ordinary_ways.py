@@ -30,6 +30,7 @@ from reviews.models import Review
 from books.admin.pages import BookAdmin
 from books.api.v2.views import BookViewSetV2
 from books.models import Book, Change, UnrecordedWrite
+from books.serializers import BookSerializer
 from books.writing.instances import StaleBook
 from library_site.db.statements import time_statement
 from library_site.management.commands import test as suite_command
@@ -261,15 +262,43 @@ def test_a_view_may_be_called_with_a_request_of_a_factory(admin_user):
     assert (response.status_code, response["ETag"]) == (200, f'"v2-{book.pk}-1"')
 
 
-async def write_and_read():
-    client = AsyncClient()
+class ChunkedClient(AsyncClient):
+    """Sends no length, as a server does with a body that came in chunks."""
+
+    async def request(self, **request):
+        headers = [pair for pair in request.pop("headers", []) if pair[0] != b"content-length"]
+        return await super().request(headers=headers, **request)
+
+
+async def write_and_read(client):
     response = await client.post("/api/v2/books", build_book(), content_type="application/json")
     return response.status_code, (await client.get("/api/books")).status_code
 
 
+@pytest.mark.parametrize("client_class", [AsyncClient, ChunkedClient])
 @pytest.mark.django_db(transaction=True)
-def test_an_async_client_writes_and_reads():
-    assert async_to_sync(write_and_read)() == (201, 200)
+def test_an_async_client_writes_and_reads(client_class):
+    assert async_to_sync(write_and_read)(client_class()) == (201, 200)
+
+
+def test_hooks_of_a_bulk_view_see_its_operations(admin_user):
+    seen = []
+
+    class LoggedBooks(BookViewSetV2):
+        def finalize_response(self, request, *arguments, **options):
+            seen.extend(request.data["operations"])
+            return super().finalize_response(request, *arguments, **options)
+
+    operations = [{"op": "create", "book": build_book()}]
+    request = APIRequestFactory().post("/api/v2/books/bulk", {"operations": operations}, format="json")
+    force_authenticate(request, admin_user)
+    assert LoggedBooks.as_view({"post": "bulk"})(request).status_code == 200
+    assert seen == operations
+
+
+def test_a_serializer_shows_only_the_fields_in_a_list(db):
+    book = make_book()
+    assert BookSerializer(book, only=["id", "title"]).data == {"id": book.pk, "title": book.title}
 
 
 # Models

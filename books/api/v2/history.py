@@ -1,6 +1,6 @@
 """The history in version 2: of one book, and the recent changes of all books."""
 
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, ClassVar, cast
 
 from rest_framework.exceptions import ValidationError
@@ -42,12 +42,9 @@ class HistoryViewSet(APIViewSet):
     noun, tag = "change", "History"
     path_parameters = [BOOK_ID_PARAMETER]
     queryset = Change.objects.order_by("at", "pk")
+    pagination_class = NewestFirstPagination
     # Changes show its fields.
     book_serializer: ClassVar[type[Serializer[Book]]] = BookSerializer
-
-    @cached_property
-    def pagination_class(self) -> type[NewestFirstPagination]:
-        return TimePagination if self.action == "list" else NewestFirstPagination
 
     def list(self, request: Request) -> Response:
         paginator, names = cast("Any", self.paginator), list(ChangeFilterSerializer().fields)

@@ -6,9 +6,8 @@ from typing import Any
 from django.urls import URLPattern, path
 
 from books.api.bulk import MAX_BODY_BYTES
-from books.api.bulk_body import BulkParser
 from books.api.compiled import compile_pattern
-from books.api.v2.history import HistoryViewSet
+from books.api.v2.history import HistoryViewSet, TimePagination
 from books.api.v2.operations import OperationViewSet
 from books.api.v2.views import BookViewSetV2
 from library_site.api.shipped import ship_patterns
@@ -22,7 +21,7 @@ def make_patterns(books: type[BookViewSetV2]) -> list[URLPattern]:
     operations = partial(OperationViewSet.as_view, book_serializer=shown, body_serializers=begun)
     return [
         path("books", books.as_view({"get": "list", "post": "create"}), name="books"),
-        path("books/bulk", books.as_view({"post": "bulk"}, parser_classes=[BulkParser]), name="bulk"),
+        path("books/bulk", books.as_view({"post": "bulk"}), name="bulk"),
         path("books/<str:book_id>", books.as_view(actions), name="book"),
         path("books/<str:book_id>/history", history({"get": "retrieve"}), name="book-history"),
         path("books/<str:book_id>/revert", books.as_view({"post": "revert"}), name="book-revert"),
@@ -31,7 +30,7 @@ def make_patterns(books: type[BookViewSetV2]) -> list[URLPattern]:
         path("operations/<int:operation_id>", operations({"get": "retrieve"}), name="operation"),
         path("operations/<int:operation_id>/cancel", operations({"post": "cancel"}), name="operation-cancel"),
         path("operations/<int:operation_id>/undo", operations({"post": "undo"}), name="operation-undo"),
-        path("changes", history({"get": "list"}), name="changes"),
+        path("changes", history({"get": "list"}, pagination_class=TimePagination), name="changes"),
     ]
 
 

@@ -9,11 +9,12 @@ from django.db import transaction
 from django.http import HttpResponse
 from django.utils import timezone
 from rest_framework.exceptions import ErrorDetail
-from rest_framework.request import Request
+from rest_framework.request import Request, is_form_media_type
 from rest_framework.response import Response
 from rest_framework.serializers import Serializer
 
 from books.api import bulk
+from books.api.bulk_body import split_body
 from books.api.exports import choose_format, export_books
 from books.api.filters import BookSearchFilter, get_filters
 from books.api.idempotency import idempotent
@@ -118,8 +119,6 @@ class BookViewSetV2(BookViewSet):
     def bulk(self, request: Request) -> HttpResponse:
         dry_run = read_dry_run(request)
         operations, problems = bulk.parse_items(self.read_values(request)["operations"], self.operations)
-        # They are slices of the body, and the response refers to its request.
-        request.data.clear()
         needed = {name for item in operations.values() for name in BULK_ACTIONS[item.op]}
         require_permission(find_request_credential(request), "write", frozenset(needed))
         actor = get_or_create_actor(Actor.Channel.BULK, credential=find_request_credential(request))
@@ -165,6 +164,11 @@ class BookViewSetV2(BookViewSet):
         shown = self.filter_queryset(self.get_queryset()).order_by().values("pk")
         if Book.objects.filter(pk=pk).exclude(pk__in=shown.filter(pk=pk)).exists():
             raise changes.BookNotFound
+
+    def parse_body(self, request: Request) -> Any:
+        """Leaves the items of a bulk request to `parse_slice`."""
+        is_bulk = self.action == "bulk" and not is_form_media_type(request.content_type)
+        return split_body(request.body) if is_bulk else super().parse_body(request)
 
 
 @cache
