@@ -31,7 +31,7 @@ def register_operations() -> None:
     from books.admin.list import filters  # noqa: F401
     from books.api import filters as api_filters  # noqa: F401
     from books.files import export_tasks, import_tasks  # noqa: F401
-    from books.operations import selections, undo  # noqa: F401
+    from books.operations import selection_tasks, undo  # noqa: F401
 
 
 def register_sentences() -> None:

@@ -35,7 +35,7 @@ import httpx
 from books.history.actors import get_or_create_actor
 from books.models import Actor, Book, Change
 from books.operations.edits import Edit
-from books.operations.selections import MarkTask, run_small_operation
+from books.operations.selection_tasks import MarkTask, run_small_operation
 from books.writing import changes
 from library_site.db.sql import execute
 from tests.support.books_admin import create_book

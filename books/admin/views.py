@@ -1,29 +1,24 @@
-"""Shared by all pages: addresses, permissions, rendering, and pagination by a cursor in the address."""
+"""Shared by all pages: addresses, permissions and rendering."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial, wraps
-from typing import Any, TypeVar
-from urllib.parse import urlencode
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
-from django.db.models import Model, QuerySet
 from django.forms import BaseForm
-from django.http import HttpRequest, QueryDict
+from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils.html import format_html
 from django.utils.translation import gettext, gettext_lazy
 
-from books.admin.descriptions import Link
 from books.history.actors import ActorRef, get_or_create_actor
 from books.models import Actor
 from books.permissions import CHANGE_BOOK, OPERATION_ACTIONS, VIEW_BOOK
 from books.writing.changes import BookNotFound, ConcurrentChange
 from library_site.admin.site import has_any_permission
-from library_site.api.cursors import ID_CURSOR, Cursor
-from library_site.db.keyset import ID_ORDER, Key, Page, Start
 from library_site.http.api_errors import APIError
 
 # What people read. The messages of the interface speak of requests.
@@ -33,9 +28,6 @@ REASONS: Mapping[type[APIError], Any] = {
 }
 # Django shows the list of books to users with any of these permissions.
 SEE_BOOKS = (VIEW_BOOK, CHANGE_BOOK)
-PAGE_SIZE = 50
-T = TypeVar("T")
-M = TypeVar("M", bound=Model)
 
 
 def build_route(route: str, view: Callable[..., HttpResponseBase], name: str, *permissions: str) -> URLPattern:
@@ -87,54 +79,3 @@ def focus_first(form: BaseForm) -> None:
         names = [name for name in form.fields if not form[name].value()]
     if names:
         form.fields[names[0]].widget.attrs["autofocus"] = True
-
-
-class Pager:
-    """Reads one page, and links to the first, previous and next one. An invalid cursor returns to the first page."""
-
-    page: Page[Any] = Page([])
-
-    def __init__(self, query: QueryDict, cursor: Cursor = ID_CURSOR, *, is_newest_first: bool = False) -> None:
-        self.query, self.cursor, self.is_newest_first = query, cursor, is_newest_first
-        try:
-            self.start = cursor.decode_start(query.get("cursor", ""))
-        except ValueError:
-            self.start = Start()
-
-    def read(self, read: Callable[[Start, int], Page[T]], limit: int) -> Sequence[T]:
-        """Returns the rows of the page. `read` takes a start and a limit."""
-        self.page = read(self.start, limit)
-        return self.page.rows
-
-    def read_rows(self, rows: QuerySet[M], limit: int) -> Sequence[M]:
-        return self.read(partial(ID_ORDER.read_page, rows, descending=self.is_newest_first), limit)
-
-    @property
-    def is_first(self) -> bool:
-        return not self.start.key
-
-    @property
-    def is_last(self) -> bool:
-        return not self.page.next_key
-
-    @property
-    def has_others(self) -> bool:
-        return bool(self.page.previous_key or self.page.next_key)
-
-    def list_links(self) -> Iterator[Link]:
-        words = (
-            (gettext("Newest"), gettext("Newer"), gettext("Older"))
-            if self.is_newest_first
-            else (gettext("First page"), gettext("Previous page"), gettext("Next page"))
-        )
-        if not self.is_first:
-            yield Link(words[0], self.build_address())
-        if self.page.previous_key:
-            yield Link(words[1], self.build_address(self.page.previous_key, backward=True))
-        if self.page.next_key:
-            yield Link(words[2], self.build_address(self.page.next_key))
-
-    def build_address(self, key: Key | None = None, *, backward: bool = False) -> str:
-        values = {name: value for name, value in self.query.items() if value and name != "cursor"}
-        cursor = {"cursor": self.cursor.encode((backward, *key))} if key else {}
-        return f"?{urlencode({**values, **cursor})}"

@@ -16,7 +16,7 @@ from rest_framework.exceptions import ErrorDetail, ValidationError
 from books.book.isbn import normalize_isbn
 from books.book.texts import fold_loosely, split_words
 from books.models import Book
-from books.operations.selections import register_selection
+from books.operations.selection_tasks import register_selection
 from books.search.lent_books import AVAILABILITY_CONDITIONS
 from books.search.texts import MAX_SEARCH_LENGTH, MAX_SEARCH_WORDS, find_strictly, find_words
 from library_site.api.query import BOOLEANS, INVALID_BOOLEAN, INVALID_INTEGER

@@ -17,7 +17,7 @@ from books.files.formats.registry import write_xlsx
 from books.files.uploads import CHUNK_BYTES, KEPT_DAYS
 from books.history.actors import ActorRef
 from books.models import Book, ExportChunk, Operation
-from books.operations.selections import get_selection
+from books.operations.selection_tasks import get_selection
 from books.operations.tasks import Batch, BatchCounts, OperationFailed, Plan, Sentences, Task, register_operation_kind
 from library_site.db.integers import BIGINT_MAX
 from library_site.jobs.leases import renew_lease

@@ -31,7 +31,7 @@ from books.files.reasons import (
 )
 from books.history.actors import ActorRef
 from books.models import FIELD_DEFAULTS, Book
-from books.operations.selections import write_pairs
+from books.operations.selection_tasks import write_pairs
 from books.search.duplicates import find_same_works
 from books.search.quality import warn_isbn, warn_year
 from books.writing import changes

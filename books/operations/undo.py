@@ -16,7 +16,7 @@ from books.book_values import BookValues
 from books.history.actors import ActorRef
 from books.history.states import DELETIONS, build_deleted_book
 from books.models import Change, Operation, OperationProblem
-from books.operations.selections import write_pairs
+from books.operations.selection_tasks import write_pairs
 from books.operations.tasks import Batch, BatchCounts, Plan, Sentences, Task, is_announced, register_operation_kind
 from books.writing import changes
 

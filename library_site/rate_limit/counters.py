@@ -1,52 +1,15 @@
-"""Counts requests per caller, in memory or in Redis.
+"""Chooses the counter of a process by its settings."""
 
-A window begins with a caller's first request and lasts a fixed time. A request is counted and its window read in one
-atomic step, so exactly as many requests pass as the limit allows.
-"""
-
-from collections import OrderedDict
 from collections.abc import Mapping
 from functools import cache
 from threading import Lock
-from typing import NamedTuple
+
+from library_site.rate_limit.windows import LocalCounter
 
 COUNTER_LOCK = Lock()
 # The environ's key of the headers of a counted request, and the seconds until its caller may send the next one.
 RATE_LIMIT_KEY = "library.rate_limit"
 NO_LIMIT: tuple[Mapping[str, str], int] = ({}, 0)
-# The most callers that a process stores, in about 30 MB. Beyond it, the oldest window is dropped.
-MAX_CALLERS = 100_000
-
-
-class Window(NamedTuple):
-    """The number of requests in it, this one included, and the seconds until it ends."""
-
-    requests: int
-    seconds_left: float
-
-
-class LocalCounter:
-    """Counts windows of `seconds` in this process."""
-
-    def __init__(self, seconds: int) -> None:
-        self.seconds = seconds
-        self.windows: OrderedDict[str, tuple[int, float]] = OrderedDict()
-        self.lock = Lock()
-
-    def count(self, caller: str, now: float) -> Window:
-        with self.lock:
-            self.drop_ended(now)
-            requests, ends_at = self.windows.get(caller, (0, now + self.seconds))
-            self.windows[caller] = requests + 1, ends_at
-        return Window(requests + 1, ends_at - now)
-
-    def drop_ended(self, now: float) -> None:
-        """Removes ended windows. All have the same length, so the oldest end first."""
-        while self.windows:
-            _, ends_at = next(iter(self.windows.values()))
-            if ends_at > now and len(self.windows) < MAX_CALLERS:
-                break
-            self.windows.popitem(last=False)
 
 
 def get_counter(redis_url: str, seconds: int) -> LocalCounter:

@@ -8,7 +8,7 @@ from redis import Redis, RedisError
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from library_site.rate_limit.counters import LocalCounter, Window
+from library_site.rate_limit.windows import LocalCounter, Window
 
 log = logging.getLogger(__package__)
 

@@ -13,7 +13,7 @@ from books.models import Actor, ImportFile, Operation
 from books.operations import worker
 from books.operations.edits import Edit
 from books.operations.lifecycle import store_operation, undo_operation
-from books.operations.selections import DELETE, EDIT, StoredFilter
+from books.operations.selection_tasks import DELETE, EDIT, StoredFilter
 from books.operations.worker import FAILURE_RETRIES, OperationRunner
 from tests.support.admin_pages import create_staff
 

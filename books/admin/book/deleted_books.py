@@ -13,7 +13,8 @@ from django.utils.translation import gettext as _
 from books.admin.book.forms import format_isbn_in_use
 from books.admin.book.history import find_known_book, redirect_unknown
 from books.admin.descriptions import Link, describe_entries, format_value, history_address, isolate, label_field
-from books.admin.views import PAGE_SIZE, Pager, find_librarian, render_page, report_rejected
+from books.admin.pager import PAGE_SIZE, Pager
+from books.admin.views import find_librarian, render_page, report_rejected
 from books.book.fields import FIELDS
 from books.history.change_pages import TIME_CURSOR, read_deleted_page
 from books.history.records import MERGED_INTO

@@ -24,7 +24,8 @@ from books.admin.descriptions import (
     link_book,
     state_address,
 )
-from books.admin.views import PAGE_SIZE, SEE_BOOKS, Pager, render_page
+from books.admin.pager import PAGE_SIZE, Pager
+from books.admin.views import SEE_BOOKS, render_page
 from books.book.fields import FIELDS
 from books.history.change_pages import Entry, read_book_page
 from books.history.records import MERGED_INTO

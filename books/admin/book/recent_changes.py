@@ -20,7 +20,8 @@ from books.admin.descriptions import (
     name_kind,
 )
 from books.admin.operations.descriptions import list_first_titles
-from books.admin.views import PAGE_SIZE, Pager, render_page
+from books.admin.pager import PAGE_SIZE, Pager
+from books.admin.views import render_page
 from books.history.change_pages import CHANGE_KINDS, TIME_CURSOR, Entry, Filters, read_recent_page
 from books.history.feed import read_feed
 from books.history.loans import LENT, NO_LOAN, TAKEN_BACK

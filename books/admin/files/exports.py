@@ -23,7 +23,7 @@ from books.files.exports import build_file_name, stream_books, stream_file
 from books.files.formats.registry import FORMATS, XLSX
 from books.models import Actor, ExportChunk, Operation
 from books.operations.lifecycle import store_operation
-from books.operations.selections import StoredFilter
+from books.operations.selection_tasks import StoredFilter
 
 
 def export_list(request: HttpRequest) -> HttpResponseBase:

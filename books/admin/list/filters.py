@@ -20,7 +20,7 @@ from books.admin.descriptions import AVAILABLE, STATES, Link, isolate, label_fie
 from books.book.fields import MAX_LENGTHS
 from books.book.texts import fold, split_words
 from books.models import YEAR_RANGE, Book, Change
-from books.operations.selections import StoredFilter, register_selection
+from books.operations.selection_tasks import StoredFilter, register_selection
 from books.operations.tasks import OperationFailed
 from books.search.lent_books import AVAILABILITY_CONDITIONS
 from books.search.matches import build_search, is_equal

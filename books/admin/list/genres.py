@@ -14,7 +14,8 @@ from django.utils.translation import gettext as _
 from msgspec import Meta
 
 from books.admin.list.filters import MAX_GENRES, MAX_IDS_LENGTH, build_genre_filter
-from books.admin.views import Pager, render_page
+from books.admin.pager import Pager
+from books.admin.views import render_page
 from books.book.fields import MAX_LENGTHS
 from books.permissions import OPERATION_KINDS
 from books.summaries import BOOKS, MAX_COUNTED_GENRES, GenreCount, count_genres, find_count_time, read_summary

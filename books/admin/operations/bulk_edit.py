@@ -31,9 +31,10 @@ from books.admin.views import find_librarian, focus_first, render_page
 from books.book.fields import FIELDS, MAX_LENGTHS
 from books.book.texts import clean_white_space
 from books.models import YEAR_RANGE, Actor, Book
-from books.operations.edits import Edit, Preview
+from books.operations.edits import Edit
 from books.operations.lifecycle import store_operation
-from books.operations.selections import DELETE, DeleteTask, EditTask, OperationRequest, SelectionTask, StoredFilter
+from books.operations.previews import Preview
+from books.operations.selection_tasks import DELETE, DeleteTask, EditTask, OperationRequest, SelectionTask, StoredFilter
 from books.operations.tasks import MAX_ANNOUNCED_ALWAYS
 from books.permissions import OPERATION_KINDS
 from library_site.admin.paginator import count_rows

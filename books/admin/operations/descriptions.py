@@ -21,7 +21,7 @@ from books.admin.descriptions import (
     link_book,
     link_undo,
 )
-from books.admin.views import PAGE_SIZE, Pager
+from books.admin.pager import PAGE_SIZE, Pager
 from books.models import Change, Operation, OperationProblem
 from books.operations.edits import read_edit
 from books.operations.lifecycle import UNDER_WAY

@@ -13,7 +13,8 @@ from django.utils.html import format_html
 from django.utils.translation import gettext as _
 
 from books.admin.descriptions import Link, format_value, history_address, label_field
-from books.admin.views import Pager, find_librarian, may_undo, render_page, report_done, report_rejected
+from books.admin.pager import Pager
+from books.admin.views import find_librarian, may_undo, render_page, report_done, report_rejected
 from books.book.fields import FIELDS
 from books.models import Book
 from books.search.duplicates import Pair, mark_distinct, unmark_distinct

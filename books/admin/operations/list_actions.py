@@ -16,7 +16,7 @@ from books.admin.operations.bulk_edit import DELETE_BUTTON, ask, is_across, read
 from books.admin.views import find_librarian, may_undo, report_done
 from books.models import Book
 from books.operations.edits import Edit
-from books.operations.selections import (
+from books.operations.selection_tasks import (
     DeleteTask,
     MarkTask,
     OperationRequest,

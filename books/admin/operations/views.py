@@ -35,13 +35,14 @@ from books.admin.operations.descriptions import (
     list_first_titles,
     list_problems,
 )
-from books.admin.views import PAGE_SIZE, Pager, find_librarian, may_undo, render_page
+from books.admin.pager import PAGE_SIZE, Pager
+from books.admin.views import find_librarian, may_undo, render_page
 from books.files.export_tasks import EXPORT
 from books.history.change_pages import NAME_COLUMNS, ActorNames
 from books.models import Actor, Change, Operation
 from books.operations import lifecycle
 from books.operations.lifecycle import OperationNotFound
-from books.operations.selections import get_selection
+from books.operations.selection_tasks import get_selection
 from books.operations.tasks import list_unlisted_kinds
 from books.permissions import OPERATION_VIEWERS, UNDO_OTHERS, VIEW_HISTORY
 from library_site.admin.site import has_any_permission

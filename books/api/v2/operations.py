@@ -24,7 +24,6 @@ from books.api.v2.serializers import OperationSerializer
 from books.api.views import read_dry_run
 from books.history.actors import ActorRef, get_or_create_actor
 from books.models import Actor, Book, Operation
-from books.operations.edits import Preview
 from books.operations.lifecycle import (
     UNDER_WAY,
     OperationNotFound,
@@ -35,7 +34,8 @@ from books.operations.lifecycle import (
     store_operation,
     undo_operation,
 )
-from books.operations.selections import DELETE, DeleteTask, EditTask, OperationRequest, StoredFilter
+from books.operations.previews import Preview
+from books.operations.selection_tasks import DELETE, DeleteTask, EditTask, OperationRequest, StoredFilter
 from books.permissions import OPERATION_ACTIONS, OPERATION_KINDS, OPERATION_VIEWERS, UNDO_OTHERS, VIEW_HISTORY
 from books.read_model import show_stored
 from books.serializers import BookSerializer

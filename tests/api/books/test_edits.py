@@ -7,7 +7,7 @@ import pytest
 from books.book_values import BookValues
 from books.history.actors import ActorRef
 from books.models import Book, Change, Operation
-from books.operations import selections, tasks
+from books.operations import selection_tasks, tasks
 from books.operations.edits import Edit
 from library_site.jobs.leases import release_row
 from tests.support.books_admin import change_book, create_book, delete_book
@@ -69,17 +69,17 @@ def test_an_isbn_that_another_book_has_is_refused(head: ActorRef) -> None:
 def test_books_that_are_added_later_are_not_edited(head: ActorRef, monkeypatch: pytest.MonkeyPatch) -> None:
     """An operation is about the books that are there when it starts."""
     monkeypatch.setattr("books.operations.worker.BATCH_SIZES", {"sqlite": 2, "postgresql": 2})
-    monkeypatch.setattr(selections, "READ_AHEAD", 2)
+    monkeypatch.setattr(selection_tasks, "READ_AHEAD", 2)
     books = [create_book(year=1) for _ in range(3)]
     operation = begin_edit(head, Edit({"year": 2}))
-    write_pairs = selections.write_pairs
+    write_pairs = selection_tasks.write_pairs
 
     def write_and_add(*arguments: Any) -> list[int]:
         assert Book.objects.count() < 9, "Each batch has the book that the one before added."
         create_book(year=1)
         return write_pairs(*arguments)
 
-    monkeypatch.setattr(selections, "write_pairs", write_and_add)
+    monkeypatch.setattr(selection_tasks, "write_pairs", write_and_add)
     run_operations(operation)
     assert count_items(operation) == (3, 3, 0, 0, 0)
     assert list(Book.objects.filter(year=2).order_by("pk")) == books
@@ -143,7 +143,7 @@ def test_books_that_changed_after_they_were_read_are_looked_at_again(
 ) -> None:
     """One no longer matches, one was deleted, and one was changed and still matches."""
     lost, deleted, kept = (create_book(genre="Novel") for _ in range(3))
-    lock = selections.lock_matching
+    lock = selection_tasks.lock_matching
 
     def change_and_lock(*arguments: Any) -> dict[int, BookValues]:
         change_book(lost, genre="Poem")
@@ -151,7 +151,7 @@ def test_books_that_changed_after_they_were_read_are_looked_at_again(
         change_book(kept, year=1)
         return lock(*arguments)
 
-    monkeypatch.setattr(selections, "lock_matching", change_and_lock)
+    monkeypatch.setattr(selection_tasks, "lock_matching", change_and_lock)
     operation = do_edit(head, Edit({"available": False}), genre="novel")
     assert list_problems(operation) == [(lost.pk, "no_match", ""), (deleted.pk, "no_match", "")]
     assert count_items(operation) == (1, 1, 0, 0, 2)

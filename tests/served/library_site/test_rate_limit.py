@@ -29,8 +29,9 @@ from library_site.deployment.checks import check_redis_answers
 from library_site.http import callers
 from library_site.monitoring.sources import read_redis
 from library_site.rate_limit import counters
-from library_site.rate_limit.counters import MAX_CALLERS, LocalCounter, build_counter, get_counter
+from library_site.rate_limit.counters import build_counter, get_counter
 from library_site.rate_limit.redis_windows import REDIS_RETRY_AFTER, REDIS_TIMEOUT, RedisCounter
+from library_site.rate_limit.windows import MAX_CALLERS, LocalCounter
 from oauth.api_keys import create_key
 from oauth.credentials import Credential
 from oauth.scopes import ALL_SCOPES, PERMISSIONS

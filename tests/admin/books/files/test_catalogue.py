@@ -14,7 +14,7 @@ from books.admin.book import catalogue as pages
 from books.files.catalogues.lookup import CatalogueResult
 from books.models import Book
 from library_site.http.transfer.streams import StreamLimit
-from library_site.rate_limit.counters import LocalCounter
+from library_site.rate_limit.windows import LocalCounter
 from tests.support.admin_pages import read_text, read_words
 from tests.support.books_admin import ADD, LIST, create_book, page_address
 from tests.support.receivers import respond_with

@@ -12,7 +12,7 @@ from django.utils import timezone
 from books.admin.operations import list_actions
 from books.admin.operations.list_actions import DELETE_ACTION, MARK_LENT, ListAction
 from books.models import Book, Change, Operation
-from books.operations.selections import run_small_operation
+from books.operations.selection_tasks import run_small_operation
 from tests.support.admin_pages import read_inputs, read_text
 from tests.support.books_admin import LIST, change_book, create_book, find_anybody
 from tests.support.concurrency import start_concurrently

@@ -11,7 +11,7 @@ from books.admin.list.filters import UnresolvedFilter, resolve_filters, select_l
 from books.files.export_tasks import iter_workbook
 from books.models import Book, Operation
 from books.operations.lifecycle import store_operation
-from books.operations.selections import DELETE, StoredFilter
+from books.operations.selection_tasks import DELETE, StoredFilter
 from books.writing import changes
 from library_site.http.localization import ZONE_COOKIE
 from tests.support.admin_pages import read_inputs, read_text

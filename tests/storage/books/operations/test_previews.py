@@ -12,7 +12,8 @@ from pytest_django import DjangoAssertNumQueries
 from books.book.fields import MAX_LENGTHS
 from books.history.actors import ActorRef, get_or_create_actor
 from books.models import Actor, Book
-from books.operations.edits import BLANK_CHARACTERS, MAX_PREVIEWED_BOOKS, Edit, Sample, preview_deletion, preview_edit
+from books.operations.edits import Edit
+from books.operations.previews import BLANK_CHARACTERS, MAX_PREVIEWED_BOOKS, Sample, preview_deletion, preview_edit
 from tests.support.books_admin import create_book
 from tests.support.operations import create_head_librarian, do_edit
 from tests.support.strategies import hypothesis_settings

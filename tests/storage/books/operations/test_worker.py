@@ -16,7 +16,7 @@ from books.models import Book, Change, Operation
 from books.operations import worker
 from books.operations.edits import Edit
 from books.operations.lifecycle import OperationEnded, OperationNotFound, cancel_operation
-from books.operations.selections import EditTask
+from books.operations.selection_tasks import EditTask
 from books.operations.tasks import Batch, BatchCounts, OperationFailed
 from books.operations.worker import MAX_PROBLEMS, OperationRunner
 from books.writing import changes

@@ -14,7 +14,8 @@ from books.book_values import BookValues
 from books.history.actors import ActorRef, record_operation
 from books.history.loans import LENT, TAKEN_BACK, find_loan
 from books.models import Book, Operation, OperationProblem
-from books.operations.edits import InvalidEdit, Preview, preview_deletion, preview_edit, read_edit
+from books.operations.edits import InvalidEdit, read_edit
+from books.operations.previews import Preview, preview_deletion, preview_edit
 from books.operations.tasks import (
     NOT_CHANGED,
     Batch,
