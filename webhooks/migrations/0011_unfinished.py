@@ -1,6 +1,6 @@
 """Indexes of the deliveries and received events that wait or are dead, for their lists: few among a million.
 
-On PostgreSQL they are built while others write. What is left of an interrupted run is dropped by the next one.
+On PostgreSQL they are built while others write. What an interrupted run left is dropped by the next one.
 """
 
 from typing import Any
@@ -12,11 +12,9 @@ INDEXES = {f"{model}_is_{state}": (model, state) for model in ("delivery", "rece
 
 
 def create_indexes(apps: Any, schema_editor: Any) -> None:
+    concurrently = "CONCURRENTLY" if schema_editor.connection.vendor == "postgresql" else ""
     for name, (model, state) in INDEXES.items():
-        concurrently = ""
-        if schema_editor.connection.vendor == "postgresql":
-            concurrently = "CONCURRENTLY"
-            schema_editor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
+        schema_editor.execute(f"DROP INDEX {concurrently} IF EXISTS {name}")
         schema_editor.execute(f"CREATE INDEX {concurrently} {name} ON webhooks_{model} (id) WHERE state = '{state}'")
 
 
