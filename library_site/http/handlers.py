@@ -13,7 +13,7 @@ MULTIPART_FORM = re.compile(
     r"multipart/form-data\s*(?:;.*)?(;\s*boundary=(?:[\w'()+,./:=?-]+|\"[\w'()+,./:=? -]+\"))\s*(?:;.*)?",
     re.ASCII | re.IGNORECASE,
 )
-# To collect garbage takes some 5 ms, as long as it takes to parse and refuse such a body.
+# Smaller bodies wait for the garbage collector.
 COLLECTED_BYTES = 64 * 1024
 
 
@@ -44,7 +44,8 @@ class LibraryRequest(WSGIRequest):
         super().close()
         self._stream.close()
         if len(vars(self).pop("_body", b"")) > COLLECTED_BYTES:
-            gc.collect()
+            # They are young. A process can have many old objects, which take long.
+            gc.collect(1)
 
 
 class LibraryHandler(WSGIHandler):
