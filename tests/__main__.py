@@ -26,8 +26,8 @@ NODE_PACKAGES = ("axe-core", "oauth4webapi", "standardwebhooks", "svix")
 NODE_MODULES = Path(__file__).parent / "clients" / "node_modules"
 # The folder of a test says on which databases it runs: what can differ runs on both.
 DIFFERENT = ["tests/storage"]
-# The runs on SQLite, the longest first: each has a file of its own.
-RUNS = [["tests/served"], DIFFERENT, ["tests/api"], ["tests/browser"], ["tests/admin", "tests/rules", "tests/clients"]]
+# The runs on SQLite: each has a file of its own. Those that wait come first, and one that keeps a processor busy last.
+RUNS = [["tests/served"], ["tests/browser"], ["tests/api"], ["tests/admin", "tests/rules", "tests/clients"], DIFFERENT]
 SQLITE, POSTGRESQL = "SQLite", "PostgreSQL"
 # It takes as long as all others of its folder, and runs in CI alone: a whole suite in a tree with the recipes.
 RECIPES = "tests/served/library_site/test_recipes.py"

@@ -122,8 +122,8 @@ class APIViewSet(GenericViewSet[Any]):
 
         `arguments` are arguments for `get_serializer`, such as the instance to change.
         """
-        # Middleware may read a body again that was read as such, and not as a stream.
-        if not is_form_media_type(request.content_type) and not request.body:
+        # As a stream only after the body: it could not be read again.
+        if not is_form_media_type(request.content_type) and (not request.body or request.stream is None):
             raise ParseError("The body is empty.", code="missing")
         is_partial = self.action == "partial_update"
         serializer = cast(

@@ -76,14 +76,12 @@ class BodyMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: Any) -> Any:
-        if request.method not in ("POST", "PUT", "PATCH"):
+        # Another middleware has read it already.
+        if request.method not in ("POST", "PUT", "PATCH") or request._read_started:
             return self.get_response(request)
-        # An ASGI server or another middleware has read it already.
+        # An ASGI server has. REST framework reads no body without a length.
         if "wsgi.input" not in request.META:
-            # REST framework reads no body without a length.
             request.META.setdefault("CONTENT_LENGTH", str(len(request.body)))
-            return self.get_response(request)
-        if request._read_started:
             return self.get_response(request)
         limit = get_body_limit(request.META)
         try:

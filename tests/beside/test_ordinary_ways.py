@@ -262,6 +262,15 @@ def test_a_view_may_be_called_with_a_request_of_a_factory(admin_user):
     assert (response.status_code, response["ETag"]) == (200, f'"v2-{book.pk}-1"')
 
 
+def test_a_body_that_rest_framework_does_not_read_is_no_empty_change(admin_user):
+    request = APIRequestFactory().patch("/api/v2/books/1", {"title": "New"}, format="json")
+    del request.META["CONTENT_LENGTH"]
+    force_authenticate(request, admin_user)
+    view = BookViewSetV2.as_view({"patch": "partial_update"})
+    response = view(request, book_id=str(make_book().pk))
+    assert (response.status_code, b"missing" in response.content) == (422, True)
+
+
 class ChunkedClient(AsyncClient):
     """Sends no length, as a server does with a body that came in chunks."""
 
