@@ -66,11 +66,12 @@ def prepare_workers() -> None:
 
 def load_application() -> "WSGIApplication":
     """Returns the application; each worker of the server calls it when it starts."""
-    end_with_parent()
     # Ctrl-C reaches the workers too. The server would treat a worker that ends before its stop as a crash.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     # A worker inherits the server's handler, which would only store the signal until the worker serves.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    if (server := multiprocessing.parent_process()) and server.pid:
+        end_with_parent(server.pid)
     from library_site.wsgi import application
 
     if connection.vendor == "sqlite":

@@ -2,6 +2,7 @@
 
 import ctypes
 import logging
+import os
 import signal
 import socket
 import sqlite3
@@ -28,13 +29,16 @@ PR_SET_PDEATHSIG = 1
 prctl = getattr(ctypes.CDLL(None), "prctl", None)
 
 
-def end_with_parent() -> None:
+def end_with_parent(parent: int) -> None:
     """Makes the system send SIGTERM to this process when the thread that started it ends (prctl(2)).
 
-    A killed server cannot stop its processes: they would keep the port and continue to serve.
+    A killed server cannot stop its processes: they would keep the port and continue to serve. `parent` is its id.
     """
     if prctl:
         prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+        # It was killed before.
+        if os.getppid() != parent:
+            os.kill(os.getpid(), signal.SIGTERM)
 
 
 def watch_for_stop() -> None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from argparse import ArgumentParser
 from collections.abc import Sequence
+from functools import partial
 from threading import Event, Lock, Thread
 from typing import Any
 
@@ -95,7 +96,7 @@ class CommandRunner(Thread):
         """Starts a new process group: Ctrl-C signals a whole group, and each process must get the signal only once."""
         call = [sys.executable, sys.argv[0], self.name, "--skip-checks"]
         # As safe as the server's own forks, which it also makes while threads run.
-        return subprocess.Popen(call, process_group=0, preexec_fn=end_with_parent)
+        return subprocess.Popen(call, process_group=0, preexec_fn=partial(end_with_parent, os.getpid()))
 
     def run(self) -> None:
         while not self.stopping.is_set():

@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import multiprocessing
 import os
 import re
 import signal
@@ -18,6 +19,7 @@ import httpx
 import pytest
 
 from library_site.management.commands.serve import CommandRunner
+from library_site.monitoring.shutdown import end_with_parent
 from tests.support.books import build_book
 from tests.support.concurrency import run_concurrently
 from tests.support.forked_commands import ForkedProcess, run_forked
@@ -206,6 +208,13 @@ def test_a_server_that_is_killed_leaves_nothing_behind(tmp_path: Path) -> None:
         server.send_signal(signal.SIGKILL)
         wait_until(lambda: not any(is_running(child) for child in others))
         server.wait()
+
+
+def test_a_process_whose_server_was_killed_before_it_began_ends() -> None:
+    process = multiprocessing.get_context("fork").Process(target=end_with_parent, args=[0])
+    process.start()
+    process.join(9)
+    assert process.exitcode == -signal.SIGTERM
 
 
 def is_running(process: int) -> bool:
