@@ -165,15 +165,18 @@ def describe_names(actor: ActorNames) -> list[tuple[str, Link]]:
 
 def list_names(actor: ActorNames) -> list[ActorName]:
     if actor.channel == Actor.Channel.BULK and not any(actor[1:]):
-        # A request to an open API; "bulk request" would say what was done, and not who did it.
-        return [ActorName("API", "channel", actor.channel)]
+        return [find_name(actor)]
     return [ActorName(text, name, text) for name in ACTOR_LABELS if (text := getattr(actor, name))]
 
 
 def find_name(actor: ActorNames) -> ActorName:
     """Returns the first name of the actor, or its channel if it has no name."""
-    names = list_names(actor)
-    return names[0] if names else ActorName(gettext(Actor.Channel(actor.channel).label), "channel", actor.channel)
+    parameter, name = actor.first_name
+    if parameter != "channel":
+        return ActorName(name, parameter, name)
+    # A request to an open API; "bulk request" would say what was done, and not who did it.
+    is_bulk = name == Actor.Channel.BULK
+    return ActorName("API" if is_bulk else gettext(Actor.Channel(name).label), parameter, name)
 
 
 def link_channel(channel: Actor.Channel) -> Link:

@@ -90,9 +90,9 @@ class CompiledBooks:
         view.action, view.request = action, SimpleNamespace(version=request.choice.version.name, META=request.environ)
         view.check_query(request.query)
         names = view.get_shown_fields(request.query)
-        return view, self.encoder if names is None else cast(
-            "BookEncoder", find_partial_encoder(view.serializer_class, names)
-        )
+        if names is None:
+            return view, self.encoder
+        return view, cast("BookEncoder", find_partial_encoder(view.serializer_class, names))
 
     def list_books(self, request: CompiledRequest) -> CompiledResponse | None:
         accept = request.environ.get("HTTP_ACCEPT", "")

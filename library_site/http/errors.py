@@ -130,15 +130,13 @@ def exception_handler(error: Exception, context: dict[str, Any]) -> HttpResponse
 
 
 def build_content(error: Exception, context: dict[str, Any]) -> ErrorContent | None:
-    if isinstance(error, APIError):
-        return error.get_content(context["request"])
+    if isinstance(error, APIError) or not isinstance(error, APIException):
+        return describe_known(error, context["request"])
     if isinstance(error, ParseError):
         return ErrorContent(400, str(error.detail), [build_field_error("body", "", error.detail)])
     if isinstance(error, ValidationError):
         return ErrorContent(422, "The request is not valid", list(iter_field_errors(error.detail, context)))
-    if isinstance(error, APIException):
-        return describe_api_exception(error, context)
-    return describe_known(error, context["request"])
+    return describe_api_exception(error, context)
 
 
 def describe_api_exception(error: APIException, context: dict[str, Any]) -> ErrorContent:

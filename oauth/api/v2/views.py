@@ -70,8 +70,8 @@ class APIKeyViewSet(APIViewSet):
 
     def get_queryset(self) -> QuerySet[APIKey]:
         """Returns the user's active keys; an app sees only the keys that it or its keys created."""
-        made = issuers.build_issued_condition(cast("Credential", self.request.auth))
-        return api_keys.list_active_keys(timezone.now()).filter(made, owner=self.request.user.pk).order_by("pk")
+        issued = issuers.build_issued_condition(cast("Credential", self.request.auth))
+        return api_keys.list_active_keys(timezone.now()).filter(issued, owner=self.request.user.pk).order_by("pk")
 
 
 def require_scopes(request: Request, scopes: frozenset[str]) -> None:
